@@ -1,0 +1,1 @@
+//! Real programs in network namespaces over emulated paths.

@@ -1,0 +1,1 @@
+//! Drives a receiver session over real connections.

@@ -1,0 +1,1 @@
+//! The rate that a film needs, read from the film itself.

@@ -1,0 +1,1 @@
+//! A file server with ranges and striping.

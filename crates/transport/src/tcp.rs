@@ -1,0 +1,1 @@
+//! Receive windows and path figures of a TCP socket.
