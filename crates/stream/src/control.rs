@@ -49,8 +49,19 @@ pub struct ConnectionSample {
     pub network_limited: bool,
 }
 
+/// A way to the media as the session sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PathSample {
+    /// Which path.
+    pub path: PathId,
+    /// Connections on it, those being set up included.
+    pub connections: usize,
+    /// Whether one more connection may be opened: the path is up, not backing off and below its cap.
+    pub may_open: bool,
+}
+
 /// What a session measured in one interval.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Sample<'a> {
     /// End of the interval.
     pub now: Time,
@@ -64,6 +75,8 @@ pub struct Sample<'a> {
     pub connections: &'a [ConnectionSample],
     /// How many more are being set up.
     pub connecting: usize,
+    /// The ways to the media, by id.
+    pub paths: &'a [PathSample],
 }
 
 impl Sample<'_> {
