@@ -1,0 +1,207 @@
+//! Response functions: the rate that TCP gets from a path, and what several connections change about it.
+//!
+//! Sources: equation (2) of TCP-ROME (Padhye's model), and chapter 6 of MultiTCP. The papers' MTU is the payload of a
+//! full packet here.
+
+use units::{Bytes, Duration, Packets, Rate};
+
+const BITS_PER_BYTE: f64 = 8.0;
+
+/// The two properties of TCP's end systems in Padhye's model.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TcpModel {
+    /// Packets that one ACK acknowledges (b): 2 with delayed ACKs.
+    pub packets_per_ack: u32,
+    /// The sender's retransmission timeout (T_0).
+    pub timeout: Duration,
+}
+
+impl Default for TcpModel {
+    /// Delayed ACKs as RFC 9293 section 3.8.6.3 has them, and the least timeout of RFC 6298 section 2.4.
+    fn default() -> Self {
+        Self { packets_per_ack: 2, timeout: Duration::from_secs(1) }
+    }
+}
+
+impl TcpModel {
+    /// Throughput of one TCP connection at a smoothed round-trip time and a loss probability (TCP-ROME equation (2)).
+    ///
+    /// Where the equation has no value it is continued: without loss nothing bounds the rate, so `loss` of zero or
+    /// not-a-number gives [`Rate::MAX`]; a `loss` above one counts as one. At a round-trip time of zero only the
+    /// timeout term remains, and without that as well the rate is [`Rate::MAX`].
+    pub fn throughput(&self, packet_size: Bytes, srtt: Duration, loss: f64) -> Rate {
+        let b = f64::from(self.packets_per_ack);
+        let p = if loss > 0.0 { loss.min(1.0) } else { return Rate::MAX };
+        let congestion_avoidance = srtt.as_secs_f64() * (2.0 * b * p / 3.0).sqrt();
+        let timeouts = self.timeout.as_secs_f64() * (3.0 * (3.0 * b * p / 8.0).sqrt()).min(1.0);
+        packets_every(congestion_avoidance + timeouts * p * (1.0 + 32.0 * p * p), packet_size)
+    }
+
+    /// The square-root law: equation (2) of TCP-ROME without its timeout term, good for little loss.
+    ///
+    /// [`Rate::MAX`] at a loss or a round-trip time of zero; a `loss` above one counts as one.
+    pub fn square_root_law(&self, packet_size: Bytes, srtt: Duration, loss: f64) -> Rate {
+        Self { timeout: Duration::ZERO, ..*self }.throughput(packet_size, srtt, loss)
+    }
+}
+
+/// One packet every so many seconds, as a rate.
+fn packets_every(seconds: f64, packet_size: Bytes) -> Rate {
+    if seconds > 0.0 {
+        Rate::from_bps_f64((packet_size.as_f64() * BITS_PER_BYTE / seconds).round())
+    } else {
+        Rate::MAX
+    }
+}
+
+/// Rate of a connection that its window limits (MultiTCP equation (6.1)): one window every round trip.
+///
+/// On a path without delay a window does not limit: [`Rate::MAX`].
+pub fn window_rate(window: Packets, packet_size: Bytes, rtt: Duration) -> Rate {
+    if rtt.is_zero() { Rate::MAX } else { Rate::of(window * packet_size, rtt) }
+}
+
+/// The window, in packets and not yet rounded, that gives `rate`: MultiTCP equation (6.1) solved for the window.
+///
+/// Zero when `packet_size` is zero.
+pub fn window_for(rate: Rate, rtt: Duration, packet_size: Bytes) -> f64 {
+    if packet_size.is_zero() {
+        0.0
+    } else {
+        rate.bytes_per_second() * rtt.as_secs_f64() / packet_size.as_f64()
+    }
+}
+
+/// Data that is not sent because of losses (MultiTCP equations (6.2) to (6.4)): the area under the triangle between
+/// half the window and the window.
+///
+/// `window` is that of all `connections` together, `losing` of them lose a packet at the same time. The paper's (6.4)
+/// has lost the 8 that (6.2) and (6.3) have; with it, one connection that loses gives (6.2) and one of two gives (6.3).
+/// Zero without connections.
+pub fn lost_volume(window: Packets, packet_size: Bytes, connections: u32, losing: u32) -> Bytes {
+    let square = |count: u128| count.saturating_mul(count);
+    let volume = square(window.get().into())
+        .saturating_mul(packet_size.get().into())
+        .saturating_mul(losing.min(connections).into());
+    let bytes = volume.checked_div(8 * square(connections.into())).unwrap_or(0);
+    Bytes::new(u64::try_from(bytes).unwrap_or(u64::MAX))
+}
+
+/// The least number of connections that get `wanted` beside `cross_flows` greedy TCP connections on a path of
+/// `capacity`: N_min = ceil(T_d n / (C - T_d)), at least one.
+///
+/// It follows from fair shares, N C / (N + n) >= T_d (MultiTCP section 6.2 argues with them). `None` when the path
+/// cannot carry the rate, or only with more connections than can be counted.
+pub fn minimum_connections(wanted: Rate, capacity: Rate, cross_flows: u32) -> Option<u32> {
+    if cross_flows == 0 {
+        return (wanted <= capacity).then_some(1);
+    }
+    let left = capacity.as_bps().checked_sub(wanted.as_bps()).filter(|left| *left > 0)?;
+    let connections = (u128::from(wanted.as_bps()) * u128::from(cross_flows)).div_ceil(left.into());
+    u32::try_from(connections.max(1)).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const PACKET: Bytes = Bytes::new(1000);
+    const RTT: Duration = Duration::from_millis(100);
+
+    fn model(b: u32, timeout_ms: u64) -> TcpModel {
+        TcpModel { packets_per_ack: b, timeout: Duration::from_millis(timeout_ms) }
+    }
+
+    #[test]
+    fn throughput_by_hand() {
+        // b = 1, p = 0.015: sqrt(2 * 0.015 / 3) = sqrt(0.01) = 0.1, so the first term is 0.1 s * 0.1 = 10 ms.
+        // 3 sqrt(3 * 0.015 / 8) = 3 * 0.075 = 0.225; 0.225 * 0.015 * (1 + 32 * 0.000225) = 0.0033993 times T_0 = 1 s.
+        // 1 packet of 8000 bits every 13.3993 ms: 597,046 bit/s.
+        assert_eq!(model(1, 1000).throughput(PACKET, RTT, 0.015).as_bps(), 597_046);
+        // b = 2, p = 0.5: sqrt(2/3) * 0.1 = 81.65 ms; min(1, 3 sqrt(3/8) = 1.837) = 1; 0.5 * (1 + 8) = 4.5 s.
+        // 8000 bits every 4.58165 s: 1746 bit/s.
+        assert_eq!(model(2, 1000).throughput(PACKET, RTT, 0.5).as_bps(), 1746);
+        // The law alone: 8000 bits every 10 ms.
+        assert_eq!(model(1, 1000).square_root_law(PACKET, RTT, 0.015), Rate::from_kbps(800));
+    }
+
+    #[test]
+    fn throughput_at_its_edges() {
+        let tcp = TcpModel::default();
+        for no_loss in [0.0, -1.0, f64::NAN] {
+            assert_eq!(tcp.throughput(PACKET, RTT, no_loss), Rate::MAX);
+        }
+        assert_eq!(tcp.throughput(PACKET, RTT, 7.0), tcp.throughput(PACKET, RTT, 1.0));
+        // Only timeouts remain: min(1, ..) * 1 * 33 s with T_0 = 1 s.
+        assert_eq!(tcp.throughput(PACKET, Duration::ZERO, 1.0).as_bps(), 8000 / 33);
+        assert_eq!(tcp.square_root_law(PACKET, Duration::ZERO, 0.1), Rate::MAX);
+    }
+
+    #[test]
+    fn windows_and_rates_of_the_papers_examples() {
+        // MultiTCP section 8.1.1: 800 kbps need a window of 8 at an RTT of 80 ms and packets of 1000 bytes.
+        let rtt = Duration::from_millis(80);
+        assert_eq!(window_rate(Packets::new(8), PACKET, rtt), Rate::from_kbps(800));
+        assert!((window_for(Rate::from_kbps(800), rtt, PACKET) - 8.0).abs() < 1e-9);
+        assert_eq!(window_rate(Packets::new(8), PACKET, Duration::ZERO), Rate::MAX);
+        assert_eq!(window_for(Rate::from_kbps(800), rtt, Bytes::ZERO), 0.0);
+    }
+
+    #[test]
+    fn lost_volume_is_that_of_6_2_and_6_3() {
+        let window = Packets::new(8);
+        // (6.2): 64 * 1000 / 8; (6.3): a quarter of it; both of two lose: half of it (text below (6.3)).
+        assert_eq!(lost_volume(window, PACKET, 1, 1), Bytes::new(8000));
+        assert_eq!(lost_volume(window, PACKET, 2, 1), Bytes::new(2000));
+        assert_eq!(lost_volume(window, PACKET, 2, 2), Bytes::new(4000));
+        assert_eq!(lost_volume(window, PACKET, 0, 3), Bytes::ZERO);
+        assert_eq!(lost_volume(Packets::new(u64::MAX), Bytes::MAX, 1, 1), Bytes::MAX);
+    }
+
+    #[test]
+    fn minimum_connections_by_hand() {
+        let film = Rate::from_kbps(800);
+        // 0.8 * 15 / 5.2 = 2.31 and 0.8 * 20 / 5.2 = 3.08.
+        assert_eq!(minimum_connections(film, Rate::from_mbps(6), 15), Some(3));
+        assert_eq!(minimum_connections(film, Rate::from_mbps(6), 20), Some(4));
+        assert_eq!(minimum_connections(film, Rate::from_mbps(6), 0), Some(1));
+        assert_eq!(minimum_connections(film, film, 0), Some(1));
+        assert_eq!(minimum_connections(film, film, 1), None);
+        assert_eq!(minimum_connections(film, Rate::from_kbps(700), 0), None);
+        assert_eq!(minimum_connections(Rate::ZERO, film, 9), Some(1));
+    }
+
+    proptest! {
+        #[test]
+        fn more_loss_or_delay_never_gives_more(
+            loss in 1e-6f64..1.0, more in 0.0f64..1.0, rtt in 1u64..1_000_000, longer in 0u64..1_000_000, b in 1u32..4,
+        ) {
+            let tcp = model(b, 400);
+            let rate = tcp.throughput(PACKET, Duration::from_micros(rtt), loss);
+            prop_assert!(tcp.throughput(PACKET, Duration::from_micros(rtt), loss + more) <= rate);
+            prop_assert!(tcp.throughput(PACKET, Duration::from_micros(rtt + longer), loss) <= rate);
+            prop_assert!(tcp.square_root_law(PACKET, Duration::from_micros(rtt), loss) >= rate);
+        }
+
+        #[test]
+        fn the_least_number_of_connections_is_the_least(
+            wanted in 1u64..10_000_000, spare in 1u64..10_000_000, cross in 1u32..100,
+        ) {
+            let (rate, capacity) = (Rate::from_bps(wanted), Rate::from_bps(wanted + spare));
+            let count = u64::from(minimum_connections(rate, capacity, cross).unwrap());
+            let enough = |n: u64| {
+                u128::from(n) * u128::from(wanted + spare) >= u128::from(wanted) * u128::from(n + u64::from(cross))
+            };
+            prop_assert!(enough(count) && (count == 1 || !enough(count - 1)));
+        }
+
+        #[test]
+        fn a_window_gives_back_its_rate(packets in 1u64..100_000, rtt in 1_000u64..1_000_000) {
+            let rtt = Duration::from_micros(rtt);
+            let window = window_for(window_rate(Packets::new(packets), PACKET, rtt), rtt, PACKET);
+            prop_assert!((window - Packets::new(packets).as_f64()).abs() < 0.01);
+        }
+    }
+}
