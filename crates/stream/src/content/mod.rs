@@ -1,0 +1,436 @@
+//! The content coordinator of TCP-ROME (section III.A to III.C): which bytes are asked for on which connection.
+//!
+//! Every byte of the media is in one of three states: received, assigned to a connection, or neither. The *partition
+//! rule* (III.B) is the table of what is assigned; it is bounded by the smallest missing segment below and the last
+//! assigned one above. A connection that can take a request gets the unassigned bytes with the nearest play time
+//! (equation (1)), as many as it delivers in [`Policy::segment_time`], so that connections carry segments in
+//! proportion to what they deliver. Segments that would miss their play time are asked for again on a connection that
+//! makes it ([`late`]).
+//!
+//! Cost: a decision is O(log n) in the number of outstanding segments and linear in the number of connections and
+//! readers, which are few; nothing scans the table. (libtorrent's time-critical picker, the strongest of its kind,
+//! sorts all pieces and peers at every decision.)
+
+mod late;
+mod readers;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Range;
+
+use units::{Bytes, Duration, Rate, Time};
+
+use crate::control::ConnectionId;
+use crate::ranges::RangeSet;
+
+pub use late::{MissingRule, Reassignment};
+pub use readers::{Reader, ReaderId};
+
+/// One request for a range of bytes; never used twice in a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RequestId(pub u64);
+
+/// Parameters of the content coordinator.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Policy {
+    /// When a segment counts as missing.
+    pub missing: MissingRule,
+    /// How much of a connection's throughput one segment takes: its size is rate x this time.
+    pub segment_time: Duration,
+    /// Bounds of a segment's size. Equal bounds give the fixed size of the paper.
+    pub segment_size: (Bytes, Bytes),
+    /// Size of the first segment of a connection whose rate is not known.
+    pub first_segment: Bytes,
+    /// Requests in flight on a connection: with two, the next response follows without an idle round trip.
+    pub requests_in_flight: usize,
+    /// How far ahead of a reader bytes are asked for (the bound on memory).
+    pub look_ahead: Bytes,
+    /// After so many missed segments in a row a connection is given up (0: never).
+    pub abandon_after: u32,
+}
+
+impl Policy {
+    /// TCP-ROME as published: segments of one size, missing when the play time is nearer than the RTT.
+    pub fn rome(segment: Bytes, look_ahead: Bytes) -> Self {
+        Self {
+            missing: MissingRule::RoundTrip,
+            segment_time: Duration::ZERO,
+            segment_size: (segment, segment),
+            first_segment: segment,
+            requests_in_flight: 2,
+            look_ahead,
+            abandon_after: 8,
+        }
+    }
+
+    /// Ours: segments sized by time, missing when they are expected after their play time.
+    pub fn expected(look_ahead: Bytes) -> Self {
+        Self {
+            missing: MissingRule::Expected,
+            segment_time: Duration::from_millis(400),
+            segment_size: (Bytes::kib(32), Bytes::mib(16)),
+            first_segment: Bytes::kib(128),
+            requests_in_flight: 2,
+            look_ahead,
+            abandon_after: 4,
+        }
+    }
+}
+
+/// A request to be sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// Its name.
+    pub id: RequestId,
+    /// The bytes to ask for.
+    pub range: Range<u64>,
+    /// Why these.
+    pub why: &'static str,
+}
+
+/// What became of arrived bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Arrival {
+    /// Bytes that were not there before.
+    pub fresh: u64,
+    /// Bytes that had come before over another connection.
+    pub duplicate: u64,
+    /// Whether the request is complete.
+    pub complete: bool,
+}
+
+/// An outstanding segment.
+#[derive(Clone, Debug)]
+struct Segment {
+    connection: ConnectionId,
+    range: Range<u64>,
+    /// The first byte that has not arrived.
+    next: u64,
+    /// From here on another connection was asked as well.
+    needed_until: u64,
+    /// What the connection will have delivered in all when the segment is complete.
+    mark: u64,
+}
+
+/// A connection as the coordinator sees it: a queue of requests that is answered in order.
+#[derive(Clone, Debug)]
+struct Pipe {
+    queue: VecDeque<RequestId>,
+    asked: u64,
+    arrived: u64,
+    rate: Rate,
+    rtt: Duration,
+    /// Last arrival, or when the first request of an empty queue was made.
+    active: Time,
+    misses: u32,
+    /// Gets no new requests: it is to be closed when its queue is empty.
+    draining: bool,
+}
+
+/// Sizes, readers, what is there and what is assigned.
+#[derive(Debug)]
+pub struct Coordinator {
+    policy: Policy,
+    /// End of the media, once known.
+    size: Option<u64>,
+    /// Received.
+    have: RangeSet,
+    /// Received or assigned.
+    claimed: RangeSet,
+    segments: BTreeMap<RequestId, Segment>,
+    /// The segments by the position at which they begin.
+    by_start: BTreeSet<(u64, RequestId)>,
+    /// Segments that share bytes with another one, because one of them was late.
+    shared: BTreeSet<RequestId>,
+    pipes: BTreeMap<ConnectionId, Pipe>,
+    readers: BTreeMap<ReaderId, Reader>,
+    /// What the media needs, for play times; unknown at first.
+    media_rate: Option<Rate>,
+    next_request: u64,
+    last_assigned: u64,
+}
+
+impl Coordinator {
+    /// A coordinator for media of `size` bytes (`None`: not known), of which `have` is there already.
+    pub fn new(policy: Policy, size: Option<u64>, have: RangeSet) -> Self {
+        Self {
+            policy,
+            size,
+            claimed: have.clone(),
+            have,
+            segments: BTreeMap::new(),
+            by_start: BTreeSet::new(),
+            shared: BTreeSet::new(),
+            pipes: BTreeMap::new(),
+            readers: BTreeMap::new(),
+            media_rate: None,
+            next_request: 0,
+            last_assigned: 0,
+        }
+    }
+
+    /// The media needs this rate (R_v): the scale of play times.
+    pub fn set_media_rate(&mut self, rate: Rate) {
+        self.media_rate = Some(rate);
+    }
+
+    /// The media ends here (it was not known, or a server without ranges said so by ending).
+    pub fn set_size(&mut self, size: u64) {
+        self.size = Some(size);
+    }
+
+    /// End of the media, if known.
+    pub fn size(&self) -> Option<u64> {
+        self.size
+    }
+
+    /// What has been received.
+    pub fn have(&self) -> &RangeSet {
+        &self.have
+    }
+
+    /// Forgets received bytes that the driver no longer holds, so that they can be asked for again.
+    pub fn forget(&mut self, range: Range<u64>) {
+        self.have.remove(range.clone());
+        self.claimed.remove(range);
+        self.reclaim_outstanding();
+    }
+
+    /// Whether all of the media has been received.
+    pub fn is_complete(&self) -> bool {
+        self.size.is_some_and(|size| self.have.contains(&(0..size)))
+    }
+
+    /// SMS of the partition rule: everything below has been received (as a byte position).
+    pub fn smallest_missing(&self) -> u64 {
+        self.have.run_end(0)
+    }
+
+    /// LAS of the partition rule: nothing at or above was ever assigned (as a byte position).
+    pub fn last_assigned(&self) -> u64 {
+        self.last_assigned
+    }
+
+    /// How many segments are outstanding.
+    pub fn outstanding(&self) -> usize {
+        self.segments.len()
+    }
+
+    /// A connection can take requests from now on.
+    pub fn add_connection(&mut self, connection: ConnectionId, rtt: Duration, now: Time) {
+        let pipe = Pipe {
+            queue: VecDeque::new(),
+            asked: 0,
+            arrived: 0,
+            rate: Rate::ZERO,
+            rtt,
+            active: now,
+            misses: 0,
+            draining: false,
+        };
+        self.pipes.insert(connection, pipe);
+    }
+
+    /// A connection is gone: what it was asked for and has not delivered is unassigned again.
+    pub fn remove_connection(&mut self, connection: ConnectionId) {
+        let Some(pipe) = self.pipes.remove(&connection) else { return };
+        for id in pipe.queue {
+            self.release(id);
+        }
+    }
+
+    /// The connection gets no new requests, except to repair what another one misses.
+    pub fn drain(&mut self, connection: ConnectionId) {
+        if let Some(pipe) = self.pipes.get_mut(&connection) {
+            pipe.draining = true;
+        }
+    }
+
+    /// What the connection delivers, and its smoothed round-trip time.
+    pub fn estimate(&mut self, connection: ConnectionId, rate: Rate, rtt: Duration) {
+        if let Some(pipe) = self.pipes.get_mut(&connection) {
+            pipe.rate = rate;
+            pipe.rtt = rtt;
+        }
+    }
+
+    /// Requests outstanding on a connection.
+    pub fn queue_length(&self, connection: ConnectionId) -> usize {
+        self.pipes.get(&connection).map_or(0, |pipe| pipe.queue.len())
+    }
+
+    /// The request that the connection is answering, and the first byte of it that has not arrived.
+    pub fn answering(&self, connection: ConnectionId) -> Option<(RequestId, u64)> {
+        let id = *self.pipes.get(&connection)?.queue.front()?;
+        Some((id, self.segments.get(&id)?.next))
+    }
+
+    /// Whether this connection kept missing and should be given up (section III.C, end).
+    pub fn keeps_missing(&self, connection: ConnectionId) -> bool {
+        let limit = self.policy.abandon_after;
+        limit > 0 && self.pipes.get(&connection).is_some_and(|pipe| pipe.misses >= limit)
+    }
+
+    /// What the connection still carries, and how much of it is needed. Zero needed and much to carry: close it.
+    pub fn carries(&self, connection: ConnectionId) -> (Bytes, Bytes) {
+        let Some(pipe) = self.pipes.get(&connection) else { return (Bytes::ZERO, Bytes::ZERO) };
+        let needed = pipe.queue.iter().filter_map(|id| self.segments.get(id)).map(|segment| {
+            let missing = self.have.gaps(segment.next..segment.needed_until);
+            missing.map(|gap| gap.end - gap.start).sum::<u64>()
+        });
+        (Bytes::new(pipe.asked - pipe.arrived), Bytes::new(needed.sum()))
+    }
+
+    /// The next request for a connection, if it can take one and there is something to ask for.
+    pub fn next_request(&mut self, connection: ConnectionId, now: Time) -> Option<Request> {
+        let pipe = self.pipes.get(&connection)?;
+        if pipe.draining || pipe.queue.len() >= self.policy.requests_in_flight {
+            return None;
+        }
+        let (gap, why) = self.best_gap(connection, now)?;
+        let length = self.segment_length(pipe).min(gap.end - gap.start);
+        Some(self.assign(connection, gap.start..gap.start + length, why, now))
+    }
+
+    /// Asks the connection for everything, from a server that knows no ranges.
+    pub fn request_whole(&mut self, connection: ConnectionId, now: Time) -> Option<Request> {
+        self.pipes.get(&connection)?;
+        let end = self.size.unwrap_or(u64::MAX);
+        Some(self.assign(connection, 0..end, "the server knows no ranges", now))
+    }
+
+    /// Bytes have arrived as the answer to a request, in order from [`Coordinator::answering`]'s position. Bytes
+    /// beyond the request are ignored.
+    pub fn arrived(&mut self, request: RequestId, length: u64, now: Time) -> Arrival {
+        let Some(segment) = self.segments.get_mut(&request) else { return Arrival::default() };
+        let end = segment.range.end.min(segment.next.saturating_add(length));
+        let range = segment.next..end;
+        segment.next = end;
+        let complete = end == segment.range.end;
+        let connection = segment.connection;
+        if let Some(pipe) = self.pipes.get_mut(&connection) {
+            pipe.arrived += range.end - range.start;
+            pipe.active = now;
+        }
+        let fresh = self.have.insert(range.clone());
+        // The bytes may have been forgotten, and so unclaimed, while they were on their way.
+        self.claimed.insert(range.clone());
+        if complete {
+            self.retire(request);
+        }
+        Arrival { fresh, duplicate: (range.end - range.start) - fresh, complete }
+    }
+
+    /// The answer to a request ended before its last byte: the rest is unassigned again.
+    pub fn cut_short(&mut self, request: RequestId) {
+        let Some(segment) = self.segments.get(&request) else { return };
+        let missing = segment.range.end - segment.next;
+        if let Some(pipe) = self.pipes.get_mut(&segment.connection) {
+            pipe.queue.retain(|id| *id != request);
+            pipe.arrived += missing;
+        }
+        self.release(request);
+    }
+
+    fn assign(
+        &mut self,
+        connection: ConnectionId,
+        range: Range<u64>,
+        why: &'static str,
+        now: Time,
+    ) -> Request {
+        let id = RequestId(self.next_request);
+        self.next_request += 1;
+        let mut mark = 0;
+        if let Some(pipe) = self.pipes.get_mut(&connection) {
+            if pipe.queue.is_empty() {
+                pipe.active = now;
+            }
+            pipe.asked = pipe.asked.saturating_add(range.end - range.start);
+            mark = pipe.asked;
+            pipe.queue.push_back(id);
+        }
+        self.claimed.insert(range.clone());
+        self.last_assigned = self.last_assigned.max(range.end);
+        self.by_start.insert((range.start, id));
+        let (next, needed_until) = (range.start, range.end);
+        self.segments.insert(id, Segment { connection, range: range.clone(), next, needed_until, mark });
+        Request { id, range, why }
+    }
+
+    /// A segment that is complete leaves the table.
+    fn retire(&mut self, request: RequestId) {
+        let Some(segment) = self.segments.remove(&request) else { return };
+        self.by_start.remove(&(segment.range.start, request));
+        self.shared.remove(&request);
+        if let Some(pipe) = self.pipes.get_mut(&segment.connection) {
+            pipe.queue.retain(|id| *id != request);
+        }
+    }
+
+    /// A segment that will not be completed leaves the table, and its missing bytes are unassigned again, except
+    /// those that another connection was asked for too.
+    fn release(&mut self, request: RequestId) {
+        let Some(segment) = self.segments.remove(&request) else { return };
+        self.by_start.remove(&(segment.range.start, request));
+        let was_shared = self.shared.remove(&request);
+        let rest = segment.next..segment.range.end;
+        self.claimed.remove(rest.clone());
+        let there: Vec<_> = self.have.iter_within(rest).collect();
+        for range in there {
+            self.claimed.insert(range);
+        }
+        if !was_shared {
+            return;
+        }
+        // Those that share bytes with it still bring them, and are needed to their end again.
+        for id in &self.shared {
+            if let Some(other) = self.segments.get_mut(id) {
+                self.claimed.insert(other.next..other.range.end);
+                if other.range.end > segment.next && other.range.start < segment.range.end {
+                    other.needed_until = other.range.end;
+                }
+            }
+        }
+    }
+
+    fn reclaim_outstanding(&mut self) {
+        for segment in self.segments.values() {
+            self.claimed.insert(segment.next..segment.range.end);
+        }
+    }
+
+    /// How many bytes a connection is asked for at once.
+    fn segment_length(&self, pipe: &Pipe) -> u64 {
+        let (smallest, largest) = self.policy.segment_size;
+        if pipe.rate.is_zero() {
+            return self.policy.first_segment.max(smallest).min(largest).get().max(1);
+        }
+        // A segment shorter than a round trip would leave the connection idle behind it.
+        let time = self.policy.segment_time.max(pipe.rtt + pipe.rtt / 2);
+        pipe.rate.amount_in(time).max(smallest).min(largest).get().max(1)
+    }
+
+    /// When a connection will have delivered up to `mark`: the queue before it at the connection's rate, and if it
+    /// has been silent for long, as long again.
+    fn expected(&self, pipe: &Pipe, mark: u64, now: Time) -> Duration {
+        let ahead = Bytes::new(mark.saturating_sub(pipe.arrived));
+        let silent = now.since(pipe.active);
+        let patience = pipe.rtt * 2 + Duration::from_millis(200);
+        let stalled = if pipe.queue.is_empty() || silent < patience { Duration::ZERO } else { silent };
+        stalled + self.rate_or_guess(pipe).time_for(ahead)
+    }
+
+    /// What a pipe delivers, or for a new one what the others do on average.
+    fn rate_or_guess(&self, pipe: &Pipe) -> Rate {
+        if !pipe.rate.is_zero() {
+            return pipe.rate;
+        }
+        let known = self.pipes.values().filter(|other| !other.rate.is_zero());
+        let (sum, count) =
+            known.fold((0.0, 0.0), |(sum, count), other| (sum + other.rate.as_f64(), count + 1.0));
+        if count > 0.0 { Rate::from_bps_f64(sum / count) } else { Rate::from_kbps(1000) }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,111 @@
+//! Readers: who needs which bytes, and when.
+
+use std::ops::Range;
+
+use units::{Bytes, Duration, Rate, Time};
+
+use super::{Coordinator, Pipe};
+use crate::control::ConnectionId;
+
+/// Someone who reads the media from some position on: the player, or the file that is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ReaderId(pub u32);
+
+/// A reader's position and end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reader {
+    /// The next byte it takes.
+    pub position: u64,
+    /// The byte that is being played: play times count from here. At most `position`.
+    pub play_position: u64,
+    /// Where it ends.
+    pub end: u64,
+}
+
+/// Assumed where the media's rate is not known: play times then only order the readers.
+const ASSUMED_MEDIA_RATE: Rate = Rate::from_mbps(4);
+
+impl Coordinator {
+    /// Somebody begins to read.
+    pub fn add_reader(&mut self, id: ReaderId, range: Range<u64>) {
+        let reader = Reader { position: range.start, play_position: range.start, end: range.end };
+        self.readers.insert(id, reader);
+    }
+
+    /// A reader has taken what is before `position`, and plays `play_position`.
+    pub fn move_reader(&mut self, id: ReaderId, position: u64, play_position: u64) {
+        if let Some(reader) = self.readers.get_mut(&id) {
+            reader.position = position;
+            reader.play_position = play_position.min(position);
+        }
+    }
+
+    /// A reader is gone; what was asked for on its behalf and is on its way is kept.
+    pub fn remove_reader(&mut self, id: ReaderId) {
+        self.readers.remove(&id);
+    }
+
+    /// Where a reader is.
+    pub fn reader(&self, id: ReaderId) -> Option<&Reader> {
+        self.readers.get(&id)
+    }
+
+    /// End of what the reader can take without waiting.
+    pub fn available(&self, id: ReaderId) -> u64 {
+        self.readers.get(&id).map_or(0, |reader| self.have.run_end(reader.position).min(reader.end))
+    }
+
+    /// Whether there is anything left to ask for within some reader's look-ahead.
+    pub fn has_work(&self) -> bool {
+        self.readers.values().any(|reader| self.gap_of(reader).is_some())
+    }
+
+    /// Equation (1) of TCP-ROME: how long until the byte at `position` is played.
+    pub(super) fn play_time(&self, reader: &Reader, position: u64) -> Duration {
+        let rate = self.media_rate.unwrap_or(ASSUMED_MEDIA_RATE);
+        rate.time_for(Bytes::new(position.saturating_sub(reader.play_position)))
+    }
+
+    /// How far ahead a reader's bytes are asked for.
+    fn limit_of(&self, reader: &Reader) -> u64 {
+        let end = reader.position.saturating_add(self.policy.look_ahead.get()).min(reader.end);
+        self.size.map_or(end, |size| end.min(size))
+    }
+
+    fn gap_of(&self, reader: &Reader) -> Option<Range<u64>> {
+        self.claimed.first_gap(reader.position, self.limit_of(reader))
+    }
+
+    /// The unassigned bytes that are best asked for on this connection: those with the nearest play time, or, if this
+    /// connection would be late with them and another one brings them in time or in half the time, the first that
+    /// this one brings in time. The segment that is needed now is so never held up by a slow connection that later ones could use as well.
+    pub(super) fn best_gap(&self, connection: ConnectionId, now: Time) -> Option<(Range<u64>, &'static str)> {
+        let nearest = self
+            .readers
+            .values()
+            .filter_map(|reader| {
+                self.gap_of(reader).map(|gap| (self.play_time(reader, gap.start), gap, reader))
+            })
+            .min_by_key(|(play_time, gap, _)| (*play_time, gap.start));
+        let (play_time, gap, reader) = nearest?;
+        if self.pipes.len() < 2 || self.media_rate.is_none() {
+            return Some((gap, "the nearest play time"));
+        }
+        let own = self.pipes.get(&connection)?;
+        let length = self.segment_length(own);
+        let finish = |pipe: &Pipe| self.time_to_bring(pipe, length, now);
+        let own = finish(own);
+        let others = self.pipes.iter().filter(|(id, pipe)| **id != connection && !pipe.draining);
+        let soon = play_time.max(own / 2);
+        let another_makes_it = others.map(|(_, pipe)| finish(pipe)).any(|finish| finish <= soon);
+        if own <= play_time || !another_makes_it {
+            return Some((gap, "the nearest play time"));
+        }
+        let rate = self.media_rate.unwrap_or(ASSUMED_MEDIA_RATE);
+        let in_time = reader.play_position.saturating_add(rate.amount_in(own).get()).max(gap.start);
+        match self.claimed.first_gap(in_time, self.limit_of(reader)) {
+            Some(later) => Some((later, "the first that this connection brings in time")),
+            None => Some((gap, "the nearest play time")),
+        }
+    }
+}
