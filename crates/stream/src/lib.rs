@@ -3,6 +3,7 @@
 //! This crate has no I/O, no clock and no entropy: a driver (sockets, simulator) feeds it events with their
 //! time, and it answers with decisions. Every decision carries its reason.
 //!
+//! - [`auto`]: ours: the smallest number of connections and windows that holds the rate.
 //! - [`content`]: the content coordinator of TCP-ROME: which bytes are asked for on which connection.
 //! - [`ranges`]: a set of byte positions.
 //! - [`stripe`]: a file in blocks over the connections of a group, for a sender that speaks our own protocol.
@@ -10,6 +11,7 @@
 //! - [`multitcp`]: the rate controllers of MultiTCP, basic and advanced.
 //! - [`control`]: the contract between a receiver session and a rate controller.
 
+pub mod auto;
 pub mod content;
 pub mod control;
 pub mod interval;

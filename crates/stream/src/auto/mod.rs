@@ -1,0 +1,345 @@
+//! `auto`: the smallest number of connections, with the smallest windows, that holds the wanted rate.
+//!
+//! The rule, in full:
+//!
+//! 1. **Rate.** While the buffer is below B- all connections together may take [`Parameters::boost_low`] times the wanted
+//!    rate; between B- and B+ the allowance falls from [`Parameters::boost_high`] to one, above B+ below one, so
+//!    the buffer settles at B+. (TCP-ROME's thresholds, section III.B; the slope makes it settle.)
+//! 2. **Windows.** Each connection's receive window is its share of that rate times its RTT and
+//!    [`Parameters::window_headroom`] (MultiTCP (6.1)); when the rate is missed, up to [`Parameters::window_spread`] (MultiTCP's f)
+//!    times that, so that no connection is held back by us.
+//! 3. **Growth.** When the needed rate (wanted plus a margin, more when the buffer is low) has been missed for a
+//!    while that shrinks with the buffer, connections are added: as many as the shortfall asks for in proportion, at
+//!    most as many as there are. Each addition is a *trial*: after it has settled it must have brought at least
+//!    [`Parameters::least_gain`] of the proportional gain. If it has not (a BBR sender, a capped line, a full access link),
+//!    what was added is closed, and growth rests for a time that doubles with each failure.
+//! 4. **Giving back.** When the receiver and not the network has held the rate back for a while and the buffer is
+//!    above B-, the connection that delivers least is closed: again a trial, undone when the rate is missed.
+//! 5. **Where.** A new connection goes to the path with the fewest connections, among equals to the one whose
+//!    connections deliver most; replicas and interfaces are so explored before one of them is doubled.
+
+mod trial;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use units::{Bytes, Duration, Packets, Rate, Ratio, Time};
+
+use crate::control::{ConnectionId, ConnectionSample, Order, PathId, RateController, Sample, What, Window};
+use trial::Trial;
+
+/// Parameters of [`Auto`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Parameters {
+    /// Most connections.
+    pub most: usize,
+    /// Connections at the start, spread over the paths.
+    pub at_start: usize,
+    /// Thresholds B- and B+ on the buffer.
+    pub buffer: (Duration, Duration),
+    /// The rate allowed below B-, as a multiple of the wanted one.
+    pub boost_low: Ratio,
+    /// The rate allowed just above B-.
+    pub boost_high: Ratio,
+    /// The needed rate is the wanted one plus this part of it.
+    pub margin: Ratio,
+    /// A receive window is so many times share x rate x RTT.
+    pub window_headroom: Ratio,
+    /// When the rate is missed, a window may grow to so many times rate x RTT over the number of connections.
+    pub window_spread: Ratio,
+    /// An addition is kept when it brings this part of the proportional gain.
+    pub least_gain: Ratio,
+    /// First rest after an addition that brought nothing, and after a connection that was missed.
+    pub first_rest: Duration,
+    /// The longest such rest.
+    pub longest_rest: Duration,
+}
+
+impl Default for Parameters {
+    fn default() -> Self {
+        Self {
+            most: 16,
+            at_start: 1,
+            buffer: (Duration::from_secs(5), Duration::from_secs(20)),
+            boost_low: Ratio::new(3, 1),
+            boost_high: Ratio::new(3, 2),
+            margin: Ratio::new(1, 20),
+            window_headroom: Ratio::new(3, 2),
+            window_spread: Ratio::new(6, 1),
+            least_gain: Ratio::new(1, 4),
+            first_rest: Duration::from_secs(8),
+            longest_rest: Duration::from_secs(120),
+        }
+    }
+}
+
+/// A window of fewer packets cannot recover a loss by duplicate acknowledgements.
+const SMALLEST_WINDOW: Packets = Packets::new(6);
+/// Rates are averaged over this long at most.
+const MEMORY: Duration = Duration::from_secs(8);
+
+/// The controller.
+#[derive(Debug)]
+pub struct Auto {
+    parameters: Parameters,
+    /// How many connections there should be.
+    target: usize,
+    windows: BTreeMap<ConnectionId, Window>,
+    limit: Option<Rate>,
+    /// Recent intervals: end, length, bytes.
+    history: VecDeque<(Time, Duration, Bytes)>,
+    /// No judgement before: connections were opened or closed.
+    settles: Time,
+    /// Since when the needed rate is missed.
+    missed_since: Option<Time>,
+    /// Since when the receiver holds the rate back.
+    ample_since: Option<Time>,
+    trial: Option<Trial>,
+    grow: Rest,
+    shrink: Rest,
+}
+
+/// A rest after a failure that doubles with every one.
+#[derive(Clone, Copy, Debug)]
+struct Rest {
+    until: Time,
+    next: Duration,
+}
+
+impl Rest {
+    fn begin(&mut self, now: Time, longest: Duration) {
+        self.until = now + self.next;
+        self.next = (self.next * 2).min(longest);
+    }
+}
+
+impl Auto {
+    /// A controller with these parameters.
+    pub fn new(parameters: Parameters) -> Self {
+        let rest = Rest { until: Time::ZERO, next: parameters.first_rest };
+        Self {
+            parameters,
+            target: parameters.at_start.clamp(1, parameters.most.max(1)),
+            windows: BTreeMap::new(),
+            limit: None,
+            history: VecDeque::new(),
+            settles: Time::ZERO,
+            missed_since: None,
+            ample_since: None,
+            trial: None,
+            grow: rest,
+            shrink: rest,
+        }
+    }
+
+    /// How many connections there should be now.
+    pub fn target(&self) -> usize {
+        self.target
+    }
+
+    /// What all connections may take together (rule 1).
+    fn allowed(&self, wanted: Rate, buffer: Option<Duration>) -> Rate {
+        let (low, high) = self.parameters.buffer;
+        let Some(buffer) = buffer else { return wanted };
+        let factor = if buffer < low {
+            self.parameters.boost_low
+        } else if buffer < high {
+            let filled = (buffer - low).ratio_to(high - low);
+            let above_one = self.parameters.boost_high.as_f64() - 1.0;
+            Ratio::from_f64(1.0 + above_one * (1.0 - filled))
+        } else {
+            // One tenth less for every second too much, but never silent: a window must not close.
+            Ratio::from_f64((1.0 - 0.1 * (buffer - high).as_secs_f64()).max(0.5))
+        };
+        wanted * factor
+    }
+
+    /// What must be held so that no connection is added (rule 3).
+    fn needed(&self, wanted: Rate, buffer: Option<Duration>) -> Rate {
+        let low = self.parameters.buffer.0;
+        let Some(buffer) = buffer else { return wanted * Ratio::new(98, 100) };
+        let emptiness = 1.0 - buffer.min(low).ratio_to(low);
+        wanted * Ratio::from_f64(1.0 + self.parameters.margin.as_f64() + 0.1 * emptiness)
+    }
+
+    /// Mean throughput over the last `span`, but not from before the connections settled.
+    fn throughput(&self, span: Duration, now: Time) -> Rate {
+        let from = now - span;
+        let recent = self.history.iter().rev().take_while(|(end, _, _)| *end > from);
+        let (time, bytes) = recent.fold((Duration::ZERO, Bytes::ZERO), |(time, sum), (_, length, bytes)| {
+            (time + *length, sum + *bytes)
+        });
+        Rate::of(bytes, time)
+    }
+
+    fn remember(&mut self, sample: &Sample<'_>) {
+        let bytes = sample.connections.iter().map(|connection| connection.delivered).sum();
+        self.history.push_back((sample.now, sample.elapsed, bytes));
+        while self.history.front().is_some_and(|(end, _, _)| sample.now.since(*end) > MEMORY) {
+            self.history.pop_front();
+        }
+    }
+
+    /// How long a change takes to show: slow start and a few round trips.
+    fn settling(&self, sample: &Sample<'_>) -> Duration {
+        let hurried = sample.buffer.is_some_and(|buffer| buffer < self.parameters.buffer.0);
+        let (floor, trips) = if hurried { (1, 8) } else { (2, 12) };
+        (sample.mean_rtt() * trips).max(Duration::from_secs(floor)).min(Duration::from_secs(6))
+    }
+
+    /// How long the needed rate must be missed before connections are added: the less there is in the buffer, the
+    /// shorter.
+    fn patience(&self, sample: &Sample<'_>) -> Duration {
+        let buffer = sample.buffer.unwrap_or(Duration::from_secs(4));
+        (buffer / 4).max(Duration::from_millis(400)).min(Duration::from_secs(4))
+    }
+
+    /// The path for one more connection (rule 5), and how its connections do now.
+    fn best_path(sample: &Sample<'_>, planned: &[PathId]) -> Option<PathId> {
+        let on = |path: PathId| planned.iter().filter(|planned| **planned == path).count();
+        let delivered = |path: PathId| {
+            let rates = sample.connections.iter().filter(|connection| connection.path == path);
+            rates.map(|connection| connection.delivered).max().unwrap_or(Bytes::ZERO)
+        };
+        let open = sample.paths.iter().filter(|path| path.may_open);
+        open.min_by_key(|path| {
+            (path.connections + on(path.path), std::cmp::Reverse(delivered(path.path)), path.path)
+        })
+        .map(|path| path.path)
+    }
+
+    /// Rule 2.
+    fn set_windows(
+        &mut self,
+        sample: &Sample<'_>,
+        allowed: Option<Rate>,
+        missed: bool,
+        orders: &mut Vec<Order>,
+    ) {
+        let total: Bytes = sample.connections.iter().map(|connection| connection.delivered).sum();
+        let count = sample.connections.len().max(1);
+        for connection in sample.connections {
+            let window = match allowed {
+                None => Window::Unlimited,
+                Some(allowed) => Window::Packets(self.window(connection, allowed, total, count, missed)),
+            };
+            // Small changes are not worth a system call nor a shrinking window.
+            let now = self.windows.get(&connection.connection).copied();
+            if now.is_none_or(|now| differs(now, window)) {
+                self.windows.insert(connection.connection, window);
+                let why = if missed { "the rate is missed: open" } else { "its share of the rate" };
+                orders.push(Order { what: What::SetWindow(connection.connection, window), why });
+            }
+        }
+    }
+
+    fn window(
+        &self,
+        connection: &ConnectionSample,
+        allowed: Rate,
+        total: Bytes,
+        count: usize,
+        missed: bool,
+    ) -> Packets {
+        let pipe = allowed.amount_in(connection.srtt);
+        let equal = 1.0 / Bytes::of(count).as_f64();
+        let bytes = if missed || total.is_zero() {
+            pipe * Ratio::from_f64(equal * self.parameters.window_spread.as_f64())
+        } else {
+            // Half of an equal share is kept open for a connection that delivers less: it may recover.
+            let share = (connection.delivered.as_f64() / total.as_f64()).max(0.5 * equal);
+            pipe * Ratio::from_f64(share * self.parameters.window_headroom.as_f64())
+        };
+        bytes.in_packets(connection.packet_size).max(SMALLEST_WINDOW)
+    }
+
+    /// Opens connections up to the target.
+    fn fill(&mut self, sample: &Sample<'_>, why: &'static str, orders: &mut Vec<Order>) {
+        let there = sample.connections.len() + sample.connecting;
+        let mut planned = Vec::new();
+        for _ in there..self.target {
+            let Some(path) = Self::best_path(sample, &planned) else { break };
+            planned.push(path);
+            orders.push(Order { what: What::Open(Some(path)), why });
+        }
+        if !planned.is_empty() {
+            self.settles = sample.now + self.settling(sample);
+            self.missed_since = None;
+        }
+    }
+}
+
+/// Whether two windows differ by more than a tenth.
+fn differs(one: Window, other: Window) -> bool {
+    match (one, other) {
+        (Window::Packets(one), Window::Packets(other)) => {
+            let (one, other) = (one.as_f64(), other.as_f64());
+            (one - other).abs() > 0.1 * one.max(1.0)
+        }
+        _ => one != other,
+    }
+}
+
+impl RateController for Auto {
+    fn start(&mut self) -> Vec<Order> {
+        (0..self.target).map(|_| Order { what: What::Open(None), why: "the first connections" }).collect()
+    }
+
+    fn connected(&mut self, connection: ConnectionId, _path: PathId, sample: &Sample<'_>) -> Vec<Order> {
+        self.settles = self.settles.max(sample.now + self.settling(sample));
+        let mut orders = Vec::new();
+        if let Some(mine) = sample.connections.iter().find(|candidate| candidate.connection == connection) {
+            let allowed = sample.wanted.map(|wanted| self.allowed(wanted, sample.buffer));
+            let fresh = [*mine];
+            let alone = Sample { connections: &fresh, ..*sample };
+            self.set_windows(&alone, allowed, true, &mut orders);
+        }
+        orders
+    }
+
+    fn closed(&mut self, connection: ConnectionId, _now: Time) {
+        self.windows.remove(&connection);
+    }
+
+    fn measure(&mut self, sample: &Sample<'_>) -> Vec<Order> {
+        let now = sample.now;
+        self.remember(sample);
+        let mut orders = Vec::new();
+        let allowed = sample.wanted.map(|wanted| self.allowed(wanted, sample.buffer));
+        if allowed != self.limit {
+            self.limit = allowed;
+            orders.push(Order { what: What::LimitRate(allowed), why: "the wanted rate at this buffer" });
+        }
+        let recent = self.throughput(Duration::from_secs(1).max(sample.mean_rtt() * 4), now);
+        let needed = match sample.wanted {
+            Some(wanted) => self.needed(wanted, sample.buffer).min(allowed.unwrap_or(Rate::MAX)),
+            // Unknown: more is needed while the buffer is low, or always when nothing plays.
+            None if sample.buffer.is_some_and(|buffer| buffer >= self.parameters.buffer.0) => Rate::ZERO,
+            None => Rate::MAX,
+        };
+        let missed = recent < needed;
+        // Held back by us, or by nothing left to ask for: then there is more to be had.
+        let held_back = sample.connections.iter().filter(|connection| !connection.network_limited).count();
+        let ample = !missed && held_back * 2 > sample.connections.len();
+        self.missed_since = missed.then(|| self.missed_since.unwrap_or(now));
+        self.ample_since = ample.then(|| self.ample_since.unwrap_or(now));
+        self.set_windows(sample, allowed, missed, &mut orders);
+        if now >= self.settles {
+            self.judge(sample, needed, &mut orders);
+        }
+        if self.trial.is_none() && now >= self.settles {
+            self.consider_growth(sample, recent, needed, &mut orders);
+            self.consider_giving_back(sample, needed, &mut orders);
+        }
+        if !orders.iter().any(|order| matches!(order.what, What::Open(_) | What::Close(_))) {
+            self.fill(sample, "one was lost", &mut orders);
+        }
+        orders
+    }
+
+    fn interval(&self, rtt: Duration) -> Duration {
+        (rtt * 2).max(Duration::from_millis(200)).min(Duration::from_secs(1))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,261 @@
+//! `auto` against a fluid model of paths: every connection gets its fair share of its path, at most a cap of its own.
+
+use super::*;
+use crate::control::PathSample;
+use congestion::response::minimum_connections;
+
+/// A path: capacity, flows of others, and what one connection can reach alone (loss, window of the sender).
+#[derive(Clone, Copy)]
+struct Path {
+    capacity: Rate,
+    cross_flows: u32,
+    connection_cap: Rate,
+}
+
+impl Path {
+    fn idle(capacity: Rate) -> Self {
+        Self { capacity, cross_flows: 0, connection_cap: Rate::MAX }
+    }
+}
+
+struct World {
+    auto: Auto,
+    paths: Vec<Path>,
+    connections: Vec<(ConnectionId, PathId)>,
+    wanted: Option<Rate>,
+    media: Option<Rate>,
+    buffer: f64,
+    now: Time,
+    next: u32,
+    most: usize,
+    stalled: f64,
+    delivered: Rate,
+}
+
+const RTT: Duration = Duration::from_millis(80);
+const STEP: Duration = Duration::from_millis(200);
+const PACKET: Bytes = Bytes::new(1448);
+
+impl World {
+    fn new(paths: &[Path], wanted: Option<Rate>, parameters: Parameters) -> Self {
+        let mut world = Self {
+            auto: Auto::new(parameters),
+            paths: paths.to_vec(),
+            connections: Vec::new(),
+            wanted,
+            media: wanted,
+            buffer: 0.0,
+            now: Time::ZERO,
+            next: 0,
+            most: 0,
+            stalled: 0.0,
+            delivered: Rate::ZERO,
+        };
+        let orders = world.auto.start();
+        world.obey(&orders);
+        world
+    }
+
+    fn path_samples(&self) -> Vec<PathSample> {
+        let on = |path: PathId| self.connections.iter().filter(|(_, on)| *on == path).count();
+        let ids = (0..self.paths.len()).map(|index| PathId(index as u16));
+        ids.map(|path| PathSample {
+            path,
+            connections: on(path),
+            may_open: !self.paths[path.0 as usize].capacity.is_zero(),
+        })
+        .collect()
+    }
+
+    fn obey(&mut self, orders: &[Order]) {
+        for order in orders {
+            match &order.what {
+                What::Open(path) => {
+                    let fewest = || {
+                        let open = self.path_samples();
+                        open.into_iter()
+                            .filter(|path| path.may_open)
+                            .min_by_key(|path| path.connections)
+                            .unwrap()
+                            .path
+                    };
+                    let path = path.unwrap_or_else(fewest);
+                    self.connections.push((ConnectionId(self.next), path));
+                    self.next += 1;
+                }
+                What::Close(connection) => {
+                    self.connections.retain(|(id, _)| id != connection);
+                    self.auto.closed(*connection, self.now);
+                }
+                What::SetWindow(..) | What::LimitRate(_) => {}
+            }
+        }
+        self.most = self.most.max(self.connections.len());
+    }
+
+    /// One interval: fluid shares, windows, the limit; then the controller.
+    fn step(&mut self) {
+        let on = |path: PathId| self.connections.iter().filter(|(_, on)| *on == path).count() as f64;
+        let offered: Vec<f64> = self
+            .connections
+            .iter()
+            .map(|(_, path)| {
+                let model = self.paths[path.0 as usize];
+                (model.capacity.as_f64() / (on(*path) + f64::from(model.cross_flows)))
+                    .min(model.connection_cap.as_f64())
+            })
+            .collect();
+        let windows: Vec<f64> = self
+            .connections
+            .iter()
+            .map(|(id, _)| match self.auto.windows.get(id) {
+                Some(Window::Packets(packets)) => Rate::of(*packets * PACKET, RTT).as_f64(),
+                _ => f64::INFINITY,
+            })
+            .collect();
+        let got: Vec<f64> =
+            offered.iter().zip(&windows).map(|(offered, window)| offered.min(*window)).collect();
+        let sum: f64 = got.iter().sum();
+        let limit = self.auto.limit.map_or(f64::INFINITY, Rate::as_f64);
+        let scale = (limit / sum.max(1.0)).min(1.0);
+        let samples: Vec<_> = self
+            .connections
+            .iter()
+            .enumerate()
+            .map(|(index, (connection, path))| ConnectionSample {
+                connection: *connection,
+                path: *path,
+                delivered: Rate::from_bps_f64(got[index] * scale).amount_in(STEP),
+                srtt: RTT,
+                packet_size: PACKET,
+                silent: Duration::ZERO,
+                loss: 0.0,
+                network_limited: scale == 1.0 && windows[index] > offered[index],
+            })
+            .collect();
+        self.delivered = Rate::from_bps_f64(sum * scale);
+        if let Some(media) = self.media {
+            self.buffer += (self.delivered.ratio_to(media) - 1.0) * STEP.as_secs_f64();
+            if self.buffer < 0.0 {
+                self.stalled -= self.buffer;
+                self.buffer = 0.0;
+            }
+        }
+        self.now += STEP;
+        let paths = self.path_samples();
+        let sample = Sample {
+            now: self.now,
+            elapsed: STEP,
+            wanted: self.wanted,
+            buffer: self.media.map(|_| Duration::from_secs_f64(self.buffer)),
+            connections: &samples,
+            connecting: 0,
+            paths: &paths,
+        };
+        let orders = self.auto.measure(&sample);
+        self.obey(&orders);
+    }
+
+    fn run(&mut self, seconds: u64) {
+        for _ in 0..seconds * 5 {
+            self.step();
+        }
+    }
+}
+
+fn film(paths: &[Path], kbps: u64) -> World {
+    World::new(paths, Some(Rate::from_kbps(kbps)), Parameters::default())
+}
+
+#[test]
+fn one_connection_where_one_holds_the_rate() {
+    let mut world = film(&[Path::idle(Rate::from_mbps(6))], 800);
+    world.run(120);
+    assert_eq!((world.most, world.connections.len()), (1, 1));
+    assert!((18.0..22.0).contains(&world.buffer), "the buffer settles at B+: {}", world.buffer);
+    assert!(world.delivered.ratio_to(Rate::from_kbps(800)) < 1.05);
+}
+
+#[test]
+fn beside_cross_traffic_no_more_than_the_bound_plus_one() {
+    for (flows, kbps) in [(15, 800), (20, 800), (4, 2000), (40, 500)] {
+        let capacity = Rate::from_mbps(6);
+        let bound = minimum_connections(Rate::from_kbps(kbps), capacity, flows).unwrap();
+        let path = Path { cross_flows: flows, ..Path::idle(capacity) };
+        let mut world = film(&[path], kbps);
+        world.run(20);
+        world.stalled = 0.0;
+        world.run(300);
+        assert_eq!(world.stalled, 0.0, "{flows} flows");
+        assert!(
+            world.most as u64 <= u64::from(bound) + 1,
+            "{flows} flows: {} connections, bound {bound}",
+            world.most
+        );
+    }
+}
+
+#[test]
+fn what_is_not_needed_any_more_is_given_back() {
+    let path = Path { cross_flows: 15, ..Path::idle(Rate::from_mbps(6)) };
+    let mut world = film(&[path], 800);
+    world.run(60);
+    assert!(world.connections.len() >= 3);
+    world.paths[0].cross_flows = 0;
+    world.run(60);
+    assert_eq!(world.connections.len(), 1);
+}
+
+#[test]
+fn a_full_path_is_answered_with_one() {
+    // One connection takes all there is, as with a BBR sender: a second one brings nothing.
+    let mut world = World::new(&[Path::idle(Rate::from_mbps(45))], None, Parameters::default());
+    world.run(120);
+    assert!(world.most <= 2 && world.connections.len() <= 2, "{} connections", world.most);
+}
+
+#[test]
+fn many_where_each_brings_its_part() {
+    let path = Path { connection_cap: Rate::from_kbps(1500), ..Path::idle(Rate::from_mbps(50)) };
+    let mut world = World::new(&[path], None, Parameters::default());
+    world.run(30);
+    assert_eq!(world.connections.len(), 16);
+}
+
+#[test]
+fn replicas_that_only_together_carry_the_film() {
+    let paths = [1500, 1800, 2500].map(|kbps| Path::idle(Rate::from_kbps(kbps)));
+    let mut world = film(&paths, 3000);
+    world.run(60);
+    assert!(world.most <= 4, "{} connections", world.most);
+    world.stalled = 0.0;
+    // The first replica dies.
+    world.paths[0].capacity = Rate::ZERO;
+    let dead: Vec<_> = world.connections.iter().filter(|(_, path)| path.0 == 0).map(|(id, _)| *id).collect();
+    for connection in dead {
+        world.connections.retain(|(id, _)| *id != connection);
+        world.auto.closed(connection, world.now);
+    }
+    world.run(60);
+    assert_eq!(world.stalled, 0.0);
+    assert!(world.buffer > 5.0);
+}
+
+#[test]
+fn windows_hold_the_rate_and_not_much_more() {
+    let mut world = film(&[Path::idle(Rate::from_mbps(20))], 8000);
+    world.wanted = Some(Rate::from_mbps(8));
+    world.media = None;
+    world.run(10);
+    let windows: Bytes = world
+        .auto
+        .windows
+        .values()
+        .map(|window| match window {
+            Window::Packets(packets) => *packets * PACKET,
+            Window::Unlimited => panic!("unlimited"),
+        })
+        .sum();
+    let pipe = Rate::from_mbps(8).amount_in(RTT);
+    assert!(windows <= pipe * Ratio::new(17, 10) && windows >= pipe, "{windows} for {pipe}");
+}
