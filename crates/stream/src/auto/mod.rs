@@ -74,6 +74,8 @@ impl Default for Parameters {
 
 /// A window of fewer packets cannot recover a loss by duplicate acknowledgements.
 const SMALLEST_WINDOW: Packets = Packets::new(6);
+/// A measured rate is held when it comes this near.
+const ALMOST: Ratio = Ratio::new(97, 100);
 /// Rates are averaged over this long at most.
 const MEMORY: Duration = Duration::from_secs(8);
 
@@ -156,7 +158,7 @@ impl Auto {
     /// What must be held so that no connection is added (rule 3).
     fn needed(&self, wanted: Rate, buffer: Option<Duration>) -> Rate {
         let low = self.parameters.buffer.0;
-        let Some(buffer) = buffer else { return wanted * Ratio::new(98, 100) };
+        let Some(buffer) = buffer else { return wanted };
         let emptiness = 1.0 - buffer.min(low).ratio_to(low);
         wanted * Ratio::from_f64(1.0 + self.parameters.margin.as_f64() + 0.1 * emptiness)
     }
@@ -311,7 +313,10 @@ impl RateController for Auto {
         }
         let recent = self.throughput(Duration::from_secs(1).max(sample.mean_rtt() * 4), now);
         let needed = match sample.wanted {
-            Some(wanted) => self.needed(wanted, sample.buffer).min(allowed.unwrap_or(Rate::MAX)),
+            // What is not allowed cannot be missed.
+            Some(wanted) => {
+                self.needed(wanted, sample.buffer).min(self.allowed(wanted, sample.buffer) * ALMOST)
+            }
             // Unknown: more is needed while the buffer is low, or always when nothing plays.
             None if sample.buffer.is_some_and(|buffer| buffer >= self.parameters.buffer.0) => Rate::ZERO,
             None => Rate::MAX,

@@ -153,6 +153,11 @@ impl World {
             paths: &paths,
         };
         let orders = self.auto.measure(&sample);
+        for o in &orders {
+            if !matches!(o.what, What::SetWindow(..) | What::LimitRate(_)) {
+                eprintln!("{} b={:.1} d={} {:?}", self.now, self.buffer, self.delivered, o);
+            }
+        }
         self.obey(&orders);
     }
 
