@@ -1,1 +1,151 @@
-//! Certificates and roots.
+//! Certificates: which servers a client trusts, and how a server shows who it is.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use rustls::crypto::{CryptoProvider, ring};
+use rustls::{ClientConfig, RootCertStore, ServerConfig};
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+
+const HTTP_1_1: &[u8] = b"http/1.1";
+
+/// A file is not what TLS needs.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// A file cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A PEM file is damaged.
+    #[error("{} is not a PEM file: {reason}", path.display())]
+    Pem {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// There is no certificate in a PEM file.
+    #[error("no certificate in {}", .0.display())]
+    NoCertificate(PathBuf),
+    /// There is no private key in a PEM file.
+    #[error("no private key in {}", .0.display())]
+    NoKey(PathBuf),
+    /// A certificate cannot be used as a root.
+    #[error("a certificate in {} cannot be trusted: {reason}", path.display())]
+    BadRoot {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: rustls::Error,
+    },
+    /// Certificate and key of a server cannot be used together.
+    #[error("certificate {} and key {} cannot be used: {reason}", certificate.display(), key.display())]
+    Pair {
+        /// The certificate's file.
+        certificate: PathBuf,
+        /// The key's file.
+        key: PathBuf,
+        /// Why.
+        reason: rustls::Error,
+    },
+}
+
+/// Whom a client trusts: the system's roots and those given. Cheap to clone; clones share sessions that can be resumed.
+#[derive(Clone, Debug)]
+pub struct TlsClient {
+    extra_roots: Arc<RootCertStore>,
+    /// Made at the first use: the system's roots take milliseconds to read, and plain HTTP needs none.
+    config: Arc<OnceLock<Arc<ClientConfig>>>,
+}
+
+impl TlsClient {
+    /// Trusts the system's roots and the certificates in these PEM files.
+    ///
+    /// # Errors
+    /// A file cannot be read, or holds no usable certificate.
+    pub fn new(files: &[PathBuf]) -> Result<Self, TlsError> {
+        let mut extra_roots = RootCertStore::empty();
+        for path in files {
+            for certificate in certificates(path)? {
+                extra_roots
+                    .add(certificate)
+                    .map_err(|reason| TlsError::BadRoot { path: path.clone(), reason })?;
+            }
+        }
+        Ok(Self { extra_roots: Arc::new(extra_roots), config: Arc::default() })
+    }
+
+    /// The configuration of a client connection.
+    pub(crate) fn config(&self) -> Result<Arc<ClientConfig>, rustls::Error> {
+        if let Some(config) = self.config.get() {
+            return Ok(config.clone());
+        }
+        let mut roots = RootCertStore::clone(&self.extra_roots);
+        let system = rustls_native_certs::load_native_certs();
+        for error in &system.errors {
+            tracing::debug!(%error, "part of the system's trusted certificates cannot be read");
+        }
+        roots.add_parsable_certificates(system.certs);
+        if roots.is_empty() {
+            return Err(rustls::Error::General(
+                "this machine has no trusted certificates: install ca-certificates or use --cacert".into(),
+            ));
+        }
+        let mut config = ClientConfig::builder_with_provider(provider())
+            .with_safe_default_protocol_versions()?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        config.alpn_protocols = vec![HTTP_1_1.to_vec()];
+        Ok(self.config.get_or_init(|| Arc::new(config)).clone())
+    }
+}
+
+impl Default for TlsClient {
+    /// Trusts the system's roots only.
+    fn default() -> Self {
+        Self { extra_roots: Arc::new(RootCertStore::empty()), config: Arc::default() }
+    }
+}
+
+/// The TLS configuration of a server, from PEM files with its certificate chain and its private key.
+///
+/// # Errors
+/// A file cannot be read or is empty, or certificate and key do not belong together.
+pub fn load_server(certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>, TlsError> {
+    let chain = certificates(certificate)?;
+    let private_key = PrivateKeyDer::from_pem_slice(&read(key)?).map_err(|error| match error {
+        rustls_pki_types::pem::Error::NoItemsFound => TlsError::NoKey(key.into()),
+        error => TlsError::Pem { path: key.into(), reason: error.to_string() },
+    })?;
+    let pair_error = |reason| TlsError::Pair { certificate: certificate.into(), key: key.into(), reason };
+    let mut config = ServerConfig::builder_with_provider(provider())
+        .with_safe_default_protocol_versions()
+        .map_err(pair_error)?
+        .with_no_client_auth()
+        .with_single_cert(chain, private_key)
+        .map_err(pair_error)?;
+    config.alpn_protocols = vec![HTTP_1_1.to_vec()];
+    Ok(Arc::new(config))
+}
+
+/// Named here, since a process-wide default is undefined when another crate brings a second provider.
+fn provider() -> Arc<CryptoProvider> {
+    Arc::new(ring::default_provider())
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
+    std::fs::read(path).map_err(|source| TlsError::Read { path: path.into(), source })
+}
+
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let found: Vec<_> = CertificateDer::pem_slice_iter(&read(path)?)
+        .collect::<Result<_, _>>()
+        .map_err(|error| TlsError::Pem { path: path.into(), reason: error.to_string() })?;
+    if found.is_empty() { Err(TlsError::NoCertificate(path.into())) } else { Ok(found) }
+}

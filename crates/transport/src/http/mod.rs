@@ -1,1 +1,32 @@
-//! An HTTP/1.1 client connection.
+//! The client side of HTTP/1.1 (RFC 9110, RFC 9112): a connection with several requests in flight.
+//!
+//! Two requests in flight spare the round trip that is idle between two ranges; hyper's client cannot do that, so the
+//! framing is read here, with httparse for the heads. The parts, from the outside in: [`probe()`] finds out what a URL leads
+//! to, [`Connection`] does the I/O, and a decoder without I/O takes the responses apart. [`ResponseHead::parse`], [`ContentRange`],
+//! [`EntityTag`] and [`ChunkedDecoder`] are the parsers; they take any bytes without a panic and with bounded memory.
+
+mod chunked;
+mod connect;
+mod connection;
+mod decoder;
+mod error;
+mod fields;
+mod head;
+mod interface;
+mod probe;
+mod request;
+mod stream;
+mod target;
+
+pub use chunked::ChunkedDecoder;
+pub use connect::ConnectOptions;
+pub use connection::Connection;
+pub use decoder::Received;
+pub use error::{ConnectError, Error, Malformed};
+pub use fields::{ContentRange, EntityTag};
+pub use head::{LONGEST_HEAD, RangeError, ResponseHead};
+pub use interface::{Interface, InterfaceError};
+pub use probe::{FIRST_BYTES, MOST_REDIRECTS, Probe, ProbeError, probe};
+pub use request::{ExtraHeaders, HeaderError, Method, RequestHead};
+pub use stream::Stream;
+pub use target::{Origin, Target, TargetError};

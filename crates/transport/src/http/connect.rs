@@ -1,0 +1,202 @@
+//! Making a connection: look the host up, try its addresses against each other, agree on TLS.
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::SocketAddr;
+use std::time::Instant;
+
+use rustls_pki_types::ServerName;
+use tokio::net::{TcpSocket, TcpStream, lookup_host};
+use tokio::task::JoinSet;
+use tokio_rustls::TlsConnector;
+use units::{Bytes, Duration};
+use url::Host;
+
+use super::error::ConnectError;
+use super::interface::Interface;
+use super::stream::Stream;
+use super::target::Origin;
+use crate::tcp::ControlledSocket;
+use crate::tls::TlsClient;
+
+/// How long an address is tried alone before the next one is tried beside it (RFC 8305, 5).
+const NEXT_ATTEMPT: Duration = Duration::from_millis(250);
+
+/// Most addresses of a host that are tried.
+const MOST_ADDRESSES: usize = 8;
+
+/// How to connect.
+#[derive(Clone, Debug)]
+pub struct ConnectOptions {
+    /// The interface to leave by; `None`: what the system chooses.
+    pub interface: Option<Interface>,
+    /// Size of the kernel's receive buffer, set before connecting. It also fixes the scale of the window for the
+    /// connection's life and turns off the tuning that overwrites a clamp, so that it must hold the largest window ever
+    /// wanted. `None`: the system tunes it.
+    pub receive_buffer: Option<Bytes>,
+    /// Whom to trust.
+    pub tls: TlsClient,
+    /// How long looking up, connecting and TLS may take together.
+    pub connect_timeout: Duration,
+    /// How long a probe waits for something to come.
+    pub response_timeout: Duration,
+}
+
+impl Default for ConnectOptions {
+    /// The system's interface, buffers and roots; 10 s to connect, 30 s for a response, as browsers and curl roughly do.
+    fn default() -> Self {
+        Self {
+            interface: None,
+            receive_buffer: None,
+            tls: TlsClient::default(),
+            connect_timeout: Duration::from_secs(10),
+            response_timeout: Duration::from_secs(30),
+        }
+    }
+}
+
+/// A stream to the origin, and how long TCP's handshake took.
+pub(super) async fn connect(
+    origin: &Origin,
+    options: &ConnectOptions,
+) -> Result<(Stream, Duration), ConnectError> {
+    tokio::time::timeout(options.connect_timeout.into(), connect_untimed(origin, options))
+        .await
+        .unwrap_or_else(|_| {
+            Err(ConnectError::Timeout { host: origin.host().to_string(), after: options.connect_timeout })
+        })
+}
+
+async fn connect_untimed(
+    origin: &Origin,
+    options: &ConnectOptions,
+) -> Result<(Stream, Duration), ConnectError> {
+    let addresses = alternate_families(addresses_of(origin).await?);
+    let (tcp, rtt) = race(origin, addresses, options).await?;
+    let socket = ControlledSocket::new(&tcp).map_err(ConnectError::Socket)?;
+    if !origin.is_secure() {
+        return Ok((Stream::plain(tcp, socket), rtt));
+    }
+    let host = origin.host().to_string();
+    let config = options.tls.config().map_err(|error| ConnectError::from_tls(host.clone(), &error))?;
+    let tls = TlsConnector::from(config)
+        .connect(server_name(origin)?, tcp)
+        .await
+        .map_err(|error| ConnectError::from_handshake(&host, &error))?;
+    Ok((Stream::secure(tls, socket), rtt))
+}
+
+fn server_name(origin: &Origin) -> Result<ServerName<'static>, ConnectError> {
+    match origin.host() {
+        Host::Domain(name) => ServerName::try_from(name.clone())
+            .map_err(|error| ConnectError::UnknownHost { host: name.clone(), reason: error.to_string() }),
+        Host::Ipv4(address) => Ok(ServerName::IpAddress((*address).into())),
+        Host::Ipv6(address) => Ok(ServerName::IpAddress((*address).into())),
+    }
+}
+
+async fn addresses_of(origin: &Origin) -> Result<Vec<SocketAddr>, ConnectError> {
+    let port = origin.port();
+    let name = match origin.host() {
+        Host::Ipv4(address) => return Ok(vec![(*address, port).into()]),
+        Host::Ipv6(address) => return Ok(vec![(*address, port).into()]),
+        Host::Domain(name) => name,
+    };
+    let unknown = |reason: String| ConnectError::UnknownHost { host: name.clone(), reason };
+    let found: Vec<_> =
+        lookup_host((name.as_str(), port)).await.map_err(|error| unknown(error.to_string()))?.collect();
+    if found.is_empty() { Err(unknown("it has no address".into())) } else { Ok(found) }
+}
+
+/// The resolver's order, but with the families taking turns (RFC 8305, 4).
+fn alternate_families(addresses: Vec<SocketAddr>) -> VecDeque<SocketAddr> {
+    let first_is_v4 = addresses.first().is_some_and(SocketAddr::is_ipv4);
+    let (mut preferred, mut other): (VecDeque<_>, VecDeque<_>) =
+        addresses.into_iter().partition(|address| address.is_ipv4() == first_is_v4);
+    let mut ordered = VecDeque::new();
+    while ordered.len() < MOST_ADDRESSES && !(preferred.is_empty() && other.is_empty()) {
+        ordered.extend(preferred.pop_front());
+        ordered.extend(other.pop_front());
+    }
+    ordered
+}
+
+/// Tries the addresses one after the other, each with a head start; the first connection wins (RFC 8305, 5). When all
+/// fail, the first failure is told: it is that of the preferred address.
+async fn race(
+    origin: &Origin,
+    mut addresses: VecDeque<SocketAddr>,
+    options: &ConnectOptions,
+) -> Result<(TcpStream, Duration), ConnectError> {
+    let mut attempts = JoinSet::new();
+    let mut first_failure = None;
+    loop {
+        if let Some(address) = addresses.pop_front() {
+            let (interface, receive_buffer) = (options.interface.clone(), options.receive_buffer);
+            attempts.spawn(async move { attempt(address, interface.as_ref(), receive_buffer).await });
+        }
+        let finished = if addresses.is_empty() {
+            attempts.join_next().await
+        } else {
+            match tokio::time::timeout(NEXT_ATTEMPT.into(), attempts.join_next()).await {
+                Ok(finished) => finished,
+                Err(_) => continue,
+            }
+        };
+        match finished {
+            Some(Ok(Ok(connected))) => return Ok(connected),
+            Some(Ok(Err(failure))) => {
+                first_failure.get_or_insert(failure);
+            }
+            Some(Err(panic)) => {
+                first_failure.get_or_insert(ConnectError::Socket(io::Error::other(panic)));
+            }
+            None => {
+                return Err(first_failure.unwrap_or_else(|| ConnectError::UnknownHost {
+                    host: origin.host().to_string(),
+                    reason: "it has no address".into(),
+                }));
+            }
+        }
+    }
+}
+
+async fn attempt(
+    address: SocketAddr,
+    interface: Option<&Interface>,
+    receive_buffer: Option<Bytes>,
+) -> Result<(TcpStream, Duration), ConnectError> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }
+        .map_err(ConnectError::Socket)?;
+    if let Some(size) = receive_buffer {
+        let size = u32::try_from(size.get()).unwrap_or(u32::MAX).min(i32::MAX as u32);
+        socket.set_recv_buffer_size(size).map_err(ConnectError::Socket)?;
+    }
+    if let Some(interface) = interface {
+        interface.bind(&socket, address)?;
+    }
+    socket.set_nodelay(true).map_err(ConnectError::Socket)?;
+    let start = Instant::now();
+    let stream = socket.connect(address).await.map_err(|source| match source.kind() {
+        io::ErrorKind::ConnectionRefused => ConnectError::Refused { address },
+        _ => ConnectError::Unreachable { address, source },
+    })?;
+    Ok((stream, start.elapsed().into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn families_take_turns() {
+        let v4 = |last| SocketAddr::from(([10, 0, 0, last], 80));
+        let v6 = |last| SocketAddr::from(([0, 0, 0, 0, 0, 0, 0, last], 80));
+        assert_eq!(
+            alternate_families(vec![v6(1), v6(2), v6(3), v4(1), v4(2)]),
+            [v6(1), v4(1), v6(2), v4(2), v6(3)]
+        );
+        assert_eq!(alternate_families(vec![v4(1), v6(1)]), [v4(1), v6(1)]);
+        assert_eq!(alternate_families((0..100).map(v4).collect()).len(), MOST_ADDRESSES);
+    }
+}

@@ -1,0 +1,172 @@
+//! An HTTP/1.1 connection that can have several requests in flight.
+
+use std::future::{Future, poll_fn};
+use std::io;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, Waker};
+
+use bytes::{Buf, BufMut, BytesMut};
+use tokio::io::{AsyncReadExt, AsyncWrite};
+use units::Duration;
+
+use super::connect::{self, ConnectOptions};
+use super::decoder::{Decoder, Received, Step};
+use super::error::{ConnectError, Error};
+use super::request::RequestHead;
+use super::stream::Stream;
+use super::target::Origin;
+use crate::tcp::SocketControl;
+
+/// How much is read at once where a head or the framing of chunks is expected.
+const FILL: usize = 16 * 1024;
+
+/// How much room is made for payload when the caller left none.
+const DEFAULT_ROOM: usize = 64 * 1024;
+
+/// A connection to an origin. One task owns it: requests are queued without waiting, and go out while
+/// [`Connection::receive`] waits for the responses.
+#[derive(Debug)]
+pub struct Connection {
+    stream: Stream,
+    decoder: Decoder,
+    /// Requests, or what is left of them, that the socket did not take yet.
+    output: BytesMut,
+    origin: Origin,
+    handshake_rtt: Duration,
+}
+
+impl Connection {
+    /// Connects to an origin.
+    ///
+    /// # Errors
+    /// Every [`ConnectError`]; those of the preferred address when there are several and none works.
+    pub async fn connect(origin: &Origin, options: &ConnectOptions) -> Result<Self, ConnectError> {
+        let (stream, handshake_rtt) = connect::connect(origin, options).await?;
+        Ok(Self {
+            stream,
+            decoder: Decoder::new(),
+            output: BytesMut::new(),
+            origin: origin.clone(),
+            handshake_rtt,
+        })
+    }
+
+    /// Whom it leads to.
+    pub fn origin(&self) -> &Origin {
+        &self.origin
+    }
+
+    /// A handle on the window and the path figures of the socket.
+    pub fn control(&self) -> SocketControl {
+        self.stream.control()
+    }
+
+    /// How long TCP's handshake took: a first round-trip time, without queueing of our own.
+    pub fn handshake_rtt(&self) -> Duration {
+        self.handshake_rtt
+    }
+
+    /// Requests whose response has not ended.
+    pub fn in_flight(&self) -> usize {
+        self.decoder.in_flight()
+    }
+
+    /// Whether requests can still be sent, as far as is known.
+    pub fn is_open(&self) -> bool {
+        self.decoder.is_open()
+    }
+
+    /// Sends a request, also before earlier ones were answered; responses come in the same order. It never waits: what
+    /// the socket does not take at once goes out during [`Connection::receive`].
+    ///
+    /// # Errors
+    /// The connection is closed or closes after the response under way, or too many requests wait already.
+    pub fn send(&mut self, request: &RequestHead) -> Result<(), Error> {
+        self.decoder.expect(request.method, request.upgrade)?;
+        for part in request.parts() {
+            self.output.extend_from_slice(part);
+        }
+        // Unconstrained: a task that used up its budget for this turn would leave the request lying here.
+        let writing = poll_fn(|context| {
+            write(&mut self.stream, &mut self.output, context);
+            Poll::Ready(())
+        });
+        let _ = pin!(tokio::task::unconstrained(writing)).poll(&mut Context::from_waker(Waker::noop()));
+        Ok(())
+    }
+
+    /// Waits for what comes next. Payload goes to the end of `buffer`, as much as it has room for without growing (64 KiB
+    /// are added to a full one). Nothing is lost when the future is dropped. After an error or
+    /// [`Received::Closed`] the connection is of no use, and answers [`Received::Closed`].
+    ///
+    /// # Errors
+    /// The connection broke, or the server does not keep to HTTP.
+    pub async fn receive(&mut self, buffer: &mut BytesMut) -> Result<Received, Error> {
+        if buffer.len() == buffer.capacity() {
+            buffer.reserve(DEFAULT_ROOM);
+        }
+        let result = self.receive_into(buffer).await;
+        if result.is_err() {
+            self.decoder.close();
+        }
+        result
+    }
+
+    /// The byte stream, and what came behind the head, once the server agreed to another protocol (status 101).
+    pub fn into_upgraded(self) -> Option<(Stream, BytesMut)> {
+        self.decoder.is_upgraded().then_some((self.stream, self.decoder.input))
+    }
+
+    async fn receive_into(&mut self, buffer: &mut BytesMut) -> Result<Received, Error> {
+        let Self { stream, decoder, output, .. } = self;
+        loop {
+            let (read, delivered) = match decoder.step(buffer)? {
+                Step::Got(received) => return Ok(received),
+                Step::Deliver(limit) => (read(stream, output, buffer, limit).await, true),
+                Step::Fill => {
+                    decoder.input.reserve(FILL);
+                    (read(stream, output, &mut decoder.input, FILL).await, false)
+                }
+            };
+            match read {
+                Ok(0) => return decoder.end_of_stream(true),
+                Ok(count) if delivered => {
+                    decoder.delivered(count);
+                    return Ok(Received::Data(count));
+                }
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                    return decoder.end_of_stream(false);
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+/// Reads up to `limit` bytes to the end of `buffer`, and writes what waits to be written meanwhile.
+async fn read(
+    stream: &mut Stream,
+    output: &mut BytesMut,
+    buffer: &mut BytesMut,
+    limit: usize,
+) -> io::Result<usize> {
+    poll_fn(|context| {
+        write(stream, output, context);
+        // The future keeps nothing between two polls.
+        pin!(stream.read_buf(&mut (&mut *buffer).limit(limit))).poll(context)
+    })
+    .await
+}
+
+/// Writes what the socket takes. A failure only drops the rest: what came before it can still be read, and reading tells why.
+fn write(stream: &mut Stream, output: &mut BytesMut, context: &mut Context<'_>) {
+    while !output.is_empty() {
+        match Pin::new(&mut *stream).poll_write(context, output) {
+            Poll::Ready(Ok(count)) if count > 0 => output.advance(count),
+            Poll::Ready(_) => output.clear(),
+            Poll::Pending => return,
+        }
+    }
+    let _ = Pin::new(stream).poll_flush(context);
+}

@@ -1,0 +1,258 @@
+//! The first request to a URL: follows redirects, and finds out how large the film is and whether ranges of it can be had.
+
+use ::http::HeaderValue;
+use bytes::BytesMut;
+use units::{Bytes, Duration};
+use url::Url;
+
+use super::connect::ConnectOptions;
+use super::connection::Connection;
+use super::decoder::Received;
+use super::error::{ConnectError, Error};
+use super::head::{RangeError, ResponseHead};
+use super::request::{ExtraHeaders, Method, RequestHead};
+use super::target::{Target, TargetError};
+
+/// Most redirects that are followed.
+pub const MOST_REDIRECTS: usize = 10;
+
+/// How much of the film is asked for at first: enough for most containers to tell their rate.
+pub const FIRST_BYTES: Bytes = Bytes::kib(64);
+
+/// What a URL leads to.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Probe {
+    /// Where the redirects ended, without user and password.
+    pub url: Url,
+    /// What to ask for from now on.
+    pub target: Target,
+    /// The user's headers that may be sent there: none when a redirect led to another host.
+    pub headers: ExtraHeaders,
+    /// The connection. With ranges it waits for requests if it [is open](Connection::is_open); without, the body of the one response
+    /// is under way on it.
+    pub connection: Connection,
+    /// The head of the response.
+    pub head: ResponseHead,
+    /// The first bytes of the film, up to [`FIRST_BYTES`]; empty without ranges.
+    pub first: BytesMut,
+    /// Size of the film, when the server tells.
+    pub size: Option<u64>,
+    /// A validator for `If-Range`, when the server gives one that is good for it.
+    pub validator: Option<HeaderValue>,
+    /// Whether ranges can be had.
+    pub accepts_ranges: bool,
+}
+
+/// A URL leads to nothing that can be streamed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProbeError {
+    /// Not a URL to ask for.
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    /// No connection.
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    /// The connection failed.
+    #[error("{target}: {source}")]
+    Failed {
+        /// What was asked for.
+        target: Target,
+        /// Why.
+        source: Error,
+    },
+    /// The response did not come in time.
+    #[error("{target}: no answer within {after}")]
+    Timeout {
+        /// What was asked for.
+        target: Target,
+        /// How long was waited.
+        after: Duration,
+    },
+    /// The server has not what was asked for, or does not give it.
+    #[error("{target}: the server answers with status {status}{}", reason(*status))]
+    Status {
+        /// What was asked for.
+        target: Target,
+        /// Its status.
+        status: u16,
+        /// How long the server wants to be left alone.
+        retry_after: Option<Duration>,
+    },
+    /// The server sends something else than the range that was asked for.
+    #[error("{target}: {source}")]
+    Range {
+        /// What was asked for.
+        target: Target,
+        /// What is wrong.
+        source: RangeError,
+    },
+    /// The server sends an encoded form although none was asked for; positions in it are not positions in the film.
+    #[error("{target}: the server sends it encoded ({encoding})")]
+    Encoded {
+        /// What was asked for.
+        target: Target,
+        /// How.
+        encoding: String,
+    },
+    /// A redirect that does not say where to.
+    #[error("{target}: redirected to nowhere")]
+    RedirectNowhere {
+        /// What was asked for.
+        target: Target,
+    },
+    /// Redirects lead back.
+    #[error("{target}: redirected in a circle")]
+    RedirectLoop {
+        /// Where it was noticed.
+        target: Target,
+    },
+    /// Too many redirects.
+    #[error("{target}: more than {MOST_REDIRECTS} redirects")]
+    TooManyRedirects {
+        /// Where it ended.
+        target: Target,
+    },
+    /// A redirect away from TLS.
+    #[error("{target}: redirected from https to the insecure {to}")]
+    Downgrade {
+        /// What was asked for.
+        target: Target,
+        /// Where it leads.
+        to: Target,
+    },
+}
+
+fn reason(status: u16) -> String {
+    ::http::StatusCode::from_u16(status)
+        .ok()
+        .and_then(|status| status.canonical_reason())
+        .map(|reason| format!(" ({reason})"))
+        .unwrap_or_default()
+}
+
+/// Asks for the first bytes of what `url` leads to.
+///
+/// # Errors
+/// Every [`ProbeError`].
+pub async fn probe(url: &Url, headers: &ExtraHeaders, options: &ConnectOptions) -> Result<Probe, ProbeError> {
+    let (mut url, mut headers) = (url.clone(), headers.clone());
+    let mut target = Target::new(&url)?;
+    let must_stay_secure = target.origin().is_secure();
+    let mut visited = Vec::new();
+    loop {
+        let asked = ask(&target, &headers, options).await?;
+        if !matches!(asked.head.status, 301 | 302 | 303 | 307 | 308) {
+            // A connection that is shown to nobody needs no password.
+            let _ = (url.set_username(""), url.set_password(None));
+            url.set_fragment(None);
+            return asked.into_probe(url, target, headers, options).await;
+        }
+        visited.push(target.clone());
+        let location = asked.head.location.filter(|location| !location.is_empty());
+        let next_url = location.and_then(|location| url.join(&location).ok());
+        let Some(next_url) = next_url else { return Err(ProbeError::RedirectNowhere { target }) };
+        let mut next = Target::new(&next_url)?;
+        if must_stay_secure && !next.origin().is_secure() {
+            return Err(ProbeError::Downgrade { target, to: next });
+        }
+        if target.origin().may_share_secrets_with(next.origin()) {
+            next = next.with_credentials_of(&target);
+        } else {
+            headers = ExtraHeaders::default();
+        }
+        if visited.contains(&next) {
+            return Err(ProbeError::RedirectLoop { target: next });
+        }
+        if visited.len() > MOST_REDIRECTS {
+            return Err(ProbeError::TooManyRedirects { target: next });
+        }
+        (url, target) = (next_url, next);
+    }
+}
+
+/// A response whose head has come.
+struct Asked {
+    connection: Connection,
+    head: ResponseHead,
+}
+
+async fn ask(target: &Target, headers: &ExtraHeaders, options: &ConnectOptions) -> Result<Asked, ProbeError> {
+    let mut connection = Connection::connect(target.origin(), options).await?;
+    let request = RequestHead::new(Method::Get, target, headers).range(0, Some(FIRST_BYTES.get() - 1));
+    let failed = |source| ProbeError::Failed { target: target.clone(), source };
+    connection.send(&request).map_err(failed)?;
+    let mut nothing = BytesMut::new();
+    let received = in_time(target, options, connection.receive(&mut nothing)).await?;
+    match received {
+        Received::Head(head) => Ok(Asked { connection, head: *head }),
+        _ => Err(failed(Error::Truncated { missing: None })),
+    }
+}
+
+impl Asked {
+    async fn into_probe(
+        self,
+        url: Url,
+        target: Target,
+        headers: ExtraHeaders,
+        options: &ConnectOptions,
+    ) -> Result<Probe, ProbeError> {
+        let Self { mut connection, head } = self;
+        if let Some(encoding) =
+            head.headers.get(::http::header::CONTENT_ENCODING).filter(|it| *it != "identity")
+        {
+            let encoding = String::from_utf8_lossy(encoding.as_bytes()).into_owned();
+            return Err(ProbeError::Encoded { target, encoding });
+        }
+        let mut first = BytesMut::new();
+        let (size, accepts_ranges) = match head.check_range(0, Some(FIRST_BYTES.get() - 1)) {
+            Ok(range) => {
+                first.reserve(FIRST_BYTES.as_usize() + 1);
+                let reading = read_first(&mut connection, &mut first, range.length());
+                in_time(&target, options, reading).await?;
+                (range.total, true)
+            }
+            Err(RangeError::Ignored) => (head.content_length, false),
+            // An empty film has no first byte.
+            Err(RangeError::Unsatisfied { total: Some(0) }) => (Some(0), true),
+            Err(RangeError::Unsatisfied { .. } | RangeError::Status(_)) => {
+                return Err(ProbeError::Status {
+                    target,
+                    status: head.status,
+                    retry_after: head.retry_after,
+                });
+            }
+            Err(source) => return Err(ProbeError::Range { target, source }),
+        };
+        let validator = head.strong_validator();
+        Ok(Probe { url, target, headers, connection, head, first, size, validator, accepts_ranges })
+    }
+}
+
+/// Reads a body that has to be `length` bytes long.
+async fn read_first(connection: &mut Connection, first: &mut BytesMut, length: u64) -> Result<(), Error> {
+    loop {
+        let received = connection.receive(first).await?;
+        let have = Bytes::of(first.len()).get();
+        match received {
+            Received::Data(_) if have <= length => {}
+            Received::End { .. } if have == length => return Ok(()),
+            Received::Data(_) => return Err(super::Malformed("it is longer than its range").into()),
+            _ => return Err(Error::Truncated { missing: Some(Bytes::new(length.saturating_sub(have))) }),
+        }
+    }
+}
+
+async fn in_time<T>(
+    target: &Target,
+    options: &ConnectOptions,
+    response: impl Future<Output = Result<T, Error>>,
+) -> Result<T, ProbeError> {
+    let after = options.response_timeout;
+    match tokio::time::timeout(after.into(), response).await {
+        Ok(result) => result.map_err(|source| ProbeError::Failed { target: target.clone(), source }),
+        Err(_) => Err(ProbeError::Timeout { target: target.clone(), after }),
+    }
+}

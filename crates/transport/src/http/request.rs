@@ -1,0 +1,223 @@
+//! The head of a request, and the headers that a user adds to it.
+
+use ::http::header::{
+    ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONNECTION, CONTENT_LENGTH, HOST, IF_RANGE, RANGE, TE,
+    TRANSFER_ENCODING, UPGRADE, USER_AGENT,
+};
+use ::http::{HeaderMap, HeaderName, HeaderValue};
+
+use super::target::Target;
+
+const OWN_USER_AGENT: &str = concat!("anabranch/", env!("CARGO_PKG_VERSION"));
+
+/// Most headers that a user can add.
+const MOST_EXTRA_HEADERS: usize = 50;
+
+/// What to do with the target. Requests with a body are not needed here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// Its bytes.
+    Get,
+    /// Only the head that a `GET` would get.
+    Head,
+}
+
+/// A header that cannot be added to a request.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum HeaderError {
+    /// Not of the form `Name: value`.
+    #[error("a header is written 'Name: value', without line breaks")]
+    Unreadable,
+    /// A header that the client itself has to set.
+    #[error("the header {0} cannot be set: the client needs it")]
+    Reserved(HeaderName),
+    /// Too many.
+    #[error("more than {MOST_EXTRA_HEADERS} headers")]
+    TooMany,
+}
+
+/// Headers that a user adds to every request (`--header`). `Debug` does not show the values, which can be secret.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ExtraHeaders(HeaderMap);
+
+impl ExtraHeaders {
+    /// Adds a header written `Name: value`.
+    ///
+    /// # Errors
+    /// It is not written so, it is one that the client has to set itself, or there are too many.
+    pub fn add(&mut self, line: &str) -> Result<(), HeaderError> {
+        let (name, value) = line.split_once(':').ok_or(HeaderError::Unreadable)?;
+        let name = HeaderName::try_from(name.trim()).map_err(|_| HeaderError::Unreadable)?;
+        let mut value = HeaderValue::from_str(value.trim()).map_err(|_| HeaderError::Unreadable)?;
+        if [
+            HOST,
+            CONNECTION,
+            CONTENT_LENGTH,
+            TRANSFER_ENCODING,
+            TE,
+            UPGRADE,
+            RANGE,
+            IF_RANGE,
+            ACCEPT_ENCODING,
+        ]
+        .contains(&name)
+        {
+            return Err(HeaderError::Reserved(name));
+        }
+        if self.0.len() >= MOST_EXTRA_HEADERS {
+            return Err(HeaderError::TooMany);
+        }
+        value.set_sensitive(true);
+        self.0.append(name, value);
+        Ok(())
+    }
+}
+
+/// The head of a request, ready to be sent.
+#[derive(Clone)]
+pub struct RequestHead {
+    pub(super) method: Method,
+    pub(super) upgrade: bool,
+    /// Request line and headers without the empty line at the end.
+    text: Vec<u8>,
+}
+
+impl std::fmt::Debug for RequestHead {
+    /// Without the text, which can hold credentials.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RequestHead").field("method", &self.method).finish_non_exhaustive()
+    }
+}
+
+impl RequestHead {
+    /// Asks for `target`; a user's headers replace the client's own.
+    pub fn new(method: Method, target: &Target, extra: &ExtraHeaders) -> Self {
+        let verb = match method {
+            Method::Get => "GET",
+            Method::Head => "HEAD",
+        };
+        let line = format!("{verb} {} HTTP/1.1\r\n", target.path_and_query());
+        let mut head = Self { method, upgrade: false, text: line.into_bytes() };
+        head.put(&HOST, target.origin().authority().as_bytes());
+        // Positions in an encoded body are not positions in the film.
+        head.put(&ACCEPT_ENCODING, b"identity");
+        for (name, value) in [(ACCEPT, "*/*"), (USER_AGENT, OWN_USER_AGENT)] {
+            if !extra.0.contains_key(&name) {
+                head.put(&name, value.as_bytes());
+            }
+        }
+        if let Some(value) = target.authorization().filter(|_| !extra.0.contains_key(AUTHORIZATION)) {
+            head.put(&AUTHORIZATION, value.as_bytes());
+        }
+        for (name, value) in &extra.0 {
+            head.put(name, value.as_bytes());
+        }
+        head
+    }
+
+    /// Asks only for the bytes from `first` to `last` (counted from zero, both included), or to the end (RFC 9110, 14.2).
+    #[must_use]
+    pub fn range(mut self, first: u64, last: Option<u64>) -> Self {
+        let last = last.map(|last| last.to_string()).unwrap_or_default();
+        self.put(&RANGE, format!("bytes={first}-{last}").as_bytes());
+        self
+    }
+
+    /// Asks for the range only if the film is still the one with this validator, a strong entity tag or a date, and else for
+    /// all of it (RFC 9110, 13.1.5).
+    #[must_use]
+    pub fn if_range(mut self, validator: &HeaderValue) -> Self {
+        self.put(&IF_RANGE, validator.as_bytes());
+        self
+    }
+
+    /// Offers to go on in another protocol on this connection (RFC 9110, 7.8).
+    #[must_use]
+    pub fn upgrade(mut self, protocol: &HeaderValue) -> Self {
+        self.put(&CONNECTION, b"Upgrade");
+        self.put(&UPGRADE, protocol.as_bytes());
+        self.upgrade = true;
+        self
+    }
+
+    /// Adds a header.
+    #[must_use]
+    pub fn header(mut self, name: &HeaderName, value: &HeaderValue) -> Self {
+        self.put(name, value.as_bytes());
+        self
+    }
+
+    /// The parts of the head in the order of sending.
+    pub(super) fn parts(&self) -> [&[u8]; 2] {
+        [&self.text, b"\r\n"]
+    }
+
+    fn put(&mut self, name: &HeaderName, value: &[u8]) {
+        for part in [name.as_str().as_bytes(), b": ", value, b"\r\n"] {
+            self.text.extend_from_slice(part);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn target() -> Target {
+        Target::new(&url::Url::parse("http://user:secret@example.org:8080/film?x#y").unwrap()).unwrap()
+    }
+
+    fn text(head: &RequestHead) -> String {
+        String::from_utf8(head.parts().concat()).unwrap()
+    }
+
+    #[test]
+    fn a_head_as_it_goes_over_the_wire() {
+        let head = RequestHead::new(Method::Get, &target(), &ExtraHeaders::default())
+            .range(100, Some(199))
+            .if_range(&HeaderValue::from_static("\"v1\""));
+        assert_eq!(
+            text(&head),
+            format!(
+                "GET /film?x HTTP/1.1\r\nhost: example.org:8080\r\naccept-encoding: identity\r\naccept: */*\r\n\
+                 user-agent: {OWN_USER_AGENT}\r\nauthorization: Basic dXNlcjpzZWNyZXQ=\r\nrange: bytes=100-199\r\n\
+                 if-range: \"v1\"\r\n\r\n"
+            )
+        );
+        let head = RequestHead::new(Method::Head, &target(), &ExtraHeaders::default())
+            .range(5, None)
+            .upgrade(&HeaderValue::from_static("stripe/1"));
+        assert!(text(&head).starts_with("HEAD "));
+        assert!(text(&head).ends_with("range: bytes=5-\r\nconnection: Upgrade\r\nupgrade: stripe/1\r\n\r\n"));
+        assert!(!format!("{head:?}").contains("dXNl"));
+    }
+
+    #[test]
+    fn a_users_headers_replace_the_clients() {
+        let mut extra = ExtraHeaders::default();
+        extra.add("User-Agent: me").unwrap();
+        extra.add("Authorization: Bearer token").unwrap();
+        extra.add("X-Empty:").unwrap();
+        let text = text(&RequestHead::new(Method::Get, &target(), &extra));
+        assert!(text.contains("user-agent: me\r\n") && !text.contains("anabranch"), "{text}");
+        assert!(text.contains("authorization: Bearer token\r\n") && !text.contains("Basic"), "{text}");
+        assert!(text.contains("x-empty: \r\n"), "{text}");
+        assert!(!format!("{extra:?}").contains("token"));
+    }
+
+    #[test]
+    fn headers_that_would_break_the_request_are_refused() {
+        let mut extra = ExtraHeaders::default();
+        for wrong in ["no colon", "A: b\r\nC: d", "A: b\nC: d", ": x", "A B: c", "A: \0"] {
+            assert_eq!(extra.add(wrong), Err(HeaderError::Unreadable), "{wrong:?}");
+        }
+        for reserved in ["Host: x", "range: bytes=0-1", "Connection: close", "Transfer-Encoding: chunked"] {
+            assert!(matches!(extra.add(reserved), Err(HeaderError::Reserved(_))), "{reserved}");
+        }
+        for _ in 0..MOST_EXTRA_HEADERS {
+            extra.add("a: b").unwrap();
+        }
+        assert_eq!(extra.add("a: b"), Err(HeaderError::TooMany));
+    }
+}

@@ -1,1 +1,0 @@
-//! Receive windows and path figures of a TCP socket.

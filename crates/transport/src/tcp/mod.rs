@@ -1,0 +1,119 @@
+//! Receive windows and path figures of a TCP socket.
+//!
+//! A receiver that advertises a window of w bytes gets at most w / RTT bytes per second. On Linux [`SocketControl`] sets
+//! that window (`TCP_WINDOW_CLAMP`) and reads the kernel's view of the path (`TCP_INFO`). Elsewhere both answer "not
+//! supported", and the caller has to pace its reading instead.
+
+#[cfg(target_os = "linux")]
+#[path = "linux.rs"]
+mod system;
+#[cfg(not(target_os = "linux"))]
+#[path = "other.rs"]
+mod system;
+
+use std::io;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Weak};
+
+use tokio::net::TcpStream;
+use units::{Bytes, Duration};
+
+/// The smallest clamp that Linux takes: half of its smallest receive buffer.
+pub const SMALLEST_WINDOW: Bytes = Bytes::new(1152);
+
+/// A clamp that does not limit; zero would be refused on an established connection.
+const UNLIMITED: u32 = 0x3fff_ffff;
+
+/// What the kernel knows about the way from the sender to here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PathInfo {
+    /// Round-trip time as the receiver sees it, queueing included; until it is known, that of the handshake.
+    pub rtt: Duration,
+    /// Payload of the largest segment that arrived (the kernel's guess before the first).
+    pub mss: Bytes,
+    /// Packets that arrived out of order so far: zero without loss, rises with it. Zero before Linux 5.4.
+    pub out_of_order: u32,
+    /// The window that is advertised now; `None` before Linux 6.2.
+    pub window: Option<Bytes>,
+    /// How long ago payload arrived last.
+    pub last_data_received: Duration,
+    /// Segments with payload that arrived so far.
+    pub data_segments_received: u32,
+}
+
+/// A socket whose window is controlled: owned by the connection, so that [`SocketControl`]s never keep it open.
+#[derive(Debug)]
+pub(crate) struct ControlledSocket {
+    descriptor: system::Descriptor,
+    /// The clamp that was asked for, `UNLIMITED` without one.
+    wanted: AtomicU32,
+}
+
+impl ControlledSocket {
+    /// Controls the socket of `stream`.
+    pub(crate) fn new(stream: &TcpStream) -> io::Result<Arc<Self>> {
+        Ok(Arc::new(Self { descriptor: system::Descriptor::of(stream)?, wanted: AtomicU32::new(UNLIMITED) }))
+    }
+
+    /// A handle on the socket.
+    pub(crate) fn control(self: &Arc<Self>) -> SocketControl {
+        SocketControl(Arc::downgrade(self))
+    }
+}
+
+/// A handle on the TCP socket of a connection. Cheap to clone; when the connection is gone it answers "not connected".
+#[derive(Clone, Debug)]
+pub struct SocketControl(Weak<ControlledSocket>);
+
+impl SocketControl {
+    fn socket(&self) -> io::Result<Arc<ControlledSocket>> {
+        self.0.upgrade().ok_or_else(|| io::ErrorKind::NotConnected.into())
+    }
+
+    /// Whether windows can be set on this system at all.
+    pub const fn is_supported() -> bool {
+        system::SUPPORTED
+    }
+
+    /// Limits the window that is advertised to the sender, at least [`SMALLEST_WINDOW`]; `None`: no limit.
+    ///
+    /// A smaller window takes effect as data arrives, since what was advertised is never taken back; a larger one grows
+    /// less than twofold per round trip. The kernel may overwrite it: see [`SocketControl::keep_window`].
+    ///
+    /// # Errors
+    /// `NotConnected` when the connection is gone, `Unsupported` where the system cannot do it.
+    pub fn set_window(&self, window: Option<Bytes>) -> io::Result<()> {
+        let socket = self.socket()?;
+        let wanted = window.map_or(UNLIMITED, |window| {
+            let window = window.max(SMALLEST_WINDOW).get();
+            u32::try_from(window).unwrap_or(UNLIMITED).min(UNLIMITED)
+        });
+        socket.wanted.store(wanted, Ordering::Relaxed);
+        socket.descriptor.set_window_clamp(wanted)
+    }
+
+    /// Sets the window again when the kernel changed it, and tells whether it had. The kernel's buffer tuning does so
+    /// during the first data; call this at every control interval.
+    ///
+    /// # Errors
+    /// As [`SocketControl::set_window`].
+    pub fn keep_window(&self) -> io::Result<bool> {
+        let socket = self.socket()?;
+        let wanted = socket.wanted.load(Ordering::Relaxed);
+        let changed = wanted != UNLIMITED && socket.descriptor.window_clamp()? != wanted;
+        if changed {
+            socket.descriptor.set_window_clamp(wanted)?;
+        }
+        Ok(changed)
+    }
+
+    /// What the kernel knows about the path; `None` when the connection is gone or the system does not tell.
+    pub fn info(&self) -> Option<PathInfo> {
+        self.socket().ok()?.descriptor.path_info()
+    }
+
+    /// Bytes that have arrived and wait to be read; zero when the connection is gone or the system does not tell.
+    pub fn unread(&self) -> Bytes {
+        self.socket().map_or(Bytes::ZERO, |socket| socket.descriptor.unread())
+    }
+}
