@@ -5,9 +5,12 @@
 //!
 //! - [`auto`]: ours: the smallest number of connections and windows that holds the rate.
 //! - [`content`]: the content coordinator of TCP-ROME: which bytes are asked for on which connection.
+//! - [`playback`]: when a player starts, stalls and ends.
+//! - [`session`]: everything that the receiver of a stream decides, in one place.
 //! - [`ranges`]: a set of byte positions.
 //! - [`stripe`]: a file in blocks over the connections of a group, for a sender that speaks our own protocol.
 //! - [`interval`]: how often a rate controller measures.
+//! - [`meter`]: meters of throughput.
 //! - [`multitcp`]: the rate controllers of MultiTCP, basic and advanced.
 //! - [`control`]: the contract between a receiver session and a rate controller.
 
@@ -15,9 +18,12 @@ pub mod auto;
 pub mod content;
 pub mod control;
 pub mod interval;
+pub mod meter;
 pub mod multitcp;
 mod orders;
 #[cfg(test)]
 mod path_model;
+pub mod playback;
 pub mod ranges;
+pub mod session;
 pub mod stripe;
