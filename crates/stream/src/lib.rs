@@ -12,6 +12,7 @@
 //! - [`interval`]: how often a rate controller measures.
 //! - [`meter`]: meters of throughput.
 //! - [`multitcp`]: the rate controllers of MultiTCP, basic and advanced.
+//! - [`rome`]: the rate coordinator of TCP-ROME.
 //! - [`control`]: the contract between a receiver session and a rate controller.
 
 pub mod auto;
@@ -25,5 +26,6 @@ mod orders;
 mod path_model;
 pub mod playback;
 pub mod ranges;
+pub mod rome;
 pub mod session;
 pub mod stripe;

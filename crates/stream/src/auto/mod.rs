@@ -155,6 +155,16 @@ impl Auto {
         wanted * factor
     }
 
+    /// Tells what all connections may take together, when it changed.
+    fn set_limit(&mut self, sample: &Sample<'_>, orders: &mut Vec<Order>) -> Option<Rate> {
+        let allowed = sample.wanted.map(|wanted| self.allowed(wanted, sample.buffer));
+        if allowed != self.limit {
+            self.limit = allowed;
+            orders.push(Order { what: What::LimitRate(allowed), why: "the wanted rate at this buffer" });
+        }
+        allowed
+    }
+
     /// What must be held so that no connection is added (rule 3).
     fn needed(&self, wanted: Rate, buffer: Option<Duration>) -> Rate {
         let low = self.parameters.buffer.0;
@@ -289,8 +299,8 @@ impl RateController for Auto {
     fn connected(&mut self, connection: ConnectionId, _path: PathId, sample: &Sample<'_>) -> Vec<Order> {
         self.settles = self.settles.max(sample.now + self.settling(sample));
         let mut orders = Vec::new();
+        let allowed = self.set_limit(sample, &mut orders);
         if let Some(mine) = sample.connections.iter().find(|candidate| candidate.connection == connection) {
-            let allowed = sample.wanted.map(|wanted| self.allowed(wanted, sample.buffer));
             let fresh = [*mine];
             let alone = Sample { connections: &fresh, ..*sample };
             self.set_windows(&alone, allowed, true, &mut orders);
@@ -306,11 +316,7 @@ impl RateController for Auto {
         let now = sample.now;
         self.remember(sample);
         let mut orders = Vec::new();
-        let allowed = sample.wanted.map(|wanted| self.allowed(wanted, sample.buffer));
-        if allowed != self.limit {
-            self.limit = allowed;
-            orders.push(Order { what: What::LimitRate(allowed), why: "the wanted rate at this buffer" });
-        }
+        let allowed = self.set_limit(sample, &mut orders);
         let recent = self.throughput(Duration::from_secs(1).max(sample.mean_rtt() * 4), now);
         let needed = match sample.wanted {
             // What is not allowed cannot be missed.

@@ -173,6 +173,11 @@ impl Coordinator {
         self.media_rate = Some(rate);
     }
 
+    /// Bytes are asked for so far ahead of a reader from now on.
+    pub fn set_look_ahead(&mut self, look_ahead: Bytes) {
+        self.policy.look_ahead = look_ahead;
+    }
+
     /// The media ends here (it was not known, or a server without ranges said so by ending).
     pub fn set_size(&mut self, size: u64) {
         self.size = Some(size);

@@ -18,6 +18,8 @@ pub struct Reader {
     pub position: u64,
     /// The byte that is being played: play times count from here. At most `position`.
     pub play_position: u64,
+    /// Where it began.
+    pub began: u64,
     /// Where it ends.
     pub end: u64,
 }
@@ -28,7 +30,8 @@ const ASSUMED_MEDIA_RATE: Rate = Rate::from_mbps(4);
 impl Coordinator {
     /// Somebody begins to read.
     pub fn add_reader(&mut self, id: ReaderId, range: Range<u64>) {
-        let reader = Reader { position: range.start, play_position: range.start, end: range.end };
+        let Range { start, end } = range;
+        let reader = Reader { position: start, play_position: start, began: start, end };
         self.readers.insert(id, reader);
     }
 

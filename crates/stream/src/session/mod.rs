@@ -1,0 +1,690 @@
+//! A receiver session: everything that the receiver of a stream decides, in one place.
+//!
+//! The session joins a rate controller (how many connections, which windows), the content coordinator (which bytes on
+//! which connection), the playback model and the state of the paths. It does no I/O: a driver tells it what happened
+//! and when, and carries out its [`Action`]s.
+//!
+//! **Contract.** Every method that tells something takes the time, which never goes back. After any of them the
+//! driver takes actions with [`Session::poll_action`] until there is none, carries them out in order, and calls
+//! [`Session::tick`] at the latest at [`Session::next_tick`]. An opened connection is reported with
+//! [`Session::connected`] or [`Session::closed`]; each connection id is used once. Bytes that belong to a request come in order.
+
+mod connection;
+mod paths;
+mod status;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
+
+use units::{Bytes, Duration, Rate, Time};
+
+use crate::content::{Arrival, Coordinator, Policy, ReaderId, RequestId};
+use crate::control::{ConnectionId, Order, PathId, RateController, Sample, What, Window};
+use crate::playback::{self, Playback};
+use crate::ranges::RangeSet;
+
+use connection::Connection;
+pub use connection::PathFigures;
+use paths::Paths;
+pub use paths::Refusal;
+pub use status::{ConnectionStatus, Status, Totals};
+
+/// What is to be held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pace {
+    /// As fast as it comes.
+    Max,
+    /// This rate, exactly.
+    Limit(Rate),
+    /// The rate of the media, so that the buffer stays between its thresholds; `None`: not known (yet), inferred from
+    /// what the player takes.
+    Media(Option<Rate>),
+}
+
+/// What a session is to do.
+#[derive(Debug)]
+pub struct Config {
+    /// Parameters of the content coordinator.
+    pub policy: Policy,
+    /// How many connections and which windows.
+    pub controller: Box<dyn RateController>,
+    /// What is to be held.
+    pub pace: Pace,
+    /// When the player starts and stops.
+    pub playback: playback::Parameters,
+    /// Rate of the media for the playback model, where the pace does not tell it.
+    pub media_rate: Option<Rate>,
+    /// Size of the media, if known.
+    pub size: Option<u64>,
+    /// What is there already.
+    pub have: RangeSet,
+    /// Whether the servers know ranges. Without them one connection brings everything in order.
+    pub ranges: bool,
+    /// Most connections on each path.
+    pub path_caps: Vec<usize>,
+    /// The session fails when nothing has arrived for so long although something was wanted.
+    pub give_up_after: Duration,
+}
+
+/// What the driver has to do.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// Set up a connection on a path.
+    Open {
+        /// Its name from now on.
+        connection: ConnectionId,
+        /// Where to.
+        path: PathId,
+        /// Why.
+        why: &'static str,
+    },
+    /// Close a connection now; it is not reported with [`Session::closed`].
+    Close {
+        /// Which.
+        connection: ConnectionId,
+        /// Why.
+        why: &'static str,
+    },
+    /// Ask for bytes. `range.end` is `u64::MAX` where the size is not known.
+    Request {
+        /// On which connection.
+        connection: ConnectionId,
+        /// The request's name.
+        request: RequestId,
+        /// Which bytes; without ranges all of them.
+        range: Range<u64>,
+        /// Why these.
+        why: &'static str,
+    },
+    /// Set a connection's receive window.
+    SetWindow {
+        /// Whose.
+        connection: ConnectionId,
+        /// In bytes of payload; `None`: as large as the system likes.
+        window: Option<Bytes>,
+        /// Why.
+        why: &'static str,
+    },
+    /// Read no faster than this over all connections together.
+    LimitRate(Option<Rate>),
+    /// No path is up; the session waits until this time for the next try.
+    Waiting {
+        /// What went wrong last.
+        last_error: String,
+    },
+    /// The session cannot go on.
+    Fail {
+        /// What went wrong.
+        error: String,
+    },
+}
+
+/// The state of one stream's reception.
+#[derive(Debug)]
+pub struct Session {
+    coordinator: Coordinator,
+    controller: Box<dyn RateController>,
+    playback: Playback,
+    pace: Pace,
+    /// The media's rate where it is known or inferred.
+    media_rate: Option<Rate>,
+    ranges: bool,
+    paths: Paths,
+    connections: BTreeMap<ConnectionId, Connection>,
+    actions: VecDeque<Action>,
+    next_connection: u32,
+    /// The reader whose play is modelled, and where it began.
+    main: Option<(ReaderId, u64)>,
+    measured: Time,
+    last_arrival: Time,
+    give_up_after: Duration,
+    waiting: bool,
+    failed: bool,
+    totals: Totals,
+    /// What the main reader took, to infer the rate: since when, how much.
+    taken: (Time, u64),
+    now: Time,
+}
+
+impl Session {
+    /// A session that begins now. `start` opens the first connections.
+    pub fn new(config: Config, now: Time) -> Self {
+        let media_rate = match config.pace {
+            Pace::Media(rate) => rate.or(config.media_rate),
+            _ => config.media_rate,
+        };
+        let mut coordinator = Coordinator::new(config.policy, config.size, config.have);
+        if let Some(rate) = media_rate {
+            coordinator.set_media_rate(rate);
+        }
+        Self {
+            coordinator,
+            controller: config.controller,
+            playback: Playback::new(config.playback, media_rate, now),
+            pace: config.pace,
+            media_rate,
+            ranges: config.ranges,
+            paths: Paths::new(&config.path_caps),
+            connections: BTreeMap::new(),
+            actions: VecDeque::new(),
+            next_connection: 0,
+            main: None,
+            measured: now,
+            last_arrival: now,
+            give_up_after: config.give_up_after,
+            waiting: false,
+            failed: false,
+            totals: Totals::default(),
+            taken: (now, 0),
+            now,
+        }
+    }
+
+    /// Opens the first connections.
+    pub fn start(&mut self, now: Time) {
+        self.now = now;
+        let orders = self.controller.start();
+        self.obey(orders);
+    }
+
+    /// The next thing to do.
+    pub fn poll_action(&mut self) -> Option<Action> {
+        self.actions.pop_front()
+    }
+
+    /// When [`Session::tick`] has to be called at the latest.
+    pub fn next_tick(&self) -> Time {
+        let measure = self.measured + self.interval();
+        measure.min(self.now + Duration::from_millis(100))
+    }
+
+    /// A connection is set up; `rtt` is what the handshake took.
+    pub fn connected(&mut self, connection: ConnectionId, rtt: Duration, now: Time) {
+        self.now = now;
+        let Some(state) = self.connections.get_mut(&connection) else { return };
+        state.established(rtt, now);
+        let path = state.path;
+        self.paths.answered(path);
+        self.waiting = false;
+        self.coordinator.add_connection(connection, rtt, now);
+        self.with_sample(now, |controller, sample| controller.connected(connection, path, sample));
+        self.fill(now);
+    }
+
+    /// Bytes of the response that the connection is answering have arrived. Answers what became of them.
+    pub fn arrived(&mut self, connection: ConnectionId, length: u64, now: Time) -> Arrival {
+        self.now = now;
+        let Some((request, _)) = self.coordinator.answering(connection) else { return Arrival::default() };
+        let arrival = self.coordinator.arrived(request, length, now);
+        if let Some(state) = self.connections.get_mut(&connection) {
+            state.delivered(arrival.fresh + arrival.duplicate, now);
+            self.paths.delivered(state.path, arrival.fresh + arrival.duplicate);
+        }
+        self.last_arrival = now;
+        self.totals.received += arrival.fresh + arrival.duplicate;
+        self.totals.duplicate += arrival.duplicate;
+        if arrival.complete {
+            self.fill(now);
+        }
+        arrival
+    }
+
+    /// The answer to the request under way ended early, but the connection goes on.
+    pub fn cut_short(&mut self, connection: ConnectionId, now: Time) {
+        self.now = now;
+        if let Some((request, _)) = self.coordinator.answering(connection) {
+            self.coordinator.cut_short(request);
+        }
+        self.fill(now);
+    }
+
+    /// The driver learned the size of the media.
+    pub fn size_known(&mut self, size: u64) {
+        self.coordinator.set_size(size);
+    }
+
+    /// A connection is gone or was never set up. `error` says why; `None`: it ended in good order.
+    pub fn closed(&mut self, connection: ConnectionId, error: Option<&str>, now: Time) {
+        self.now = now;
+        self.remove(connection, now, |paths, path| match error {
+            Some(error) => paths.failed(path, error, now),
+            None => paths.ended(path, now),
+        });
+    }
+
+    /// The server refused a request on this connection, which the driver closes.
+    pub fn refused(&mut self, connection: ConnectionId, refusal: &Refusal, now: Time) {
+        self.now = now;
+        self.remove(connection, now, |paths, path| paths.refused(path, refusal, now));
+    }
+
+    /// What the system knows about a connection's path; to be told before every measurement.
+    pub fn path_figures(&mut self, connection: ConnectionId, figures: &PathFigures) {
+        if let Some(state) = self.connections.get_mut(&connection) {
+            state.figures(figures);
+        }
+    }
+
+    /// A path can no longer be used (another file, another size).
+    pub fn path_lost(&mut self, path: PathId, error: &str, now: Time) {
+        self.now = now;
+        self.paths.refused(path, &Refusal::Gone(error.to_owned()), now);
+        let there: Vec<_> =
+            self.connections.iter().filter(|(_, c)| c.path == path).map(|(id, _)| *id).collect();
+        for connection in there {
+            self.close_now(connection, "its path cannot be used any more");
+        }
+        self.fill(now);
+    }
+
+    /// Somebody begins to read `range`. The first reader, and later each that reads on, is the one whose play is
+    /// modelled.
+    pub fn add_reader(&mut self, id: ReaderId, range: Range<u64>, now: Time) {
+        self.now = now;
+        let start = range.start;
+        self.coordinator.add_reader(id, range);
+        if self.main.is_none() {
+            self.follow(id, start, now);
+        }
+        self.fill(now);
+    }
+
+    /// A reader has taken everything before `position`.
+    pub fn move_reader(&mut self, id: ReaderId, position: u64, now: Time) {
+        self.now = now;
+        let began = self.coordinator.reader(id).map_or(position, |reader| reader.began);
+        let is_main = self.main.is_some_and(|(main, _)| main == id);
+        if !is_main && position.saturating_sub(began) >= READS_ON {
+            // It reads on: this is where the player plays now, unless play goes on through here anyway.
+            let playing = self.playback.play_position().get();
+            let (_, start) = self.main.unwrap_or((id, began));
+            if began < playing || began > self.coordinator.have().run_end(playing.max(start)) {
+                self.follow(id, began, now);
+            } else {
+                self.main = Some((id, start));
+            }
+        }
+        let play_position = if self.main.is_some_and(|(main, _)| main == id) {
+            self.playback.play_position().get()
+        } else {
+            position
+        };
+        self.coordinator.move_reader(id, position, play_position);
+        self.fill(now);
+    }
+
+    /// A reader is gone.
+    pub fn remove_reader(&mut self, id: ReaderId, now: Time) {
+        self.now = now;
+        self.coordinator.remove_reader(id);
+    }
+
+    /// End of what a reader can take.
+    pub fn available(&self, id: ReaderId) -> u64 {
+        self.coordinator.available(id)
+    }
+
+    /// What has arrived.
+    pub fn have(&self) -> &RangeSet {
+        self.coordinator.have()
+    }
+
+    /// Whether all of the media is there.
+    pub fn is_complete(&self) -> bool {
+        self.coordinator.is_complete()
+    }
+
+    /// The driver no longer holds these bytes.
+    pub fn forget(&mut self, range: Range<u64>) {
+        self.coordinator.forget(range);
+    }
+
+    /// How far ahead of a reader bytes are asked for from now on.
+    pub fn set_look_ahead(&mut self, look_ahead: Bytes) {
+        self.coordinator.set_look_ahead(look_ahead);
+    }
+
+    /// The request that a connection is answering, and the position of its next byte.
+    pub fn answering(&self, connection: ConnectionId) -> Option<(RequestId, u64)> {
+        self.coordinator.answering(connection)
+    }
+
+    /// The media's rate became known (from its container).
+    pub fn set_media_rate(&mut self, rate: Rate, now: Time) {
+        self.now = now;
+        self.media_rate = Some(rate);
+        self.coordinator.set_media_rate(rate);
+        self.playback.set_rate(now, rate);
+        if let Pace::Media(wanted) = &mut self.pace {
+            *wanted = Some(rate);
+        }
+    }
+
+    /// Time has passed: plays on, looks for late segments, measures when it is time.
+    pub fn tick(&mut self, now: Time) {
+        self.now = now;
+        self.play(now);
+        for connection in self.connections.values_mut() {
+            connection.note_work(self.coordinator.queue_length(connection.id) > 0, now);
+        }
+        if self.ranges {
+            self.repair(now);
+        }
+        if now.since(self.measured) >= self.interval() {
+            self.measure(now);
+        }
+        self.reopen_when_alone(now);
+        self.fill(now);
+        self.give_up_in_time(now);
+    }
+
+    fn interval(&self) -> Duration {
+        self.controller.interval(self.mean_rtt())
+    }
+
+    fn mean_rtt(&self) -> Duration {
+        let up: Vec<_> = self.connections.values().filter(|c| c.is_up()).map(|c| c.srtt).collect();
+        let count = Bytes::of(up.len()).get();
+        if count == 0 { Duration::from_millis(100) } else { up.into_iter().sum::<Duration>() / count }
+    }
+
+    /// Models the play of a reader from `start` on.
+    fn follow(&mut self, id: ReaderId, start: u64, now: Time) {
+        self.main = Some((id, start));
+        self.playback.reset(now, Bytes::new(start));
+        self.taken = (now, start);
+    }
+
+    fn play(&mut self, now: Time) {
+        let Some((id, start)) = self.main else { return };
+        let there = self.coordinator.have().run_end(start);
+        let there = there.max(self.coordinator.reader(id).map_or(there, |reader| reader.position));
+        let ended = self.coordinator.size().is_some_and(|size| there >= size);
+        self.playback.advance(now, Bytes::new(there - start), ended);
+        if let Some(reader) = self.coordinator.reader(id) {
+            let position = reader.position;
+            self.coordinator.move_reader(id, position, self.playback.play_position().get());
+            self.infer_rate(position, there, now);
+        }
+    }
+
+    /// Where nobody says what rate the media has, it is what the player takes while it is not kept waiting: the slowest
+    /// ten seconds count, because a player fills its own buffer first.
+    fn infer_rate(&mut self, position: u64, there: u64, now: Time) {
+        if !matches!(self.pace, Pace::Media(None)) || position == 0 {
+            return;
+        }
+        let (since, from) = self.taken;
+        let starved = there <= position;
+        if starved || position < from {
+            self.taken = (now, position);
+        } else if now.since(since) >= INFERENCE {
+            let rate = Rate::of(Bytes::new(position - from), now.since(since));
+            self.taken = (now, position);
+            if !rate.is_zero() && self.media_rate.is_none_or(|known| rate < known) {
+                self.media_rate = Some(rate);
+                self.coordinator.set_media_rate(rate);
+                self.playback.set_rate(now, rate);
+            }
+        }
+    }
+
+    /// Hands late segments to others; closes connections that keep missing or carry nothing that is needed.
+    fn repair(&mut self, now: Time) {
+        while let Some(late) = self.coordinator.reassign_late(now) {
+            self.totals.rerequested += late.request.range.end - late.request.range.start;
+            self.request(late.to, late.request.id, late.request.range, late.request.why);
+        }
+        let idle: Vec<_> = self
+            .connections
+            .values()
+            .filter(|c| c.is_up() && self.coordinator.queue_length(c.id) == 0)
+            .map(|c| c.id)
+            .collect();
+        for connection in idle {
+            if let Some(help) = self.coordinator.help_at_the_end(connection, now) {
+                self.totals.rerequested += help.request.range.end - help.request.range.start;
+                self.request(help.to, help.request.id, help.request.range, help.request.why);
+            }
+        }
+        let mut hopeless = Vec::new();
+        for connection in self.connections.values().filter(|connection| connection.is_up()) {
+            let (carries, needed) = self.coordinator.carries(connection.id);
+            let to_drain = connection.rate.time_for(carries).max(connection.silent(now));
+            let too_long = Duration::from_secs(1).max(connection.srtt * 4);
+            if !carries.is_zero() && needed.is_zero() && to_drain > too_long {
+                hopeless.push((connection.id, "all that it carries has come another way"));
+            } else if self.coordinator.keeps_missing(connection.id) {
+                hopeless.push((connection.id, "it keeps missing play times"));
+            } else if connection.silent(now) > SILENT_FOR_TOO_LONG.max(connection.srtt * 10) {
+                hopeless.push((connection.id, "it has been silent for too long"));
+            }
+        }
+        for (connection, why) in hopeless {
+            // Another one has to be there to go on with, unless this one is dead anyway.
+            if let Some(path) = self.connections.get(&connection).map(|connection| connection.path) {
+                self.paths.missed(path, why, now);
+            }
+            self.close_now(connection, why);
+        }
+    }
+
+    fn measure(&mut self, now: Time) {
+        let elapsed = now.since(self.measured);
+        let ids: Vec<_> = self.connections.keys().copied().collect();
+        for id in ids {
+            if let Some(connection) = self.connections.get_mut(&id)
+                && connection.is_up()
+            {
+                connection.measure(elapsed);
+                self.coordinator.estimate(id, connection.rate, connection.srtt);
+            }
+        }
+        let interval = self.measured;
+        self.measured = now;
+        self.totals.connection_seconds += elapsed.as_secs_f64() * self.up_as_f64();
+        self.totals.observed += elapsed;
+        self.with_sample(interval, |controller, sample| controller.measure(sample));
+        for connection in self.connections.values_mut() {
+            connection.begin_interval();
+        }
+        let rerequested_now: Vec<_> = self
+            .connections
+            .values()
+            .filter(|connection| connection.closing && self.coordinator.queue_length(connection.id) == 0)
+            .map(|connection| connection.id)
+            .collect();
+        for connection in rerequested_now {
+            self.close_now(connection, "not needed any more");
+        }
+    }
+
+    fn up_as_f64(&self) -> f64 {
+        Bytes::of(self.connections.values().filter(|connection| connection.is_up()).count()).as_f64()
+    }
+
+    /// Shows the controller what was measured since `from`, and obeys.
+    fn with_sample(
+        &mut self,
+        from: Time,
+        ask: impl FnOnce(&mut dyn RateController, &Sample<'_>) -> Vec<Order>,
+    ) {
+        let now = self.now;
+        let counted = || self.connections.values().filter(|connection| !connection.closing);
+        let connections: Vec<_> = counted().filter(|c| c.is_up()).map(|c| c.sample(now)).collect();
+        let connecting = counted().filter(|connection| !connection.is_up()).count();
+        let paths = self.paths.samples(&self.connections, self.ranges, now);
+        let buffer = match self.pace {
+            Pace::Media(_) => Some(self.playback.buffer().unwrap_or(if self.coordinator.has_work() {
+                Duration::ZERO
+            } else {
+                Duration::MAX
+            })),
+            _ => None,
+        };
+        let wanted = match self.pace {
+            Pace::Max => None,
+            Pace::Limit(rate) => Some(rate),
+            Pace::Media(rate) => rate.or(self.media_rate),
+        };
+        let elapsed = now.since(from);
+        let sample =
+            Sample { now, elapsed, wanted, buffer, connections: &connections, connecting, paths: &paths };
+        let orders = ask(self.controller.as_mut(), &sample);
+        self.obey(orders);
+    }
+
+    fn obey(&mut self, orders: Vec<Order>) {
+        for Order { what, why } in orders {
+            match what {
+                What::Open(path) => self.open(path, why),
+                What::Close(connection) => self.close_when_empty(connection, why),
+                What::SetWindow(connection, window) => self.set_window(connection, window, why),
+                What::LimitRate(rate) => self.actions.push_back(Action::LimitRate(rate)),
+            }
+        }
+    }
+
+    fn open(&mut self, path: Option<PathId>, why: &'static str) {
+        let choice = self.paths.choose(path, &self.connections, self.ranges, self.now);
+        let Some(path) = choice else { return };
+        let connection = ConnectionId(self.next_connection);
+        self.next_connection += 1;
+        self.connections.insert(connection, Connection::new(connection, path, self.now));
+        self.totals.connections_most = self.totals.connections_most.max(self.connections.len());
+        self.actions.push_back(Action::Open { connection, path, why });
+    }
+
+    /// Closes a connection after what it was asked for has arrived.
+    fn close_when_empty(&mut self, connection: ConnectionId, why: &'static str) {
+        let Some(state) = self.connections.get_mut(&connection) else { return };
+        state.closing = true;
+        self.controller.closed(connection, self.now);
+        self.coordinator.drain(connection);
+        if self.coordinator.queue_length(connection) == 0 {
+            self.close_now(connection, why);
+        }
+    }
+
+    /// Closes a connection; what it was asked for is asked for elsewhere.
+    fn close_now(&mut self, connection: ConnectionId, why: &'static str) {
+        if let Some(state) = self.connections.remove(&connection) {
+            if !state.closing {
+                self.controller.closed(connection, self.now);
+            }
+            self.coordinator.remove_connection(connection);
+            self.actions.push_back(Action::Close { connection, why });
+        }
+    }
+
+    fn remove(&mut self, connection: ConnectionId, now: Time, note: impl FnOnce(&mut Paths, PathId)) {
+        let Some(state) = self.connections.remove(&connection) else { return };
+        note(&mut self.paths, state.path);
+        if !state.closing {
+            self.controller.closed(connection, now);
+        }
+        self.coordinator.remove_connection(connection);
+        self.fill(now);
+    }
+
+    fn set_window(&mut self, connection: ConnectionId, window: Window, why: &'static str) {
+        let Some(state) = self.connections.get_mut(&connection) else { return };
+        let bytes = match window {
+            Window::Unlimited => None,
+            Window::Packets(packets) => Some(packets * state.packet_size),
+        };
+        state.window = bytes;
+        self.actions.push_back(Action::SetWindow { connection, window: bytes, why });
+    }
+
+    /// Gives every connection that can take requests something to do.
+    fn fill(&mut self, now: Time) {
+        let ids: Vec<_> = self.connections.values().filter(|c| c.is_up()).map(|c| c.id).collect();
+        if !self.ranges {
+            if let Some(first) = ids.first().copied()
+                && self.coordinator.outstanding() == 0
+                && !self.coordinator.is_complete()
+                && let Some(request) = self.coordinator.request_whole(first, now)
+            {
+                self.request(first, request.id, request.range, request.why);
+            }
+            return;
+        }
+        // In turn, so that nobody takes two before another has one.
+        loop {
+            let mut asked = false;
+            for connection in &ids {
+                if let Some(request) = self.coordinator.next_request(*connection, now) {
+                    self.request(*connection, request.id, request.range, request.why);
+                    asked = true;
+                }
+            }
+            if !asked {
+                return;
+            }
+        }
+    }
+
+    fn request(
+        &mut self,
+        connection: ConnectionId,
+        request: RequestId,
+        range: Range<u64>,
+        why: &'static str,
+    ) {
+        if let Some(state) = self.connections.get_mut(&connection) {
+            state.note_work(true, self.now);
+        }
+        self.actions.push_back(Action::Request { connection, request, range, why });
+    }
+
+    /// With no connection at all the controller has nothing to measure: the session tries again by itself.
+    fn reopen_when_alone(&mut self, now: Time) {
+        if !self.connections.is_empty() || self.failed || !self.wants_something() {
+            return;
+        }
+        if let Some(error) = self.paths.hopeless() {
+            self.fail(error);
+            return;
+        }
+        if !self.waiting && !self.paths.any_open(now) {
+            self.waiting = true;
+            self.actions.push_back(Action::Waiting { last_error: self.paths.last_error() });
+        }
+        self.open(None, "none was left");
+    }
+
+    fn wants_something(&self) -> bool {
+        self.coordinator.has_work() || self.coordinator.outstanding() > 0
+    }
+
+    fn give_up_in_time(&mut self, now: Time) {
+        let receiving =
+            self.connections.values().any(|c| c.is_up() && self.coordinator.queue_length(c.id) > 0);
+        if !self.wants_something() {
+            self.last_arrival = now;
+        } else if now.since(self.last_arrival) >= self.give_up_after && !self.failed {
+            let last = self.paths.last_error();
+            let what = if receiving { "nothing arrived" } else { "no replica could be reached" };
+            let last = if last.is_empty() { String::new() } else { format!("; the last error: {last}") };
+            self.fail(format!("{what} for {}{last}", self.give_up_after));
+        }
+    }
+
+    fn fail(&mut self, error: String) {
+        if !self.failed {
+            self.failed = true;
+            self.actions.push_back(Action::Fail { error });
+        }
+    }
+}
+
+/// A reader that has taken so much is where the player plays, and not one that looked at an index.
+const READS_ON: u64 = 512 * 1024;
+/// The rate of media is inferred over so long.
+const INFERENCE: Duration = Duration::from_secs(10);
+/// A connection that has work and brings nothing for so long is closed.
+const SILENT_FOR_TOO_LONG: Duration = Duration::from_secs(8);
+
+#[cfg(test)]
+mod tests;

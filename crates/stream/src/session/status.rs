@@ -1,0 +1,88 @@
+//! What a session can tell about itself.
+
+use units::{Bytes, Duration, Rate};
+
+use super::Session;
+use crate::control::{ConnectionId, PathId};
+use crate::playback::PlaybackReport;
+
+/// Sums over the session.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Totals {
+    /// Payload that arrived.
+    pub received: u64,
+    /// Payload that had come before.
+    pub duplicate: u64,
+    /// Bytes that were asked for again elsewhere.
+    pub rerequested: u64,
+    /// Most connections at a time.
+    pub connections_most: usize,
+    pub(super) connection_seconds: f64,
+    pub(super) observed: Duration,
+}
+
+/// One connection now.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ConnectionStatus {
+    /// Which.
+    pub connection: ConnectionId,
+    /// Where to.
+    pub path: PathId,
+    /// What it delivers.
+    pub rate: Rate,
+    /// Its smoothed round-trip time.
+    pub srtt: Duration,
+    /// Its receive window as ordered; `None`: unlimited.
+    pub window: Option<Bytes>,
+    /// Payload it brought.
+    pub delivered: u64,
+}
+
+/// The session now.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Status {
+    /// The established connections.
+    pub connections: Vec<ConnectionStatus>,
+    /// Sums.
+    pub totals: Totals,
+    /// Connections on average over the time.
+    pub connections_mean: f64,
+    /// Start-up, stalls.
+    pub playback: PlaybackReport,
+    /// Play time that is buffered.
+    pub buffer: Option<Duration>,
+    /// The media's rate, where it is known.
+    pub media_rate: Option<Rate>,
+    /// The partition rule's smallest missing and last assigned byte.
+    pub partition: (u64, u64),
+    /// Delivered bytes and errors of each path.
+    pub paths: Vec<(u64, u64)>,
+}
+
+impl Session {
+    /// How it stands.
+    pub fn status(&self) -> Status {
+        let up = self.connections.values().filter(|connection| connection.is_up());
+        let connections = up
+            .map(|connection| ConnectionStatus {
+                connection: connection.id,
+                path: connection.path,
+                rate: connection.rate,
+                srtt: connection.srtt,
+                window: connection.window,
+                delivered: connection.total,
+            })
+            .collect();
+        let observed = self.totals.observed.as_secs_f64();
+        Status {
+            connections,
+            totals: self.totals,
+            connections_mean: if observed > 0.0 { self.totals.connection_seconds / observed } else { 0.0 },
+            playback: self.playback.report(),
+            buffer: self.playback.buffer(),
+            media_rate: self.media_rate,
+            partition: (self.coordinator.smallest_missing(), self.coordinator.last_assigned()),
+            paths: self.paths.totals(),
+        }
+    }
+}
