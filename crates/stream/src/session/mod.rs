@@ -119,6 +119,16 @@ pub enum Action {
     },
 }
 
+/// The reader whose play is modelled.
+#[derive(Clone, Copy, Debug)]
+struct Main {
+    reader: ReaderId,
+    /// Where its play began.
+    start: u64,
+    /// Everything from `start` to here has arrived, though the driver may not hold it any more.
+    reached: u64,
+}
+
 /// The state of one stream's reception.
 #[derive(Debug)]
 pub struct Session {
@@ -133,8 +143,7 @@ pub struct Session {
     connections: BTreeMap<ConnectionId, Connection>,
     actions: VecDeque<Action>,
     next_connection: u32,
-    /// The reader whose play is modelled, and where it began.
-    main: Option<(ReaderId, u64)>,
+    main: Option<Main>,
     measured: Time,
     last_arrival: Time,
     give_up_after: Duration,
@@ -283,7 +292,7 @@ impl Session {
         self.now = now;
         let start = range.start;
         self.coordinator.add_reader(id, range);
-        if self.main.is_none() {
+        if self.main.is_none_or(|main| self.coordinator.reader(main.reader).is_none()) {
             self.follow(id, start, now);
         }
         self.fill(now);
@@ -293,22 +302,10 @@ impl Session {
     pub fn move_reader(&mut self, id: ReaderId, position: u64, now: Time) {
         self.now = now;
         let began = self.coordinator.reader(id).map_or(position, |reader| reader.began);
-        let is_main = self.main.is_some_and(|(main, _)| main == id);
-        if !is_main && position.saturating_sub(began) >= READS_ON {
-            // It reads on: this is where the player plays now, unless play goes on through here anyway.
-            let playing = self.playback.play_position().get();
-            let (_, start) = self.main.unwrap_or((id, began));
-            if began < playing || began > self.coordinator.have().run_end(playing.max(start)) {
-                self.follow(id, began, now);
-            } else {
-                self.main = Some((id, start));
-            }
+        if !self.is_main(id) && position.saturating_sub(began) >= READS_ON {
+            self.follow(id, began, now);
         }
-        let play_position = if self.main.is_some_and(|(main, _)| main == id) {
-            self.playback.play_position().get()
-        } else {
-            position
-        };
+        let play_position = if self.is_main(id) { self.playback.play_position().get() } else { position };
         self.coordinator.move_reader(id, position, play_position);
         self.fill(now);
     }
@@ -388,23 +385,33 @@ impl Session {
         if count == 0 { Duration::from_millis(100) } else { up.into_iter().sum::<Duration>() / count }
     }
 
-    /// Models the play of a reader from `start` on.
+    fn is_main(&self, id: ReaderId) -> bool {
+        self.main.is_some_and(|main| main.reader == id)
+    }
+
+    /// Models the play of this reader from now on: from `start`, unless play comes through there anyway.
     fn follow(&mut self, id: ReaderId, start: u64, now: Time) {
-        self.main = Some((id, start));
-        self.playback.reset(now, Bytes::new(start));
+        let playing = self.playback.play_position().get();
+        match &mut self.main {
+            Some(main) if (playing..=main.reached).contains(&start) => main.reader = id,
+            _ => {
+                self.main = Some(Main { reader: id, start, reached: start });
+                self.playback.reset(now, Bytes::new(start));
+            }
+        }
         self.taken = (now, start);
     }
 
     fn play(&mut self, now: Time) {
-        let Some((id, start)) = self.main else { return };
-        let there = self.coordinator.have().run_end(start);
-        let there = there.max(self.coordinator.reader(id).map_or(there, |reader| reader.position));
-        let ended = self.coordinator.size().is_some_and(|size| there >= size);
-        self.playback.advance(now, Bytes::new(there - start), ended);
-        if let Some(reader) = self.coordinator.reader(id) {
-            let position = reader.position;
-            self.coordinator.move_reader(id, position, self.playback.play_position().get());
-            self.infer_rate(position, there, now);
+        let Some(main) = &mut self.main else { return };
+        main.reached = self.coordinator.have().run_end(main.reached);
+        let Main { reader, start, reached } = *main;
+        let ended = self.coordinator.size().is_some_and(|size| reached >= size);
+        self.playback.advance(now, Bytes::new(reached - start), ended);
+        if let Some(state) = self.coordinator.reader(reader) {
+            let position = state.position;
+            self.coordinator.move_reader(reader, position, self.playback.play_position().get());
+            self.infer_rate(position, reached, now);
         }
     }
 
