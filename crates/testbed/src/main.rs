@@ -1,0 +1,89 @@
+//! `anabranch-testbed`: real programs over emulated paths.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use testbed::isolate::{self, Options};
+use testbed::{Error, compare};
+
+/// Runs real programs in network namespaces over emulated paths.
+///
+/// Everything that a run makes goes away with it, also when it is killed.
+#[derive(Parser)]
+#[command(version)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Carry one client through a scenario.
+    Run {
+        /// The scenario, a TOML file.
+        scenario: PathBuf,
+        /// Which of its clients; the first without this.
+        #[arg(long)]
+        client: Option<String>,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Carry several clients through a scenario, one after the other, and make a table.
+    Compare {
+        /// The scenario, a TOML file.
+        scenario: PathBuf,
+        /// Which of its clients, with commas; all without this.
+        #[arg(long, value_delimiter = ',')]
+        clients: Vec<String>,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Say whether runs are possible here, and what to do if not.
+    Check,
+    /// The run itself, in its namespaces.
+    #[command(hide = true)]
+    Inside { order: String },
+}
+
+#[derive(clap::Args)]
+struct Common {
+    /// Where the results go.
+    #[arg(long, default_value = "testbed-results")]
+    out: PathBuf,
+    /// The program that stands for {anabranch}; without this the one beside this program, else on the PATH.
+    #[arg(long)]
+    anabranch: Option<PathBuf>,
+    /// Leave everything running at a run's end, until interrupted, and keep the film.
+    #[arg(long)]
+    keep: bool,
+}
+
+impl Common {
+    fn options(self) -> Result<Options, Error> {
+        let options = Options::here(&self.out)?;
+        Ok(Options { anabranch: self.anabranch.unwrap_or(options.anabranch), keep: self.keep, ..options })
+    }
+}
+
+fn main() -> ExitCode {
+    let done = match Arguments::parse().command {
+        // The line with the result comes from the run itself.
+        Command::Run { scenario, client, common } => common
+            .options()
+            .and_then(|options| isolate::run(&scenario, client.as_deref(), &options).map(|_| ())),
+        Command::Compare { scenario, clients, common } => common
+            .options()
+            .and_then(|options| compare::compare(&scenario, &clients, &options))
+            .map(|summaries| print!("{}", compare::markdown(&summaries))),
+        Command::Check => isolate::allowed().map(|()| println!("runs are possible here")),
+        Command::Inside { order } => isolate::inside(&order),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("anabranch-testbed: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! The results of a run: a summary and its CSV files.
+
+use std::fs;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use units::{Bytes, Duration, Rate};
+
+use crate::Error;
+use crate::scenario::Film;
+
+/// What one client did in a scenario; `summary.json`.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Summary {
+    /// The client's name in the scenario.
+    pub client: String,
+    /// Its command line.
+    pub command: String,
+    /// How long it ran.
+    pub seconds: f64,
+    /// Its exit code, `None` when a signal or the end of the run ended it.
+    pub exit_code: Option<i32>,
+    /// Whether the whole film was there.
+    pub complete: bool,
+    /// Whether what was there was the film's beginning, byte by byte.
+    pub right: bool,
+    /// Size of the film, zero without one.
+    pub film_bytes: u64,
+    /// Bytes that were there in order at the end.
+    pub received_bytes: u64,
+    /// What a player would have shown.
+    pub playback: Viewing,
+    /// Most connections that were established at one time.
+    pub connections_max: u32,
+    /// Mean number of established connections while the client ran.
+    pub connections_mean: f64,
+    /// TCP payload that arrived at the client beyond what it has in order: HTTP headers, duplicates, what was fetched and
+    /// thrown away.
+    pub beyond_bytes: u64,
+    /// Congestion control that the servers' connections to the client really used (`ss -ti`).
+    pub congestion: Vec<String>,
+    /// Per path and flow, what arrived.
+    pub flows: Vec<Flow>,
+    /// The ping beside it.
+    pub ping: Option<PingSummary>,
+}
+
+/// Traffic of the client (`film`) or of a group of cross traffic over a path.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Flow {
+    /// The path.
+    pub path: String,
+    /// `film` or the group.
+    pub flow: String,
+    /// Congestion control that its senders really used.
+    pub congestion: Vec<String>,
+    /// Payload that arrived.
+    pub payload_bytes: u64,
+    /// Mean rate of the payload that arrived while the flow was meant to run.
+    pub mean_bps: f64,
+    /// Packets that its senders put into the path.
+    pub packets_sent: u64,
+    /// Packets of these that did not arrive, or not yet.
+    pub packets_missing: u64,
+}
+
+/// Round-trip times beside the client.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct PingSummary {
+    /// Requests.
+    pub sent: usize,
+    /// Requests without an answer.
+    pub lost: usize,
+    /// Smallest.
+    pub min_ms: f64,
+    /// Mean.
+    pub mean_ms: f64,
+    /// Largest.
+    pub max_ms: f64,
+}
+
+/// What the playback model says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Viewing {
+    /// Until the first picture, `None` when there never was one.
+    pub startup_s: Option<f64>,
+    /// How often it stopped.
+    pub stalls: u32,
+    /// How long it stood still, the start-up not counted.
+    pub stall_s: f64,
+}
+
+impl Summary {
+    /// Reads a run's `summary.json`.
+    ///
+    /// # Errors
+    /// When it is not there.
+    pub fn load(directory: &Path) -> Result<Self, Error> {
+        let file = directory.join("summary.json");
+        let text = fs::read(&file).map_err(Error::io(file.display().to_string()))?;
+        serde_json::from_slice(&text).map_err(|error| Error::Scenario(format!("{}: {error}", file.display())))
+    }
+
+    /// Writes `summary.json`.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn save(&self, directory: &Path) -> Result<(), Error> {
+        let text = serde_json::to_string_pretty(self).map_err(|error| Error::Scenario(error.to_string()))?;
+        fs::write(directory.join("summary.json"), text + "\n").map_err(Error::io("summary.json"))
+    }
+
+    /// Mean rate of all cross traffic, while it was meant to run.
+    pub fn cross_bps(&self) -> f64 {
+        self.flows.iter().filter(|flow| flow.flow != "film").map(|flow| flow.mean_bps).sum()
+    }
+
+    /// The run in one line.
+    pub fn line(&self) -> String {
+        let startup = self.playback.startup_s.map_or("never".into(), |startup| format!("{startup:.1} s"));
+        let wrong = if self.right { "" } else { ", WRONG BYTES" };
+        format!(
+            "{}: {:.1} s, {} of {} bytes{wrong}, start-up {startup}, {} stalls ({:.1} s), connections {} (mean {:.1}), \
+             cross traffic {:.2} Mbps, {} bytes beyond",
+            self.client,
+            self.seconds,
+            self.received_bytes,
+            self.film_bytes,
+            self.playback.stalls,
+            self.playback.stall_s,
+            self.connections_max,
+            self.connections_mean,
+            self.cross_bps() / 1e6,
+            self.beyond_bytes
+        )
+    }
+}
+
+/// Plays a film behind a client: `progress` is what was there in order at which time, the last entry the run's end.
+pub fn view(film: &Film, size: Bytes, progress: &[(Duration, Bytes)]) -> Viewing {
+    let mut viewing = Viewing::default();
+    let mut shown = Bytes::ZERO;
+    let mut have = Bytes::ZERO;
+    let mut last = Duration::ZERO;
+    let mut standing = Duration::ZERO;
+    let mut playing = false;
+    for (now, arrived) in progress {
+        let elapsed = *now - last;
+        if playing {
+            let playable = film.rate.time_for(have - shown);
+            shown = (shown + film.rate.amount_in(elapsed)).min(have);
+            if elapsed > playable && shown < size {
+                playing = false;
+                viewing.stalls += 1;
+                standing += elapsed - playable;
+            }
+        } else if viewing.startup_s.is_some() {
+            standing += elapsed;
+        }
+        last = *now;
+        have = (*arrived).min(size);
+        let wanted = if viewing.startup_s.is_some() { film.rebuffer } else { film.prebuffer };
+        if !playing && shown < size && (have == size || have - shown >= film.rate.amount_in(wanted)) {
+            playing = true;
+            viewing.startup_s.get_or_insert(now.as_secs_f64());
+        }
+    }
+    viewing.stall_s = standing.as_secs_f64();
+    viewing
+}
+
+/// A CSV file that is written line by line.
+pub struct Table(String);
+
+impl Table {
+    /// A table with this heading.
+    pub fn new(heading: &str) -> Self {
+        Self(format!("{heading}\n"))
+    }
+
+    /// Adds a line; the fields hold neither commas nor quotes.
+    pub fn line(&mut self, fields: &[&dyn std::fmt::Display]) {
+        let fields: Vec<_> = fields.iter().map(ToString::to_string).collect();
+        self.0.push_str(&fields.join(","));
+        self.0.push('\n');
+    }
+
+    /// Writes it.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn save(&self, directory: &Path, name: &str) -> Result<(), Error> {
+        fs::write(directory.join(name), &self.0).map_err(Error::io(name))
+    }
+}
+
+/// The rate of `bytes` in `span` in bit/s, zero in no time.
+pub fn bps(bytes: u64, span: Duration) -> f64 {
+    Rate::of(Bytes::new(bytes), span).as_f64()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn film() -> Film {
+        let two = Duration::from_secs(2);
+        let rate = Rate::from_kbps(800);
+        Film { rate, duration: Duration::from_secs(10), file: None, prebuffer: two, rebuffer: two }
+    }
+
+    /// Seconds and seconds' worth of film.
+    fn viewing(progress: &[(u64, u64)]) -> Viewing {
+        let progress: Vec<_> = progress
+            .iter()
+            .map(|(at, have)| (Duration::from_secs(*at), Bytes::new(have * 100_000)))
+            .collect();
+        view(&film(), Bytes::new(1_000_000), &progress)
+    }
+
+    #[test]
+    fn all_in_time() {
+        let seen = viewing(&[(1, 1), (2, 2), (3, 6), (8, 10), (9, 10)]);
+        assert_eq!(seen, Viewing { startup_s: Some(2.0), stalls: 0, stall_s: 0.0 });
+    }
+
+    #[test]
+    fn a_gap_stalls_until_enough_is_there_again() {
+        // Shown from 1 s to 3 s; at 6 s there is one second, at 8 s there are two.
+        let seen = viewing(&[(1, 2), (6, 3), (8, 4), (9, 10), (20, 10)]);
+        assert_eq!(seen, Viewing { startup_s: Some(1.0), stalls: 1, stall_s: 5.0 });
+    }
+
+    #[test]
+    fn what_never_comes_stalls_to_the_end() {
+        let seen = viewing(&[(1, 4), (20, 4)]);
+        assert_eq!(seen, Viewing { startup_s: Some(1.0), stalls: 1, stall_s: 15.0 });
+        assert_eq!(viewing(&[(20, 1)]).startup_s, None);
+    }
+
+    #[test]
+    fn a_film_shorter_than_the_prebuffer_plays() {
+        let seen = view(&film(), Bytes::new(1000), &[(Duration::from_secs(1), Bytes::new(1000))]);
+        assert_eq!(seen.startup_s, Some(1.0));
+    }
+}

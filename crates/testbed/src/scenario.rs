@@ -1,0 +1,479 @@
+//! Scenario files: TOML with quantities as people write them (`6M`, `80ms`), unknown keys refused.
+
+use std::collections::BTreeSet;
+use std::fmt::Display;
+use std::fs;
+use std::path::{Path as FilePath, PathBuf};
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer};
+use units::{Duration, Rate};
+
+use crate::Error;
+
+/// How many paths, servers, clients, groups or events a file may have; addresses are numbered in one byte.
+const MOST: usize = 64;
+
+/// What is to be run.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    /// Limits of the run.
+    pub run: Run,
+    /// What the servers offer, and at which rate it is to be played; none for clients that measure something else.
+    pub film: Option<Film>,
+    /// Emulated paths between the client and the servers.
+    #[serde(rename = "path")]
+    pub paths: Vec<Path>,
+    /// The hosts at the far ends.
+    #[serde(rename = "server")]
+    pub servers: Vec<Server>,
+    /// The programs that can be measured; a run takes one of them.
+    #[serde(rename = "client")]
+    pub clients: Vec<Client>,
+    /// Traffic that shares a path's bottleneck with the client.
+    #[serde(rename = "cross", default)]
+    pub cross: Vec<Cross>,
+    /// What changes while the client runs.
+    #[serde(rename = "event", default)]
+    pub events: Vec<Event>,
+    /// A ping beside the client.
+    pub ping: Option<Ping>,
+}
+
+/// Limits of a run.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Run {
+    /// The run ends when the client does, and no later than this after its start.
+    #[serde(deserialize_with = "quantity")]
+    pub duration: Duration,
+    /// Seed of the random losses.
+    #[serde(default)]
+    pub seed: u64,
+}
+
+/// The media of the run.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Film {
+    /// Its constant rate, the container's overhead included.
+    #[serde(deserialize_with = "quantity")]
+    pub rate: Rate,
+    /// How long it plays.
+    #[serde(deserialize_with = "quantity")]
+    pub duration: Duration,
+    /// An existing file at that rate; without it an MPEG transport stream is made with ffmpeg.
+    pub file: Option<PathBuf>,
+    /// Play time that is loaded before the first picture is shown.
+    #[serde(deserialize_with = "quantity", default = "two_seconds")]
+    pub prebuffer: Duration,
+    /// Play time that is loaded before playing goes on after a stall.
+    #[serde(deserialize_with = "quantity", default = "two_seconds")]
+    pub rebuffer: Duration,
+}
+
+/// An emulated path. Both directions have the round-trip time's half each.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Path {
+    /// Its name in events, cross traffic and results.
+    pub name: String,
+    /// The server at its far end; may be left out when there is only one.
+    pub server: Option<String>,
+    /// Rate of the bottleneck towards the client, at the network layer.
+    #[serde(deserialize_with = "quantity")]
+    pub rate: Rate,
+    /// Rate towards the server, the same without it.
+    #[serde(deserialize_with = "optional_quantity", default)]
+    pub rate_up: Option<Rate>,
+    /// Round-trip time without queueing.
+    #[serde(deserialize_with = "quantity")]
+    pub rtt: Duration,
+    /// Packets that the DropTail queue of each direction holds.
+    pub queue: usize,
+    /// Probability that a packet towards the client is lost behind the bottleneck.
+    #[serde(default)]
+    pub loss: f64,
+}
+
+/// A host at the far end of one or more paths.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Server {
+    /// Its name in paths and events.
+    pub name: String,
+    /// Congestion control of its connections to the client, any that the kernel has.
+    #[serde(default = "cubic")]
+    pub congestion: String,
+    /// What it runs; without it nginx serves the film at port 80. Placeholders: `{dir}` (the film's directory).
+    pub command: Option<Vec<String>>,
+}
+
+/// A program to be measured.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Client {
+    /// Its name on the command line and in the results.
+    pub name: String,
+    /// Program and arguments. Placeholders: `{url1}`, `{url2}`, ... and `{address1}`, ... (one a path, in order),
+    /// `{interface1}`, ..., `{rate}` (of the film, in bit/s), `{out}` (the file to write), `{dir}` (the results'
+    /// directory), `{anabranch}` (the project's program).
+    pub command: Vec<String>,
+    /// Where its media goes.
+    #[serde(default)]
+    pub output: Output,
+}
+
+/// Where a client's media goes.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub enum Output {
+    /// To standard output, in order.
+    #[default]
+    Stdout,
+    /// To the file `{out}`, in any order.
+    File,
+    /// Nowhere: what it prints is kept as a log.
+    None,
+}
+
+/// A group of flows that shares a path's bottleneck, from its server towards the client.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cross {
+    /// Its name in the results.
+    pub name: String,
+    /// The path that it goes over; may be left out when there is only one.
+    pub path: Option<String>,
+    /// TCP flows that send all they can, or UDP at a constant rate.
+    #[serde(default)]
+    pub kind: CrossKind,
+    /// Congestion control of TCP flows.
+    #[serde(default = "cubic")]
+    pub congestion: String,
+    /// How many flows.
+    #[serde(default = "one")]
+    pub flows: u32,
+    /// Rate of the UDP packets' payload, all flows together.
+    #[serde(deserialize_with = "optional_quantity", default)]
+    pub rate: Option<Rate>,
+    /// When it starts, after the client's start.
+    #[serde(deserialize_with = "quantity")]
+    pub start: Duration,
+    /// When it stops; without it, with the run.
+    #[serde(deserialize_with = "optional_quantity", default)]
+    pub stop: Option<Duration>,
+}
+
+/// The transport of cross traffic.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub enum CrossKind {
+    /// As much as the congestion control finds.
+    #[default]
+    Tcp,
+    /// A constant rate.
+    Udp,
+}
+
+/// One line of the timetable: what happens to a server, or what changes on a path.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Event {
+    /// When, after the client's start.
+    #[serde(deserialize_with = "quantity")]
+    pub at: Duration,
+    /// Kill this server's program (SIGKILL).
+    pub kill: Option<String>,
+    /// Start this server's program again.
+    pub start: Option<String>,
+    /// The path that changes.
+    pub path: Option<String>,
+    /// Whether the path carries packets at all.
+    pub up: Option<bool>,
+    /// New rate towards the client.
+    #[serde(deserialize_with = "optional_quantity", default)]
+    pub rate: Option<Rate>,
+    /// New round-trip time.
+    #[serde(deserialize_with = "optional_quantity", default)]
+    pub rtt: Option<Duration>,
+    /// New loss probability.
+    pub loss: Option<f64>,
+}
+
+/// Echo requests from the client to a path's server.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ping {
+    /// The path; the first without it.
+    pub path: Option<String>,
+    /// Time between requests.
+    #[serde(deserialize_with = "quantity", default = "tenth")]
+    pub interval: Duration,
+}
+
+fn two_seconds() -> Duration {
+    Duration::from_secs(2)
+}
+
+fn tenth() -> Duration {
+    Duration::from_millis(100)
+}
+
+fn cubic() -> String {
+    "cubic".into()
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn quantity<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: FromStr<Err: Display>,
+{
+    String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+}
+
+fn optional_quantity<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: FromStr<Err: Display>,
+{
+    quantity(deserializer).map(Some)
+}
+
+impl Scenario {
+    /// Reads and checks a file.
+    ///
+    /// # Errors
+    /// Says where the file is wrong, and which key was probably meant.
+    pub fn load(file: &FilePath) -> Result<Self, Error> {
+        let text = fs::read_to_string(file).map_err(Error::io(file.display().to_string()))?;
+        Self::parse(&text).map_err(|error| Error::Scenario(format!("{}: {error}", file.display())))
+    }
+
+    /// Reads and checks a file's text.
+    ///
+    /// # Errors
+    /// Says where the text is wrong, and which key was probably meant.
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        let scenario: Self = toml::from_str(text).map_err(|error| {
+            let hint = nearest(error.message()).map(|name| format!("did you mean `{name}`?\n"));
+            Error::Scenario(format!("{error}{}", hint.unwrap_or_default()))
+        })?;
+        scenario.check().map_err(Error::Scenario)?;
+        Ok(scenario)
+    }
+
+    /// The index of the server at the far end of a path.
+    pub fn server_of(&self, path: &Path) -> usize {
+        let named = |name: &String| self.servers.iter().position(|server| server.name == *name);
+        path.server.as_ref().and_then(named).unwrap_or(0)
+    }
+
+    /// The index of the path of this name, the first without a name.
+    pub fn path_index(&self, name: Option<&String>) -> usize {
+        name.and_then(|name| self.paths.iter().position(|path| path.name == *name)).unwrap_or(0)
+    }
+
+    /// The client of this name, or the first.
+    ///
+    /// # Errors
+    /// When there is no such client; says which there are.
+    pub fn client(&self, name: Option<&str>) -> Result<&Client, Error> {
+        let found = match name {
+            Some(name) => self.clients.iter().find(|client| client.name == name),
+            None => self.clients.first(),
+        };
+        found.ok_or_else(|| {
+            let names: Vec<_> = self.clients.iter().map(|client| client.name.as_str()).collect();
+            Error::Scenario(format!("no client '{}'; there are: {}", name.unwrap_or(""), names.join(", ")))
+        })
+    }
+
+    fn check(&self) -> Result<(), String> {
+        for (what, names) in [
+            ("path", names(&self.paths, |path| &path.name)),
+            ("server", names(&self.servers, |server| &server.name)),
+            ("client", names(&self.clients, |client| &client.name)),
+            ("cross", names(&self.cross, |cross| &cross.name)),
+        ] {
+            check_names(what, &names)?;
+        }
+        if self.paths.is_empty() || self.servers.is_empty() || self.clients.is_empty() {
+            return Err("a scenario needs at least one [[path]], [[server]] and [[client]]".into());
+        }
+        if self.events.len() > MOST {
+            return Err(format!("more than {MOST} events"));
+        }
+        let has_path = |name: &Option<String>| match name {
+            Some(name) if self.paths.iter().any(|path| path.name == *name) => Ok(()),
+            Some(name) => Err(format!("there is no path '{name}'")),
+            None if self.paths.len() == 1 => Ok(()),
+            None => Err("there are several paths: say which, with path = \"...\"".into()),
+        };
+        let has_server = |name: &str| match self.servers.iter().any(|server| server.name == name) {
+            true => Ok(()),
+            false => Err(format!("there is no server '{name}'")),
+        };
+        for path in &self.paths {
+            match &path.server {
+                Some(name) => has_server(name)?,
+                None if self.servers.len() == 1 => {}
+                None => return Err(format!("path '{}': say which server it leads to", path.name)),
+            }
+            check_loss(path.loss)?;
+            check_queue(path.queue)?;
+        }
+        for cross in &self.cross {
+            has_path(&cross.path)?;
+            if (cross.kind == CrossKind::Udp) != cross.rate.is_some() {
+                return Err(format!("cross '{}': UDP needs a rate, TCP has none", cross.name));
+            }
+            if cross.flows == 0 || cross.flows > 128 {
+                return Err(format!("cross '{}': 1 to 128 flows", cross.name));
+            }
+            if cross.stop.is_some_and(|stop| stop <= cross.start) {
+                return Err(format!("cross '{}' stops before it starts", cross.name));
+            }
+        }
+        for event in &self.events {
+            let change = event.up.is_some()
+                || event.rate.is_some()
+                || event.rtt.is_some()
+                || event.loss.is_some()
+                || event.path.is_some();
+            if change {
+                has_path(&event.path)?;
+            }
+            if usize::from(event.kill.is_some()) + usize::from(event.start.is_some()) + usize::from(change)
+                != 1
+            {
+                return Err(format!("event at {}: one of kill, start or a change of a path", event.at));
+            }
+            event.kill.iter().chain(&event.start).try_for_each(|name| has_server(name))?;
+            event.loss.map_or(Ok(()), check_loss)?;
+        }
+        if let Some(ping) = &self.ping {
+            ping.path.as_ref().map_or(Ok(()), |_| has_path(&ping.path))?;
+            if ping.interval < Duration::from_millis(5) {
+                return Err("ping: the interval is at least 5ms".into());
+            }
+        }
+        if self.run.duration > Duration::from_secs(24 * 3600) {
+            return Err("run: the duration is at most 24h".into());
+        }
+        Ok(())
+    }
+}
+
+fn names<T>(items: &[T], name: impl Fn(&T) -> &String) -> Vec<&str> {
+    items.iter().map(|item| name(item).as_str()).collect()
+}
+
+/// Names become parts of file names and of CSV lines.
+fn check_names(what: &str, names: &[&str]) -> Result<(), String> {
+    if names.len() > MOST {
+        return Err(format!("more than {MOST} of [[{what}]]"));
+    }
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    match names.iter().find(|name| name.is_empty() || name.starts_with('.') || !name.chars().all(plain)) {
+        Some(name) => return Err(format!("{what} '{name}': names are letters, digits, '-', '_' and '.'")),
+        None if names.iter().collect::<BTreeSet<_>>().len() != names.len() => {
+            return Err(format!("two of [[{what}]] have one name"));
+        }
+        None => {}
+    }
+    match names.contains(&"film") && what == "cross" {
+        true => Err("cross 'film': that name is taken by the client's own traffic".into()),
+        false => Ok(()),
+    }
+}
+
+fn check_loss(loss: f64) -> Result<(), String> {
+    (0.0..=1.0).contains(&loss).then_some(()).ok_or_else(|| format!("loss {loss}: a probability, 0 to 1"))
+}
+
+fn check_queue(queue: usize) -> Result<(), String> {
+    (1..=1_000_000).contains(&queue).then_some(()).ok_or_else(|| "queue: 1 to 1000000 packets".into())
+}
+
+/// The name that was probably meant, from the parser's own list of right ones.
+fn nearest(message: &str) -> Option<&str> {
+    let mut quoted = message.strip_prefix("unknown ")?.split('`').skip(1).step_by(2);
+    let wrong = quoted.next()?;
+    let distance = |name: &&str| strsim::damerau_levenshtein(wrong, name);
+    quoted.min_by_key(distance).filter(|name| distance(name) <= 1 + wrong.len() / 3)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = r#"
+        [run]
+        duration = "10s"
+        [[path]]
+        name = "main"
+        rate = "6M"
+        rtt = "80ms"
+        queue = 50
+        [[server]]
+        name = "a"
+        [[client]]
+        name = "curl"
+        command = ["curl", "{url1}"]
+    "#;
+
+    fn error(text: &str) -> String {
+        Scenario::parse(text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn quantities_and_defaults() {
+        let scenario = Scenario::parse(GOOD).unwrap();
+        assert_eq!(scenario.paths[0].rate, Rate::from_mbps(6));
+        assert_eq!(scenario.paths[0].rtt, Duration::from_millis(80));
+        assert_eq!(scenario.servers[0].congestion, "cubic");
+        assert_eq!(scenario.clients[0].output, Output::Stdout);
+    }
+
+    #[test]
+    fn an_unknown_key_is_refused_with_its_line_and_the_right_name() {
+        let text = GOOD.replace("queue = 50", "queu = 50");
+        let error = error(&text);
+        assert!(error.contains("line 8") && error.contains("did you mean `queue`"), "{error}");
+    }
+
+    #[test]
+    fn wrong_values_are_refused() {
+        for (from, to, expected) in [
+            ("\"6M\"", "\"fast\"", "is not a rate"),
+            ("queue = 50", "queue = 0", "1 to 1000000"),
+            ("queue = 50", "queue = 50\nloss = 1.5", "a probability"),
+            ("queue = 50", "queue = 50\nserver = \"b\"", "no server 'b'"),
+            ("name = \"curl\"", "name = \"../curl\"", "names are letters"),
+            ("[[server]]", "[[server]]\nname = \"b\"\n[[server]]", "say which server"),
+            ("[[server]]", "[[event]]\nat = \"1s\"\n[[server]]", "one of kill, start"),
+            ("[[server]]", "[[event]]\nat = \"1s\"\nkill = \"x\"\n[[server]]", "no server 'x'"),
+            (
+                "[[server]]",
+                "[[cross]]\nname = \"c\"\nkind = \"udp\"\nstart = \"1s\"\n[[server]]",
+                "UDP needs a rate",
+            ),
+        ] {
+            let error = error(&GOOD.replacen(from, to, 1));
+            assert!(error.contains(expected), "{to}: {error}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_client_names_the_known() {
+        let scenario = Scenario::parse(GOOD).unwrap();
+        let error = scenario.client(Some("wget")).unwrap_err().to_string();
+        assert!(error.contains("curl"), "{error}");
+    }
+}

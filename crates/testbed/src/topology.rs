@@ -1,0 +1,219 @@
+//! Namespaces, virtual Ethernet pairs, addresses and routes of a run.
+//!
+//! Path `i` is the network 10.77.i.0/24: the client is .1, its server .2, and each group of cross traffic has an
+//! address of its own on the client's side, from .10 on. So a packet's destination says whose it is, and a route
+//! per destination says which congestion control its sender uses (`congctl`, which needs no sysctl of the machine).
+
+use std::fs;
+use std::net::Ipv4Addr;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::thread;
+
+use rattan_env::netns::NetNs;
+use rattan_env::veth::{MacAddr, VethPair, VethPairBuilder};
+
+use crate::Error;
+use crate::scenario::Scenario;
+
+/// The port at which iperf3 serves the first group of cross traffic; the others follow.
+const FIRST_CROSS_PORT: u16 = 5301;
+/// The last byte of the first cross traffic's address on the client's side.
+const FIRST_CROSS_HOST: u8 = 10;
+/// The last byte of the client's own address.
+pub const CLIENT_HOST: u8 = 1;
+
+/// Name of the client's namespace.
+pub const CLIENT: &str = "client";
+
+/// Name of a server's namespace.
+pub fn server_namespace(server: usize) -> String {
+    format!("server{server}")
+}
+
+/// The client's interface of a path.
+pub fn interface(path: usize) -> String {
+    format!("path{path}")
+}
+
+/// The client's address on a path.
+pub fn client_address(path: usize) -> Ipv4Addr {
+    address(path, CLIENT_HOST)
+}
+
+/// The server's address on a path.
+pub fn server_address(path: usize) -> Ipv4Addr {
+    address(path, 2)
+}
+
+/// The last byte of the address to which a group of cross traffic sends.
+pub fn cross_host(group: usize) -> u8 {
+    FIRST_CROSS_HOST.saturating_add(u8::try_from(group).unwrap_or(u8::MAX))
+}
+
+/// The address to which a group of cross traffic sends.
+pub fn cross_address(path: usize, group: usize) -> Ipv4Addr {
+    address(path, cross_host(group))
+}
+
+/// The port at which a group of cross traffic is served.
+pub fn cross_port(group: usize) -> u16 {
+    FIRST_CROSS_PORT.saturating_add(u16::try_from(group).unwrap_or(u16::MAX))
+}
+
+/// The path and the host byte of an address of a run.
+pub fn path_and_host(address: Ipv4Addr) -> Option<(usize, u8)> {
+    match address.octets() {
+        [10, 77, path, host] => Some((usize::from(path), host)),
+        _ => None,
+    }
+}
+
+/// The scenario's limits keep the numbers of paths and groups well within a byte.
+fn address(path: usize, host: u8) -> Ipv4Addr {
+    Ipv4Addr::new(10, 77, u8::try_from(path).unwrap_or(u8::MAX), host)
+}
+
+/// What the kernel holds for a run, apart from the programs.
+#[derive(Debug)]
+pub struct Topology {
+    /// Per path, the pair to the client and the pair to the server; the second cell of each is the emulator's.
+    pub pairs: Vec<(Arc<VethPair>, Arc<VethPair>)>,
+    /// The client's namespace.
+    pub client: Arc<NetNs>,
+    /// The servers' namespaces.
+    pub servers: Vec<Arc<NetNs>>,
+}
+
+/// Makes the namespaces and joins them to this process's own, where the emulator is.
+///
+/// # Errors
+/// When the kernel refuses, or `ip` is not installed.
+pub fn build(scenario: &Scenario) -> Result<Topology, Error> {
+    let namespace = |name: &str| NetNs::new(name).map_err(Error::emulator);
+    let client = namespace(CLIENT)?;
+    ip(&["-n", CLIENT, "link", "set", "lo", "up"])?;
+    let mut servers = Vec::new();
+    for index in 0..scenario.servers.len() {
+        let name = server_namespace(index);
+        servers.push(namespace(&name)?);
+        ip(&["-n", &name, "link", "set", "lo", "up"])?;
+    }
+    let mut pairs = Vec::new();
+    for (index, path) in scenario.paths.iter().enumerate() {
+        let server = scenario.server_of(path);
+        let to_client = pair(index, "c", CLIENT_HOST, &interface(index), &client)?;
+        let to_server = pair(index, "s", 2, &interface(index), &servers[server])?;
+        pairs.push((to_client, to_server));
+        routes(scenario, index, server, &client, &servers)?;
+    }
+    Ok(Topology { pairs, client, servers })
+}
+
+/// A pair of which one end is in `namespace` and the other here.
+fn pair(
+    path: usize,
+    side: &str,
+    host: u8,
+    name: &str,
+    namespace: &Arc<NetNs>,
+) -> Result<Arc<VethPair>, Error> {
+    let number = u8::try_from(path).unwrap_or(u8::MAX);
+    let mac = |end: u8| MacAddr::new([0x02, 0, 0x77, number, host, end]);
+    // The pair is made here under names of its own, and renamed where it ends up: all paths' ends would collide.
+    let outer = format!("{side}{path}");
+    let pair = VethPairBuilder::new()
+        .name(outer.clone(), format!("{side}{path}e"))
+        .mac_addr(mac(1), mac(2))
+        .ip_addr((address(path, host).into(), 24), (Ipv4Addr::new(169, 254, number, host).into(), 32))
+        .namespace(Some(Arc::clone(namespace)), None)
+        .build(path)
+        .map_err(Error::emulator)?;
+    let file = namespace.path().file_name().unwrap_or_default().to_string_lossy().into_owned();
+    ip(&["-n", &file, "link", "set", &outer, "down"])?;
+    // Without ARP the emulator need not carry broadcasts; it writes the right hardware addresses itself.
+    ip(&["-n", &file, "link", "set", &outer, "name", name, "arp", "off"])?;
+    ip(&["-n", &file, "link", "set", name, "up"])?;
+    Ok(pair)
+}
+
+fn routes(
+    scenario: &Scenario,
+    path: usize,
+    server: usize,
+    client: &Arc<NetNs>,
+    servers: &[Arc<NetNs>],
+) -> Result<(), Error> {
+    let device = interface(path);
+    let far = server_namespace(server);
+    let near = format!("{}/32", client_address(path));
+    let congestion = &scenario.servers[server].congestion;
+    ip(&["-n", &far, "route", "add", &near, "dev", &device, "congctl", congestion])?;
+    for (group, cross) in scenario.cross.iter().enumerate() {
+        if scenario.path_index(cross.path.as_ref()) != path {
+            continue;
+        }
+        let near = cross_address(path, group).to_string();
+        ip(&["-n", CLIENT, "address", "add", &format!("{near}/24"), "dev", &device])?;
+        let near = format!("{near}/32");
+        ip(&["-n", &far, "route", "add", &near, "dev", &device, "congctl", &cross.congestion])?;
+    }
+    // A client that binds itself to an interface may reach the server's other addresses over it too.
+    for (other, _) in
+        scenario.paths.iter().enumerate().filter(|(_, other)| scenario.server_of(other) == server)
+    {
+        if other < path {
+            for (one, two) in [(path, other), (other, path)] {
+                let far = format!("{}/32", server_address(one));
+                ip(&["-n", CLIENT, "route", "add", &far, "dev", &interface(two), "metric", "100"])?;
+            }
+        }
+    }
+    if scenario.paths.iter().filter(|path| scenario.server_of(path) == server).count() > 1 {
+        // A packet for one of the server's addresses may come by the path of another.
+        for namespace in [client, &servers[server]] {
+            within(namespace, || fs::write("/proc/sys/net/ipv4/conf/all/rp_filter", "0"))?
+                .map_err(Error::io("net.ipv4.conf.all.rp_filter"))?;
+        }
+    }
+    Ok(())
+}
+
+/// Runs `task` on a thread of its own in a namespace.
+///
+/// # Errors
+/// When the namespace cannot be entered.
+pub fn within<R: Send>(namespace: &Arc<NetNs>, task: impl FnOnce() -> R + Send) -> Result<R, Error> {
+    thread::scope(|scope| {
+        let inside = scope.spawn(|| namespace.enter().map(|_| task()).map_err(Error::emulator));
+        inside.join().unwrap_or_else(|_| Err(Error::Emulator("a thread in a namespace panicked".into())))
+    })
+}
+
+fn ip(arguments: &[&str]) -> Result<(), Error> {
+    let line = || format!("ip {}", arguments.join(" "));
+    let output = Command::new("ip")
+        .args(arguments)
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| Error::Program { program: line(), cause: error.to_string() })?;
+    match output.status.success() {
+        true => Ok(()),
+        false => Err(Error::Program {
+            program: line(),
+            cause: String::from_utf8_lossy(&output.stderr).trim().into(),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_say_whose_a_packet_is() {
+        assert_eq!(path_and_host(cross_address(3, 1)), Some((3, cross_host(1))));
+        assert_eq!(path_and_host(client_address(0)), Some((0, CLIENT_HOST)));
+        assert_eq!(path_and_host(Ipv4Addr::LOCALHOST), None);
+    }
+}

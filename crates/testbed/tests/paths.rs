@@ -1,0 +1,356 @@
+//! Real programs over emulated paths: rates, delays, losses, the timetable, and that nothing is left behind.
+//!
+//! These need network namespaces (root, or unprivileged user namespaces) and skip without, saying so.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use testbed::isolate::{self, Options};
+use testbed::report::Summary;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_anabranch-testbed");
+
+/// Whether a run with these programs is possible here; says why not past the harness's capture.
+fn possible(programs: &[&str]) -> bool {
+    let missing = |name: &&&str| {
+        !["/usr/bin", "/usr/sbin", "/bin"].iter().any(|dir| Path::new(dir).join(name).exists())
+    };
+    let reason = match (isolate::allowed(), programs.iter().find(missing)) {
+        (Err(error), _) => error.to_string(),
+        (_, Some(program)) => format!("{program} is not installed"),
+        (Ok(()), None) => return true,
+    };
+    writeln!(io::stderr(), "skipped: {reason}").unwrap();
+    false
+}
+
+fn options(out: &Path) -> Options {
+    Options { program: PROGRAM.into(), anabranch: "anabranch".into(), out: out.into(), keep: false }
+}
+
+fn run(directory: &Path, scenario: &str) -> Summary {
+    let file = directory.join("scenario.toml");
+    fs::write(&file, scenario).unwrap();
+    isolate::run(&file, None, &options(&directory.join("out"))).unwrap()
+}
+
+fn log_as_json(directory: &Path) -> serde_json::Value {
+    serde_json::from_slice(&fs::read(directory.join("out/client.log")).unwrap()).unwrap()
+}
+
+#[test]
+fn a_path_has_its_rate_and_round_trip_time() {
+    if !possible(&["iperf3"]) {
+        return;
+    }
+    let path = r#"
+        [[path]]
+        name = "main"
+        rate = "6M"
+        rtt = "80ms"
+        queue = 50
+    "#;
+    let directory = tempfile::tempdir().unwrap();
+    let summary = run(
+        directory.path(),
+        &format!(
+            r#"{path}
+            [run]
+            duration = "20s"
+            [[server]]
+            name = "origin"
+            command = ["iperf3", "-s"]
+            [[client]]
+            name = "iperf3"
+            command = ["iperf3", "-c", "{{address1}}", "-R", "-J", "-t", "8"]
+            output = "none""#
+        ),
+    );
+    let bps = log_as_json(directory.path())["end"]["sum_received"]["bits_per_second"].as_f64().unwrap();
+    assert!((5.0e6..6.0e6).contains(&bps), "{bps}");
+    assert_eq!(summary.congestion, ["cubic"]);
+
+    let directory = tempfile::tempdir().unwrap();
+    let summary = run(
+        directory.path(),
+        &format!(
+            r#"{path}
+            [run]
+            duration = "20s"
+            [[server]]
+            name = "origin"
+            command = ["iperf3", "-s"]
+            [[client]]
+            name = "idle"
+            command = ["sleep", "3"]
+            output = "none"
+            [ping]"#
+        ),
+    );
+    let ping = summary.ping.unwrap();
+    assert!(ping.sent >= 25 && ping.lost == 0, "{ping:?}");
+    assert!(ping.min_ms >= 78.0 && ping.mean_ms <= 90.0, "{ping:?}");
+}
+
+#[test]
+fn a_path_loses_what_it_should() {
+    if !possible(&["iperf3"]) {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let summary = run(
+        directory.path(),
+        r#"
+        [run]
+        duration = "20s"
+        seed = 7
+        [[path]]
+        name = "main"
+        rate = "20M"
+        rtt = "40ms"
+        queue = 200
+        loss = 0.01
+        [[server]]
+        name = "origin"
+        command = ["iperf3", "-s"]
+        [[client]]
+        name = "iperf3"
+        command = ["iperf3", "-c", "{address1}", "-R", "-J", "-t", "8", "-u", "-b", "10M", "-l", "1000"]
+        output = "none"
+        "#,
+    );
+    let lost = log_as_json(directory.path())["end"]["sum"]["lost_percent"].as_f64().unwrap();
+    assert!((0.6..1.5).contains(&lost), "{lost} %");
+    let flow = &summary.flows[0];
+    let share = flow.packets_missing as f64 / flow.packets_sent as f64;
+    assert!((0.006..0.015).contains(&share), "{share}");
+}
+
+#[test]
+fn the_timetable_happens() {
+    if !possible(&["nginx", "curl", "iperf3"]) {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let film = directory.path().join("film.bin");
+    fs::write(&film, (0..8_000_000u32).map(|at| (at % 251) as u8).collect::<Vec<_>>()).unwrap();
+    let summary = run(
+        directory.path(),
+        &format!(
+            r#"
+            [run]
+            duration = "15s"
+            [film]
+            rate = "1M"
+            duration = "64s"
+            file = "{}"
+            [[path]]
+            name = "main"
+            rate = "4M"
+            rtt = "20ms"
+            queue = 50
+            [[server]]
+            name = "origin"
+            congestion = "reno"
+            [[client]]
+            name = "curl"
+            command = ["curl", "-sS", "{{url1}}"]
+            [[cross]]
+            name = "burst"
+            kind = "udp"
+            rate = "1M"
+            start = "1s"
+            stop = "3s"
+            [[event]]
+            at = "3s"
+            path = "main"
+            rate = "1M"
+            [[event]]
+            at = "6s"
+            path = "main"
+            up = false
+            [[event]]
+            at = "7s"
+            path = "main"
+            up = true
+            [[event]]
+            at = "10s"
+            kill = "origin"
+            "#,
+            film.display()
+        ),
+    );
+    assert!(!summary.complete && summary.right);
+    assert!(summary.exit_code.is_some_and(|code| code != 0), "{summary:?}");
+    // The death of the server is noticed at once, or when what was on the way has arrived.
+    assert!((10.0..12.0).contains(&summary.seconds), "{summary:?}");
+    assert_eq!((summary.connections_max, summary.congestion.as_slice()), (1, &["reno".to_owned()][..]));
+
+    let progress = fs::read_to_string(directory.path().join("out/progress.csv")).unwrap();
+    let progress: Vec<(f64, u64)> = progress
+        .lines()
+        .skip(1)
+        .map(|line| line.split_once(',').unwrap())
+        .map(|(at, bytes)| (at.parse().unwrap(), bytes.parse().unwrap()))
+        .collect();
+    let at = |when: f64| progress.iter().rev().find(|(at, _)| *at <= when).unwrap().1 as f64;
+    let mbps = |from: f64, to: f64| (at(to) - at(from)) * 8e-6 / (to - from);
+    assert!(mbps(0.5, 1.0) > 3.0, "alone: {}", mbps(0.5, 1.0));
+    assert!((2.0..3.2).contains(&mbps(1.5, 3.0)), "beside the burst: {}", mbps(1.5, 3.0));
+    assert!((0.6..1.0).contains(&mbps(4.0, 6.0)), "on the slower path: {}", mbps(4.0, 6.0));
+    assert!(mbps(6.2, 7.0) < 0.05, "while the path is down: {}", mbps(6.2, 7.0));
+    assert!(mbps(8.5, 10.0) > 0.4, "when it is up again: {}", mbps(8.5, 10.0));
+    let burst = summary.flows.iter().find(|flow| flow.flow == "burst").unwrap();
+    assert!((0.7e6..1.1e6).contains(&burst.mean_bps), "{burst:?}");
+}
+
+/// What a run could leave on the machine.
+fn traces() -> BTreeSet<String> {
+    let mut traces = BTreeSet::new();
+    for directory in ["/run/netns", "/var/run/netns", "/sys/class/net"] {
+        let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+        traces.extend(entries.map(|entry| entry.path().display().to_string()));
+    }
+    for name in ["tcp_allowed_congestion_control", "tcp_congestion_control", "ip_forward"] {
+        let value = fs::read_to_string(format!("/proc/sys/net/ipv4/{name}")).unwrap_or_default();
+        traces.insert(format!("{name}={value}"));
+    }
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
+    traces.extend(mounts.lines().map(String::from));
+    traces
+}
+
+/// Processes with this word in their command line, by id.
+fn processes(word: &str) -> Vec<PathBuf> {
+    let all = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
+    let has = |path: &PathBuf| {
+        let line = fs::read(path.join("cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&line).contains(word)
+    };
+    all.filter(has).collect()
+}
+
+fn eventually(what: &str, condition: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !condition() {
+        assert!(start.elapsed() < Duration::from_secs(15), "never: {what}");
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// Starts a run whose processes carry `word`, and waits until its client runs.
+fn start(directory: &Path, word: &str) -> Child {
+    let scenario = directory.join("scenario.toml");
+    fs::write(
+        &scenario,
+        format!(
+            r#"
+            [run]
+            duration = "60s"
+            [[path]]
+            name = "main"
+            rate = "6M"
+            rtt = "20ms"
+            queue = 50
+            [[server]]
+            name = "origin"
+            command = ["iperf3", "-s", "--title", "{word}"]
+            [[cross]]
+            name = "beside"
+            start = "0s"
+            [[client]]
+            name = "idle"
+            command = ["sh", "-c", "sleep 3600; : {word}-client"]
+            "#
+        ),
+    )
+    .unwrap();
+    let child = Command::new(PROGRAM)
+        .arg("run")
+        .arg(&scenario)
+        .arg("--out")
+        .arg(directory.join("out"))
+        .stdin(Stdio::null())
+        .spawn()
+        .unwrap();
+    eventually("the client runs", || !processes(&format!("{word}-client")).is_empty());
+    child
+}
+
+#[test]
+fn nothing_is_left_behind() {
+    if !possible(&["iperf3"]) {
+        return;
+    }
+    let before = traces();
+    for signal in [Signal::TERM, Signal::INT, Signal::KILL] {
+        let directory = tempfile::tempdir().unwrap();
+        let word = format!("testbed-{}-{}", std::process::id(), signal.as_raw());
+        let mut child = start(directory.path(), &word);
+        kill_process(Pid::from_child(&child), signal).unwrap();
+        assert!(!child.wait().unwrap().success());
+        eventually("all processes are gone", || processes(&word).is_empty());
+        // Other tests' runs are in namespaces of their own and leave no traces here either.
+        assert_eq!(traces(), before, "after {signal:?}");
+    }
+    let directory = tempfile::tempdir().unwrap();
+    run(
+        directory.path(),
+        r#"
+        [run]
+        duration = "5s"
+        [[path]]
+        name = "main"
+        rate = "6M"
+        rtt = "20ms"
+        queue = 50
+        [[server]]
+        name = "origin"
+        command = ["iperf3", "-s"]
+        [[client]]
+        name = "idle"
+        command = ["true"]
+        "#,
+    );
+    assert_eq!(traces(), before, "after a run to its end");
+}
+
+#[test]
+fn a_program_that_is_not_there_is_a_clear_error() {
+    if !possible(&[]) {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("scenario.toml");
+    let text = r#"
+        [run]
+        duration = "5s"
+        [[path]]
+        name = "main"
+        rate = "6M"
+        rtt = "20ms"
+        queue = 50
+        [[server]]
+        name = "origin"
+        command = ["no-such-server"]
+        [[client]]
+        name = "idle"
+        command = ["true"]
+    "#;
+    fs::write(&file, text).unwrap();
+    let output = Command::new(PROGRAM)
+        .arg("run")
+        .arg(&file)
+        .arg("--out")
+        .arg(directory.path().join("out"))
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && text.contains("no-such-server"), "{text}");
+}
