@@ -1,0 +1,20 @@
+//! Any text as a playlist: what was rewritten can be rewritten again, and then nothing is left to change.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use transport::media::playlist::{PlaylistKind, rewrite};
+use url::Url;
+
+const PREFIX: &str = "http://127.0.0.1:8080/";
+
+fuzz_target!(|body: &[u8]| {
+    let base = Url::parse("https://example.org/films/a/list?token=1").expect("a URL");
+    for kind in [PlaylistKind::Hls, PlaylistKind::Dash] {
+        let Ok(once) = rewrite(kind, body, &base, PREFIX) else { continue };
+        let Ok(twice) = rewrite(kind, &once, &base, PREFIX) else { panic!("what was rewritten is refused") };
+        if kind == PlaylistKind::Hls {
+            assert_eq!(String::from_utf8_lossy(&twice), String::from_utf8_lossy(&once));
+        }
+    }
+});
