@@ -99,13 +99,21 @@ impl Arrivals {
         Ok(self.take(range))
     }
 
-    /// A connection is gone. When bytes are due and a connection is left, answers the mark of a SYNC that is to be sent
-    /// on a live connection, behind all that was asked for there. What was asked for on the dead connection may
-    /// never have reached the sender: it counts as due, and comes out as lost when the sender does not know it.
+    /// A connection is gone: [`Self::sync`] is due.
     pub fn closed(&mut self, connection: ConnectionId) -> Option<u64> {
         self.connections.remove(&connection)?;
+        self.sync()
+    }
+
+    /// The mark of a SYNC to send on a live connection, behind all that was asked for there; `None` when nothing is due
+    /// or nobody is left to ask. It replaces a SYNC before.
+    ///
+    /// What was asked for on a dead connection may never have reached the sender: it counts as due, and comes out as
+    /// lost when the sender does not know it. A sender that has not noticed a death yet goes on cutting blocks for the
+    /// dead connection, behind the SYNC: so ask again when bytes are due and nothing arrives for a while.
+    pub fn sync(&mut self) -> Option<u64> {
+        self.sync = None;
         if self.due.is_empty() || self.connections.is_empty() {
-            self.sync = None;
             return None;
         }
         let mark = self.next_mark;

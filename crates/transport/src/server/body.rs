@@ -1,0 +1,236 @@
+//! Bodies of responses: text and parts of a file, read in chunks that are used again.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use hyper::body::{Frame, SizeHint};
+use tokio::task::JoinHandle;
+use tokio::time::{Sleep, sleep_until};
+
+use super::io_guard::BusyGuard;
+use super::log::Entry;
+use super::shape::Shaper;
+
+/// What is read and given to hyper at a time.
+const CHUNK_BYTES: usize = 128 * 1024;
+/// The same on a shaped server, where a smaller piece makes a smoother flow.
+const SHAPED_CHUNK_BYTES: usize = 16 * 1024;
+/// Unused chunks that are kept: enough for what is between two polls of busy connections.
+const KEPT_CHUNKS: usize = 32;
+
+/// One piece of a body.
+#[derive(Debug)]
+pub(super) enum Piece {
+    /// This text.
+    Text(Bytes),
+    /// These bytes of the file.
+    File(Range<u64>),
+}
+
+impl Piece {
+    fn length(&self) -> u64 {
+        match self {
+            Self::Text(text) => text.len() as u64,
+            Self::File(range) => range.end - range.start,
+        }
+    }
+}
+
+/// Buffers of [`CHUNK_BYTES`] that were used before: fresh ones would cost a page fault for every 4 KiB.
+#[derive(Debug, Default)]
+pub(super) struct Pool {
+    unused: Mutex<Vec<Vec<u8>>>,
+}
+
+impl Pool {
+    fn take(self: &Arc<Self>) -> Chunk {
+        let used = self.unused.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        Chunk { bytes: used.unwrap_or_else(|| vec![0; CHUNK_BYTES]), pool: self.clone() }
+    }
+}
+
+/// A buffer that goes back to its pool.
+#[derive(Debug)]
+struct Chunk {
+    bytes: Vec<u8>,
+    pool: Arc<Pool>,
+}
+
+impl AsRef<[u8]> for Chunk {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Drop for Chunk {
+    fn drop(&mut self) {
+        let mut unused = self.pool.unused.lock().unwrap_or_else(PoisonError::into_inner);
+        if unused.len() < KEPT_CHUNKS {
+            unused.push(std::mem::take(&mut self.bytes));
+        }
+    }
+}
+
+/// Reads at `offset` without waiting for a disk: `None` when that cannot be done, because the bytes are not in memory
+/// or the file system cannot tell. Short only where the memory ends or the file does.
+pub(super) fn read_cached(file: &File, out: &mut [u8], offset: u64) -> io::Result<Option<usize>> {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::io::{Errno, ReadWriteFlags, preadv2};
+        match preadv2(file, &mut [io::IoSliceMut::new(out)], offset, ReadWriteFlags::NOWAIT) {
+            Ok(length) => Ok(Some(length)),
+            Err(Errno::AGAIN | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = (file, out, offset);
+        Ok(None)
+    }
+}
+
+/// The file ended before the bytes that were promised. Nothing may be sent in their place.
+pub(super) fn truncated() -> io::Error {
+    io::Error::new(io::ErrorKind::UnexpectedEof, "the file became shorter while it was sent")
+}
+
+#[derive(Debug)]
+enum Wait {
+    Nothing,
+    /// Until the shaped link is free for the next chunk.
+    Link(Pin<Box<Sleep>>),
+    /// The link is free.
+    LinkFree,
+    /// For the disk.
+    Disk(JoinHandle<io::Result<(Chunk, usize)>>),
+}
+
+/// The body of a response.
+#[derive(Debug)]
+pub(super) struct Body {
+    pieces: VecDeque<Piece>,
+    left: u64,
+    file: Option<Arc<File>>,
+    pool: Arc<Pool>,
+    shaper: Option<Arc<Shaper>>,
+    wait: Wait,
+    entry: Entry,
+    _busy: Option<BusyGuard>,
+}
+
+impl Body {
+    pub(super) fn new(
+        pieces: impl Into<VecDeque<Piece>>,
+        file: Option<Arc<File>>,
+        pool: Arc<Pool>,
+        shaper: Option<Arc<Shaper>>,
+        entry: Entry,
+        busy: Option<BusyGuard>,
+    ) -> Self {
+        let pieces = pieces.into();
+        let left = pieces.iter().map(Piece::length).sum();
+        Self { pieces, left, file, pool, shaper, wait: Wait::Nothing, entry, _busy: busy }
+    }
+
+    /// The same without anything to send: what HEAD gets.
+    pub(super) fn without_pieces(mut self) -> Self {
+        self.pieces.clear();
+        self.left = 0;
+        self
+    }
+
+    /// Bytes that are still to come.
+    pub(super) fn left(&self) -> u64 {
+        self.left
+    }
+
+    fn took(&mut self, length: u64) {
+        self.left -= length;
+        self.entry.sent += length;
+    }
+
+    /// The next chunk of the file, from the front piece.
+    fn poll_file(&mut self, cx: &mut Context<'_>, range: &Range<u64>) -> Poll<io::Result<Bytes>> {
+        let file = self.file.clone().ok_or_else(|| io::Error::other("a part of no file"))?;
+        let most = if self.shaper.is_some() { SHAPED_CHUNK_BYTES } else { CHUNK_BYTES };
+        let length = usize::try_from(range.end - range.start).unwrap_or(most).min(most);
+        let (chunk, read) = loop {
+            match &mut self.wait {
+                Wait::Nothing => {
+                    self.wait = match &self.shaper {
+                        Some(shaper) => Wait::Link(Box::pin(sleep_until(shaper.reserve(length as u64)))),
+                        None => Wait::LinkFree,
+                    };
+                }
+                Wait::Link(sleep) => {
+                    ready!(sleep.as_mut().poll(cx));
+                    self.wait = Wait::LinkFree;
+                }
+                Wait::LinkFree => {
+                    let mut chunk = self.pool.take();
+                    if let Some(read) = read_cached(&file, &mut chunk.bytes[..length], range.start)? {
+                        break (chunk, read);
+                    }
+                    let (file, offset) = (file.clone(), range.start);
+                    self.wait = Wait::Disk(tokio::task::spawn_blocking(move || {
+                        let read =
+                            std::os::unix::fs::FileExt::read_at(&*file, &mut chunk.bytes[..length], offset)?;
+                        Ok((chunk, read))
+                    }));
+                }
+                Wait::Disk(task) => break ready!(Pin::new(task).poll(cx)).map_err(io::Error::other)??,
+            }
+        };
+        self.wait = Wait::Nothing;
+        if read == 0 {
+            return Poll::Ready(Err(truncated()));
+        }
+        Poll::Ready(Ok(Bytes::from_owner(chunk).slice(..read)))
+    }
+}
+
+impl hyper::body::Body for Body {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
+        let Some(piece) = self.pieces.pop_front() else { return Poll::Ready(None) };
+        let bytes = match piece {
+            Piece::Text(text) => text,
+            Piece::File(range) => match self.poll_file(cx, &range) {
+                Poll::Pending => {
+                    self.pieces.push_front(Piece::File(range));
+                    return Poll::Pending;
+                }
+                Poll::Ready(Err(error)) => return Poll::Ready(Some(Err(error))),
+                Poll::Ready(Ok(bytes)) => {
+                    let rest = range.start + bytes.len() as u64..range.end;
+                    if !rest.is_empty() {
+                        self.pieces.push_front(Piece::File(rest));
+                    }
+                    bytes
+                }
+            },
+        };
+        self.took(bytes.len() as u64);
+        Poll::Ready(Some(Ok(Frame::data(bytes))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.left == 0
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.left)
+    }
+}

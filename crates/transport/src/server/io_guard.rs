@@ -1,0 +1,262 @@
+//! A client's connection, plain or TLS, that gives up when the client takes too long.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::{Context, Poll, ready};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::time::{Duration, Instant, Sleep, sleep_until};
+use tokio_rustls::server::TlsStream;
+
+use super::metrics::{Metrics, add};
+
+/// The bytes of a connection.
+#[derive(Debug)]
+pub(super) enum Stream {
+    Plain(TcpStream),
+    Tls(Box<TlsStream<TcpStream>>),
+}
+
+impl Stream {
+    /// The socket beneath.
+    pub(super) fn socket(&self) -> &TcpStream {
+        match self {
+            Self::Plain(socket) => socket,
+            Self::Tls(stream) => stream.get_ref().0,
+        }
+    }
+}
+
+/// Hands a call of an asynchronous trait to whichever stream this is.
+macro_rules! delegate {
+    ($self:expr, $stream:ident => $call:expr) => {
+        match $self {
+            Stream::Plain($stream) => {
+                let $stream = Pin::new($stream);
+                $call
+            }
+            Stream::Tls($stream) => {
+                let $stream = Pin::new(&mut **$stream);
+                $call
+            }
+        }
+    };
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        delegate!(&mut *self, stream => stream.poll_read(cx, buf))
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        delegate!(&mut *self, stream => stream.poll_write(cx, buf))
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        delegate!(&mut *self, stream => stream.poll_write_vectored(cx, bufs))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        delegate!(&mut *self, stream => stream.poll_flush(cx))
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        delegate!(&mut *self, stream => stream.poll_shutdown(cx))
+    }
+}
+
+/// How long a client may take.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Patience {
+    /// From the first byte of a request's head (of a connection's first request: from the start) to its end.
+    pub(super) header: Duration,
+    /// Between two requests.
+    pub(super) idle: Duration,
+    /// Without taking a single byte of a response.
+    pub(super) write: Duration,
+}
+
+/// What a connection is doing, as the one who answers its requests knows it.
+#[derive(Debug, Default)]
+pub(super) struct Activity {
+    busy: AtomicBool,
+    /// Requests so far: tells that a head is complete.
+    requests: AtomicU64,
+}
+
+/// While it lives, a response is being made or sent, and the client need not say anything.
+#[derive(Debug)]
+pub(super) struct BusyGuard(Arc<Activity>);
+
+impl BusyGuard {
+    pub(super) fn new(activity: &Arc<Activity>) -> Self {
+        activity.busy.store(true, Ordering::Relaxed);
+        activity.requests.fetch_add(1, Ordering::Relaxed);
+        Self(activity.clone())
+    }
+}
+
+impl Drop for BusyGuard {
+    fn drop(&mut self) {
+        self.0.busy.store(false, Ordering::Relaxed);
+    }
+}
+
+/// A deadline that moves.
+#[derive(Debug, Default)]
+pub(super) struct Timer(Option<Pin<Box<Sleep>>>);
+
+impl Timer {
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>, deadline: Instant) -> Poll<()> {
+        let sleep = self.0.get_or_insert_with(|| Box::pin(sleep_until(deadline)));
+        if sleep.deadline() != deadline {
+            sleep.as_mut().reset(deadline);
+        }
+        sleep.as_mut().poll(cx)
+    }
+}
+
+/// A stream that fails with [`io::ErrorKind::TimedOut`] when its client is out of [`Patience`].
+#[derive(Debug)]
+pub(super) struct Guarded {
+    stream: Stream,
+    patience: Patience,
+    metrics: Arc<Metrics>,
+    activity: Arc<Activity>,
+    /// Requests that had come when this was last looked at.
+    requests: u64,
+    /// When the head that is arriving began; `None` between requests.
+    head_since: Option<Instant>,
+    /// When the last response moved; the idle time counts from here.
+    last_moved: Instant,
+    /// Since when the client has taken nothing although there was something to take.
+    stuck_since: Option<Instant>,
+    read_timer: Timer,
+    write_timer: Timer,
+}
+
+impl Guarded {
+    pub(super) fn new(
+        stream: Stream,
+        patience: Patience,
+        metrics: Arc<Metrics>,
+        activity: Arc<Activity>,
+    ) -> Self {
+        let now = Instant::now();
+        Self {
+            stream,
+            patience,
+            metrics,
+            activity,
+            requests: 0,
+            head_since: Some(now),
+            last_moved: now,
+            stuck_since: None,
+            read_timer: Timer::default(),
+            write_timer: Timer::default(),
+        }
+    }
+
+    pub(super) fn into_stream(self) -> Stream {
+        self.stream
+    }
+
+    /// The result of a write, or the end of patience.
+    fn wrote<T>(&mut self, cx: &mut Context<'_>, poll: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        if poll.is_ready() {
+            self.stuck_since = None;
+            self.last_moved = Instant::now();
+            return poll;
+        }
+        let since = *self.stuck_since.get_or_insert_with(Instant::now);
+        ready!(self.write_timer.poll(cx, since + self.patience.write));
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client takes nothing")))
+    }
+
+    fn count(&self, poll: &Poll<io::Result<usize>>) {
+        if let Poll::Ready(Ok(length)) = poll {
+            add(&self.metrics.bytes_sent, *length);
+        }
+    }
+}
+
+impl AsyncRead for Guarded {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = &mut *self;
+        let before = buf.filled().len();
+        let poll = Pin::new(&mut this.stream).poll_read(cx, buf);
+        let requests = this.activity.requests.load(Ordering::Relaxed);
+        if requests != this.requests {
+            this.requests = requests;
+            this.head_since = None;
+        }
+        if this.activity.busy.load(Ordering::Relaxed) {
+            return poll;
+        }
+        if poll.is_ready() {
+            if buf.filled().len() > before {
+                this.head_since.get_or_insert_with(Instant::now);
+            }
+            return poll;
+        }
+        let deadline = match this.head_since {
+            Some(since) => since + this.patience.header,
+            None => this.last_moved + this.patience.idle,
+        };
+        ready!(this.read_timer.poll(cx, deadline));
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client says nothing")))
+    }
+}
+
+impl AsyncWrite for Guarded {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        let poll = Pin::new(&mut self.stream).poll_write(cx, buf);
+        self.count(&poll);
+        self.wrote(cx, poll)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let poll = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
+        self.count(&poll);
+        self.wrote(cx, poll)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let poll = Pin::new(&mut self.stream).poll_flush(cx);
+        if poll.is_pending() { self.wrote(cx, poll) } else { poll }
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let poll = Pin::new(&mut self.stream).poll_shutdown(cx);
+        self.wrote(cx, poll)
+    }
+}
