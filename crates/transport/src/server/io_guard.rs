@@ -2,9 +2,9 @@
 
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::task::{Context, Poll, ready};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
@@ -99,6 +99,8 @@ pub(super) struct Activity {
     busy: AtomicBool,
     /// Requests so far: tells that a head is complete.
     requests: AtomicU64,
+    /// The reader, to be woken when the connection is not busy any more: from then on its time counts.
+    reader: Mutex<Option<Waker>>,
 }
 
 /// While it lives, a response is being made or sent, and the client need not say anything.
@@ -115,7 +117,11 @@ impl BusyGuard {
 
 impl Drop for BusyGuard {
     fn drop(&mut self) {
+        let mut reader = self.0.reader.lock().unwrap_or_else(PoisonError::into_inner);
         self.0.busy.store(false, Ordering::Relaxed);
+        if let Some(reader) = reader.take() {
+            reader.wake();
+        }
     }
 }
 
@@ -211,11 +217,15 @@ impl AsyncRead for Guarded {
             this.requests = requests;
             this.head_since = None;
         }
-        if this.activity.busy.load(Ordering::Relaxed) {
-            return poll;
+        if poll.is_pending() {
+            let mut reader = this.activity.reader.lock().unwrap_or_else(PoisonError::into_inner);
+            if this.activity.busy.load(Ordering::Relaxed) {
+                *reader = Some(cx.waker().clone());
+                return poll;
+            }
         }
         if poll.is_ready() {
-            if buf.filled().len() > before {
+            if buf.filled().len() > before && !this.activity.busy.load(Ordering::Relaxed) {
                 this.head_since.get_or_insert_with(Instant::now);
             }
             return poll;
