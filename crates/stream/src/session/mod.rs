@@ -247,6 +247,11 @@ impl Session {
         self.fill(now);
     }
 
+    /// Size of the media, if known.
+    pub fn size(&self) -> Option<u64> {
+        self.coordinator.size()
+    }
+
     /// The driver learned the size of the media.
     pub fn size_known(&mut self, size: u64) {
         self.coordinator.set_size(size);

@@ -1,1 +1,254 @@
-//! Drives a receiver session over real connections.
+//! Drives a receiver session over real connections: the engine of `play`, `fetch` and `proxy`.
+//!
+//! A [`Film`] is opened from one or more URLs; [`Reader`]s take bytes from any position of it. Behind it are a task a
+//! connection and one that keeps the time; they share the session under a lock that is never held across a wait,
+//! and whoever told the session something carries out at once what it answers.
+
+mod link;
+mod notice;
+mod open;
+mod pacer;
+mod settings;
+mod shared;
+mod status;
+mod store;
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::Bytes;
+use stream::content::ReaderId;
+use stream::ranges::RangeSet;
+use stream::session::{self, Pace, Session};
+use tokio::sync::broadcast;
+use tokio::task::AbortHandle;
+use units::{Duration, Time};
+
+pub use notice::{Event, Notice};
+pub use open::{FilmInfo, OpenError};
+pub use settings::{Algorithm, Settings};
+pub use status::{ReplicaStatus, Status};
+pub use store::Storage;
+
+use shared::{FILE_READER, Shared};
+use store::Store;
+
+/// The stream cannot go on; the text is for the user.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct EngineError(pub Arc<str>);
+
+/// An open film. Cheap to clone; when the last clone and reader is dropped, all its connections are closed.
+#[derive(Clone)]
+pub struct Film(Arc<Handle>);
+
+struct Handle {
+    shared: Arc<Shared>,
+    info: FilmInfo,
+    clock: AbortHandle,
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.clock.abort();
+        self.shared.stop();
+    }
+}
+
+/// Takes bytes of a film in order. Dropping it ends what is done on its behalf.
+pub struct Reader {
+    film: Film,
+    id: ReaderId,
+    position: u64,
+    end: u64,
+}
+
+/// A reader gets at most so much at once.
+const PIECE: usize = 64 * 1024;
+
+impl Film {
+    /// Opens a film: probes every URL, drops those that do not agree with the first.
+    ///
+    /// # Errors
+    /// None of them leads to something that can be streamed.
+    pub async fn open(settings: Settings, storage: Storage) -> Result<Self, OpenError> {
+        Self::open_with(settings, |_| Ok(storage)).await
+    }
+
+    /// Opens a film; where it goes is decided when its size and validators are known.
+    ///
+    /// # Errors
+    /// None of the URLs leads to something that can be streamed, or `storage` fails.
+    pub async fn open_with(
+        settings: Settings,
+        storage: impl FnOnce(&FilmInfo) -> Result<Storage, OpenError>,
+    ) -> Result<Self, OpenError> {
+        let epoch = Instant::now();
+        let mut opened = open::open(&settings).await?;
+        let info = opened.info;
+        let (mut store, mut have) = Store::new(storage(&info)?);
+        for (offset, mut bytes) in opened.first.drain(..) {
+            let range = offset..offset + units::Bytes::of(bytes.len()).get();
+            let gaps: Vec<_> = have.gaps(range.clone()).collect();
+            store
+                .write(offset, &mut bytes, gaps.into_iter())
+                .map_err(|error| OpenError::Storage(format!("cannot write: {error}")))?;
+            have.insert(range);
+        }
+        let ways = settings.interfaces.len().max(1);
+        let paths = opened.replicas.len() * ways;
+        let media_rate = info.media.as_ref().map(|media| media.mean_rate);
+        let config = session::Config {
+            policy: settings.policy(!store.is_file()),
+            controller: settings.controller(paths),
+            pace: match settings.pace {
+                Pace::Media(None) => Pace::Media(media_rate),
+                pace => pace,
+            },
+            playback: settings.playback,
+            media_rate,
+            size: info.size,
+            have,
+            ranges: info.accepts_ranges,
+            path_caps: path_caps(&settings, &opened.replicas),
+            give_up_after: settings.give_up_after,
+        };
+        let now = Time::from_nanos(Duration::from(epoch.elapsed()).as_nanos());
+        let session = Session::new(config, now);
+        let is_file = store.is_file();
+        let shared =
+            Shared::new(settings, info.accepts_ranges, info.size, opened.replicas, session, store, epoch);
+        shared.tell(|session, now| {
+            if is_file {
+                session.add_reader(FILE_READER, 0..info.size.unwrap_or(u64::MAX), now);
+            }
+            session.start(now);
+        });
+        let clock = tokio::spawn(keep_time(shared.clone())).abort_handle();
+        Ok(Self(Arc::new(Handle { shared, info, clock })))
+    }
+
+    /// What is known of it.
+    pub fn info(&self) -> &FilmInfo {
+        &self.0.info
+    }
+
+    /// Reads a range of it, up to its end if that comes before the range's.
+    pub fn reader(&self, range: Range<u64>) -> Reader {
+        let end = self.0.info.size.map_or(range.end, |size| range.end.min(size));
+        let range = range.start.min(end)..end;
+        let id = self.0.shared.add_reader(range.clone());
+        Reader { film: self.clone(), id, position: range.start, end }
+    }
+
+    /// How it stands.
+    pub fn status(&self) -> Status {
+        status::of(&self.0.shared)
+    }
+
+    /// What happens from now on. Slow listeners miss some.
+    pub fn notices(&self) -> broadcast::Receiver<Notice> {
+        self.0.shared.subscribe()
+    }
+
+    /// Waits until all of it is there. Only with [`Storage::File`] does that ever happen by itself.
+    ///
+    /// # Errors
+    /// The stream cannot go on.
+    pub async fn complete(&self) -> Result<(), EngineError> {
+        loop {
+            let progress = self.0.shared.progress.notified();
+            {
+                let core = self.0.shared.lock();
+                if core.session.is_complete() {
+                    return Ok(());
+                }
+                if let Some(error) = &core.failed {
+                    return Err(EngineError(error.clone()));
+                }
+            }
+            progress.await;
+        }
+    }
+
+    /// What is there.
+    pub fn have(&self) -> RangeSet {
+        self.0.shared.lock().session.have().clone()
+    }
+
+    /// Closes all connections; readers fail.
+    pub fn shut_down(&self) {
+        self.0.clock.abort();
+        self.0.shared.stop();
+    }
+}
+
+impl Reader {
+    /// The next bytes, at most 64 KiB; `None` at the end. Nothing is lost when the future is dropped.
+    ///
+    /// # Errors
+    /// The stream cannot go on.
+    pub async fn next(&mut self) -> Result<Option<Bytes>, EngineError> {
+        let shared = self.film.0.shared.clone();
+        loop {
+            let progress = shared.progress.notified();
+            {
+                let mut core = shared.lock();
+                let core = &mut *core;
+                // A film of unknown size may have got one.
+                if core.session.size().is_some_and(|size| self.position >= size) || self.position >= self.end
+                {
+                    return Ok(None);
+                }
+                let available = core.session.available(self.id).saturating_sub(self.position);
+                if available > 0 {
+                    let most = PIECE.min(units::Bytes::new(available).as_usize());
+                    let piece = core.store.read(self.position, most).map_err(|error| {
+                        EngineError(format!("cannot read what was written: {error}").into())
+                    })?;
+                    if let Some(piece) = piece {
+                        self.position += units::Bytes::of(piece.len()).get();
+                        shared.move_reader(core, self.id, self.position);
+                        return Ok(Some(piece));
+                    }
+                }
+                if let Some(error) = &core.failed {
+                    return Err(EngineError(error.clone()));
+                }
+            }
+            progress.await;
+        }
+    }
+
+    /// The position of the next byte.
+    pub fn position(&self) -> u64 {
+        self.position
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.film.0.shared.remove_reader(self.id);
+    }
+}
+
+/// Most connections on every path: those of one host are shared between its URLs and the interfaces.
+fn path_caps(settings: &Settings, replicas: &[open::Replica]) -> Vec<usize> {
+    let ways = settings.interfaces.len().max(1);
+    let same_host = |replica: &open::Replica| {
+        replicas.iter().filter(|other| other.target.origin().host() == replica.target.origin().host()).count()
+    };
+    let caps: Vec<_> =
+        replicas.iter().map(|replica| (settings.per_host / (same_host(replica) * ways)).max(1)).collect();
+    caps.iter().copied().cycle().take(caps.len() * ways).collect()
+}
+
+/// Calls the session when it wants to be called.
+async fn keep_time(shared: Arc<Shared>) {
+    loop {
+        let next = shared.tick();
+        let wait = next.since(shared.now()).max(Duration::from_millis(5));
+        tokio::time::sleep(wait.into()).await;
+    }
+}

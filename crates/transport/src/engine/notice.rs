@@ -1,0 +1,92 @@
+//! What happens in a stream, with reasons, for logs and `--stats`.
+
+use serde::Serialize;
+use units::Duration;
+
+/// Something that happened.
+#[derive(Clone, Debug, Serialize)]
+pub struct Notice {
+    /// Seconds since the stream began.
+    pub at_s: f64,
+    /// What.
+    #[serde(flatten)]
+    pub event: Event,
+}
+
+impl Notice {
+    pub(super) fn new(at: Duration, event: Event) -> Self {
+        Self { at_s: at.as_secs_f64(), event }
+    }
+}
+
+/// What happened.
+#[derive(Clone, Debug, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Event {
+    /// A connection is being set up.
+    Open {
+        /// Its number.
+        connection: u32,
+        /// Where to.
+        url: String,
+        /// Over which interface.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        interface: Option<String>,
+        /// Why.
+        why: &'static str,
+    },
+    /// A connection was closed by us.
+    Close {
+        /// Its number.
+        connection: u32,
+        /// Why.
+        why: &'static str,
+    },
+    /// A connection failed or could not be set up.
+    ConnectionFailed {
+        /// Its number.
+        connection: u32,
+        /// Where to.
+        url: String,
+        /// Why.
+        error: String,
+    },
+    /// Bytes are asked for.
+    Request {
+        /// On which connection.
+        connection: u32,
+        /// First byte.
+        first: u64,
+        /// The byte behind the last one; null: to the end.
+        end: Option<u64>,
+        /// Why these.
+        why: &'static str,
+    },
+    /// A receive window is set.
+    Window {
+        /// Whose.
+        connection: u32,
+        /// In bytes; null: not limited.
+        bytes: Option<u64>,
+        /// Why.
+        why: &'static str,
+    },
+    /// Reading is limited to a rate.
+    Limit {
+        /// In bits per second; null: not limited.
+        rate_bps: Option<u64>,
+    },
+    /// A replica cannot be used (any more).
+    ReplicaLost {
+        /// Which.
+        url: String,
+        /// Why.
+        error: String,
+    },
+    /// No replica is up; the stream goes on when one returns.
+    Waiting {
+        /// What went wrong last.
+        error: String,
+    },
+}
