@@ -26,7 +26,7 @@ const KEPT_CHUNKS: usize = 32;
 
 /// One piece of a body.
 #[derive(Debug)]
-pub(super) enum Piece {
+pub enum Piece {
     /// This text.
     Text(Bytes),
     /// These bytes of the file.
@@ -34,7 +34,8 @@ pub(super) enum Piece {
 }
 
 impl Piece {
-    fn length(&self) -> u64 {
+    /// Its bytes.
+    pub fn length(&self) -> u64 {
         match self {
             Self::Text(text) => text.len() as u64,
             Self::File(range) => range.end - range.start,

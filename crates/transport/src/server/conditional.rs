@@ -5,11 +5,11 @@ use httpdate::HttpDate;
 
 /// What a file is recognised by.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Validators {
+pub struct Validators {
     /// A strong entity tag, in quotes.
-    pub(super) etag: String,
+    pub etag: String,
     /// When the file was changed; `None` when that is no date HTTP can write.
-    pub(super) modified: Option<HttpDate>,
+    pub modified: Option<HttpDate>,
 }
 
 /// What the preconditions of a request say.

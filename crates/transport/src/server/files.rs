@@ -155,7 +155,7 @@ fn escape(text: &str) -> String {
 }
 
 /// The media type by the name's extension.
-pub(super) fn media_type(path: &Path) -> String {
+pub fn media_type(path: &Path) -> String {
     let extension =
         path.extension().and_then(|extension| extension.to_str()).unwrap_or_default().to_ascii_lowercase();
     // Where the common tables say something else than players expect.

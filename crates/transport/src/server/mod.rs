@@ -25,11 +25,16 @@ mod limits;
 mod log;
 mod metrics;
 mod range;
+mod reply;
 mod shape;
 mod stripe;
 
+pub use body::Piece;
+pub use conditional::Validators;
+pub use files::media_type;
 pub use log::AccessLog;
 pub use metrics::Metrics;
+pub use reply::{Reply, Representation, content_reply, precondition_reply};
 pub use shape::Shape;
 pub use stripe::{SIZE_HEADER, TOKEN_HEADER};
 

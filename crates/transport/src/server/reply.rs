@@ -77,9 +77,7 @@ impl Reply {
 pub fn precondition_reply(headers: &HeaderMap, of: &Representation) -> Option<Reply> {
     match evaluate(headers, &of.validators) {
         Verdict::Proceed => None,
-        Verdict::NotModified => {
-            Some(Reply::new(StatusCode::NOT_MODIFIED).with_validators(&of.validators))
-        }
+        Verdict::NotModified => Some(Reply::new(StatusCode::NOT_MODIFIED).with_validators(&of.validators)),
         Verdict::Failed => Some(Reply::page(StatusCode::PRECONDITION_FAILED)),
     }
 }

@@ -147,7 +147,7 @@ async fn over_tls() {
 #[tokio::test]
 async fn a_stop_lets_a_running_response_finish() {
     let mut server = Running::start(|config| {
-        config.shape = Some(Shape { rate: Some(Rate::from_mbps(20)), ..Shape::default() })
+        config.shape = Some(Shape { rate: Some(Rate::from_mbps(20)), ..Shape::default() });
     });
     let film = server.put("film.mp4", 1 << 20);
     let mut running = server.connect().await;
@@ -197,7 +197,7 @@ async fn a_shape_holds_all_responses_together() {
 #[tokio::test]
 async fn a_file_that_shrinks_ends_the_connection() {
     let server = Running::start(|config| {
-        config.shape = Some(Shape { rate: Some(Rate::from_mbps(20)), ..Shape::default() })
+        config.shape = Some(Shape { rate: Some(Rate::from_mbps(20)), ..Shape::default() });
     });
     let film = server.put("film.mp4", 1 << 20);
     let mut stream = server.connect().await;

@@ -1,6 +1,10 @@
 //! `anabranch serve` as its clients see it, over real sockets on loopback.
 
+#[cfg(test)]
 mod client;
+#[cfg(test)]
 mod files;
+#[cfg(test)]
 mod limits;
+#[cfg(test)]
 mod stripe;

@@ -155,7 +155,7 @@ async fn a_connection_that_is_not_read_holds_nobody_up() {
 async fn a_connection_that_dies_loses_nothing() {
     // Slow enough that the connection dies in the middle.
     let server = Running::start(|config| {
-        config.shape = Some(Shape { rate: Some(Rate::from_mbps(40)), ..Shape::default() })
+        config.shape = Some(Shape { rate: Some(Rate::from_mbps(40)), ..Shape::default() });
     });
     let film = server.put("film.mp4", 3_000_000);
     let mut group = Group::open(&server, 3).await;
@@ -208,7 +208,7 @@ async fn a_connection_that_dies_loses_nothing() {
 #[tokio::test]
 async fn the_front_of_the_queue_comes_first_and_cancelled_bytes_do_not() {
     let server = Running::start(|config| {
-        config.shape = Some(Shape { rate: Some(Rate::from_mbps(8)), ..Shape::default() })
+        config.shape = Some(Shape { rate: Some(Rate::from_mbps(8)), ..Shape::default() });
     });
     server.put("film.mp4", 1_000_000);
     let mut group = Group::open(&server, 1).await;
@@ -278,7 +278,7 @@ async fn garbage_closes_its_connection_and_no_other() {
 #[tokio::test]
 async fn a_stop_sends_what_was_wanted() {
     let mut server = Running::start(|config| {
-        config.shape = Some(Shape { rate: Some(Rate::from_mbps(20)), ..Shape::default() })
+        config.shape = Some(Shape { rate: Some(Rate::from_mbps(20)), ..Shape::default() });
     });
     server.put("film.mp4", 1_000_000);
     let mut group = Group::open(&server, 2).await;
