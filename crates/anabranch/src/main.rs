@@ -1,2 +1,79 @@
-//! The command line of Anabranch.
-fn main() {}
+//! `anabranch`: media streaming over several connections.
+
+mod arguments;
+mod failure;
+mod output;
+
+mod stop;
+
+use std::io;
+use std::process::ExitCode;
+
+use clap::FromArgMatches;
+
+use arguments::{Cli, Command};
+use failure::Failure;
+use output::Output;
+use stop::Stop;
+
+fn main() -> ExitCode {
+    let matches = match arguments::command().try_get_matches() {
+        Ok(matches) => matches,
+        Err(error) => return usage(&error),
+    };
+    let cli = match Cli::from_arg_matches(&matches) {
+        Ok(cli) => cli,
+        Err(error) => return usage(&error),
+    };
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("anabranch: cannot start: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let ended = runtime.block_on(start(cli));
+    // A task that hangs in a system call, such as a write to a pipe that nobody reads, must not hold up the end.
+    runtime.shutdown_background();
+    ended
+}
+
+/// Help and version are no errors; what is one gets one line more than clap's: how to go on.
+fn usage(error: &clap::Error) -> ExitCode {
+    let _ = error.print();
+    if error.use_stderr() { ExitCode::from(2) } else { ExitCode::SUCCESS }
+}
+
+async fn start(cli: Cli) -> ExitCode {
+    let stop = match Stop::listen() {
+        Ok(stop) => stop,
+        Err(error) => {
+            eprintln!("anabranch: cannot wait for signals: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let output = Output::new(cli.globals, stop);
+    match run(cli.command, &output).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            output.fail(&failure);
+            failure.exit_code()
+        }
+    }
+}
+
+async fn run(command: Command, output: &Output) -> Result<(), Failure> {
+    match command {
+        Command::Play(_) | Command::Fetch(_) | Command::Proxy(_) | Command::Serve(_) | Command::Demo(_) => {
+            Err(Failure::failed("the engine is not joined to the command line yet"))
+        }
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut arguments::command(), "anabranch", &mut script);
+            io::Write::write_all(&mut io::stdout(), &script).map_err(|error| Failure::output(&error))
+        }
+        Command::Man { directory } => arguments::write_manual(&directory).map_err(|error| {
+            Failure::failed(format_args!("cannot write to {}: {error}", directory.display()))
+        }),
+    }
+}

@@ -1,0 +1,76 @@
+//! The command line as it is typed. What it means, with its defaults resolved, is the business of [`crate::settings`].
+
+mod demo;
+mod fetch;
+mod pages;
+mod play;
+mod proxy;
+mod serve;
+mod source;
+mod values;
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+use clap_complete::Shell;
+
+pub use demo::DemoArguments;
+pub use fetch::FetchArguments;
+pub use pages::{command, write_manual};
+pub use play::PlayArguments;
+pub use proxy::ProxyArguments;
+pub use serve::{LogTarget, ServeArguments};
+pub use source::{
+    AlgorithmArguments, AlgorithmName, ModelName, NetworkArguments, Preset, ReportArguments, SourceArguments,
+};
+pub use values::{Digest, FilmUrl, Header, Place, RateArgument};
+
+/// Streams media over several connections: as many as its rate needs and no more.
+#[derive(Debug, Parser)]
+#[command(name = "anabranch", version, propagate_version = true, arg_required_else_help = true)]
+pub struct Cli {
+    /// What concerns every command.
+    #[command(flatten)]
+    pub globals: Globals,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Options of every command.
+#[derive(Args, Clone, Copy, Debug, Default)]
+pub struct Globals {
+    /// Say nothing but errors, and show no progress
+    #[arg(long, short, global = true, conflicts_with = "verbose")]
+    pub quiet: bool,
+    /// Tell every decision and its reason
+    #[arg(long, short, global = true)]
+    pub verbose: bool,
+}
+
+/// A command.
+#[derive(Debug, Subcommand)]
+#[expect(clippy::large_enum_variant, reason = "one exists, for the time of the program")]
+pub enum Command {
+    /// Play a film in any player, over as many connections as its rate needs
+    Play(PlayArguments),
+    /// Get a file over several connections, at a rate or as fast as it goes
+    Fetch(FetchArguments),
+    /// Let any player use the same engine for any URL, HLS and DASH included
+    Proxy(ProxyArguments),
+    /// Serve a directory over HTTP, with ranges and striping
+    Serve(ServeArguments),
+    /// Show on this machine what several connections are good for; needs nothing
+    Demo(DemoArguments),
+    /// Print the completions for a shell
+    Completions {
+        /// For which shell
+        shell: Shell,
+    },
+    /// Write the manual pages into a directory
+    #[command(hide = true)]
+    Man {
+        /// The directory; it is made when it is not there
+        directory: PathBuf,
+    },
+}

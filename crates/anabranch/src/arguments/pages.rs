@@ -1,0 +1,247 @@
+//! `--help` with examples, and the manual pages, from the same definitions.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use clap::{Command, CommandFactory};
+use clap_mangen::Man;
+use clap_mangen::roff::{Roff, bold, roman};
+
+use super::Cli;
+
+/// A command line and what it does.
+type Example = (&'static str, &'static str);
+
+const ALL: &[Example] = &[
+    (
+        "anabranch play --player mpv https://a.example/film.mp4 https://b.example/film.mp4",
+        "Play a film from two servers",
+    ),
+    ("anabranch fetch https://a.example/film.mp4", "Get it into a file"),
+    ("anabranch demo", "See what it does, with nothing to prepare"),
+];
+const PLAY: &[Example] = &[
+    (
+        "anabranch play --player mpv https://a.example/film.mp4 https://b.example/film.mp4",
+        "Play a film from two servers in mpv",
+    ),
+    (
+        "anabranch play --listen 127.0.0.1:9000 https://a.example/film.mp4",
+        "Offer it at http://127.0.0.1:9000/film.mp4, for a player started by hand",
+    ),
+    (
+        "anabranch play --rate 3M --interface eth0 --interface wwan0 --player 'mpv {}' https://a.example/film.ts",
+        "Hold 3 Mbit/s over two interfaces",
+    ),
+    (
+        "anabranch play --algorithm basic --preset table8.1 --connections 5 --stats run.jsonl https://a.example/film.mp4",
+        "The thesis's basic algorithm, with a record of every decision",
+    ),
+];
+const FETCH: &[Example] = &[
+    (
+        "anabranch fetch https://a.example/film.mp4 https://b.example/film.mp4",
+        "Get film.mp4 from two servers; the same command goes on where it was stopped",
+    ),
+    (
+        "anabranch fetch --rate 8M -o - https://a.example/film.ts | ffplay -",
+        "Hand it on, in order, at 8 Mbit/s",
+    ),
+    (
+        "anabranch fetch --digest sha-256=9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08 https://a.example/film.mp4",
+        "Check the whole at the end",
+    ),
+];
+const PROXY: &[Example] = &[
+    ("anabranch proxy", "Start it, and then"),
+    ("mpv http://127.0.0.1:8090/https://a.example/live/index.m3u8", "play any URL through it"),
+];
+const SERVE: &[Example] = &[
+    (
+        "anabranch serve /srv/films --http 0.0.0.0:80 --https 0.0.0.0:443 --cert chain.pem --key key.pem",
+        "Serve films to everyone",
+    ),
+    ("anabranch serve . --access-log -", "Serve this directory to this machine, and see who asks"),
+];
+const DEMO: &[Example] =
+    &[("anabranch demo", "Play a film over one connection, and then over as many as it needs")];
+const COMPLETIONS: &[Example] = &[(
+    "anabranch completions bash > ~/.local/share/bash-completion/completions/anabranch",
+    "Install them for bash",
+)];
+
+/// What a page has beside its options.
+struct Extra {
+    command: &'static str,
+    examples: &'static [Example],
+    files: &'static [(&'static str, &'static str)],
+}
+
+const STATE: (&str, &str) = (
+    "FILE.anabranch",
+    "What an unfinished run of fetch has got of FILE, as JSON: size, validators, ranges, URLs. It is there as long as FILE is not complete.",
+);
+const ROOTS: (&str, &str) =
+    ("/etc/ssl/certs", "The system's trusted certificates; SSL_CERT_FILE and SSL_CERT_DIR name others.");
+
+const EXTRAS: [Extra; 7] = [
+    Extra { command: "", examples: ALL, files: &[STATE, ROOTS] },
+    Extra { command: "play", examples: PLAY, files: &[ROOTS] },
+    Extra { command: "fetch", examples: FETCH, files: &[STATE, ROOTS] },
+    Extra { command: "proxy", examples: PROXY, files: &[ROOTS] },
+    Extra { command: "serve", examples: SERVE, files: &[] },
+    Extra { command: "demo", examples: DEMO, files: &[] },
+    Extra { command: "completions", examples: COMPLETIONS, files: &[] },
+];
+
+const EXIT_STATUS: [(&str, &str); 5] = [
+    ("0", "Done; also when the reader of standard output had seen enough."),
+    ("1", "Failed. The last line on standard error says why."),
+    ("2", "Wrong usage: nothing was done."),
+    (
+        "130",
+        "Ended by SIGINT (Ctrl-C), in order: what was got is kept. A second one ends the program at once.",
+    ),
+    ("143", "Ended by SIGTERM, in the same way."),
+];
+
+/// The command line's definition, with examples in the help.
+pub fn command() -> Command {
+    EXTRAS.iter().fold(Cli::command(), |cli, extra| {
+        let mut text = String::from("Examples:");
+        for (line, what) in extra.examples {
+            text.push_str(&format!("\n  {what}:\n    {line}"));
+        }
+        text.push_str("\n\nExit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted, 143 terminated.");
+        match extra.command {
+            "" => cli.after_help(text),
+            name => cli.mut_subcommand(name, |command| command.after_help(text)),
+        }
+    })
+}
+
+/// Writes a manual page for the program and for each of its commands.
+///
+/// # Errors
+/// The directory cannot be made or written to.
+pub fn write_manual(directory: &Path) -> io::Result<()> {
+    fs::create_dir_all(directory)?;
+    let mut cli = Cli::command();
+    cli.build();
+    for extra in &EXTRAS {
+        let command = match extra.command {
+            "" => cli.clone().disable_help_subcommand(true),
+            name => match cli.find_subcommand(name) {
+                Some(command) => command.clone(),
+                None => continue,
+            },
+        };
+        let name = if extra.command.is_empty() {
+            "anabranch".into()
+        } else {
+            format!("anabranch-{}", extra.command)
+        };
+        fs::write(directory.join(format!("{name}.1")), page(command, &name, extra)?)?;
+    }
+    Ok(())
+}
+
+fn page(command: Command, name: &str, extra: &Extra) -> io::Result<Vec<u8>> {
+    let has_commands = command.has_subcommands();
+    let man = Man::new(command)
+        .title(name.to_uppercase())
+        .source(concat!("anabranch ", env!("CARGO_PKG_VERSION")))
+        .date("")
+        .manual("Anabranch");
+    let mut page = Vec::new();
+    man.render_title(&mut page)?;
+    man.render_name_section(&mut page)?;
+    man.render_synopsis_section(&mut page)?;
+    man.render_description_section(&mut page)?;
+    man.render_options_section(&mut page)?;
+    if has_commands {
+        man.render_subcommands_section(&mut page)?;
+    }
+    let mut roff = Roff::new();
+    list(&mut roff, "EXIT STATUS", &EXIT_STATUS);
+    if !extra.files.is_empty() {
+        list(&mut roff, "FILES", extra.files);
+    }
+    list(&mut roff, "ENVIRONMENT", &[("NO_COLOR", "When it is set and not empty, nothing is coloured.")]);
+    roff.control("SH", ["EXAMPLES"]);
+    for (line, what) in extra.examples {
+        roff.control("TP", []).text([roman(format!("{what}:"))]).text([bold(*line)]);
+    }
+    roff.to_writer(&mut page)?;
+    Ok(page)
+}
+
+fn list(roff: &mut Roff, heading: &str, entries: &[(&str, &str)]) {
+    roff.control("SH", [heading]);
+    for (name, text) in entries {
+        roff.control("TP", []).text([bold(*name)]).text([roman(*text)]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_definition_holds_together() {
+        command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_that_is_shown_has_a_page() {
+        for shown in Cli::command().get_subcommands().filter(|command| !command.is_hide_set()) {
+            assert!(EXTRAS.iter().any(|extra| extra.command == shown.get_name()), "{}", shown.get_name());
+        }
+    }
+
+    #[test]
+    fn every_example_is_a_command_line_that_is_understood() {
+        for (line, _) in EXTRAS.iter().flat_map(|extra| extra.examples) {
+            let Some(rest) = line.strip_prefix("anabranch ") else { continue };
+            // Enough of a shell for the examples: one pair of quotes, a pipe or a redirection at the end.
+            let mut words = vec!["anabranch".to_owned()];
+            for (index, part) in rest.split('\'').enumerate() {
+                if index % 2 == 1 {
+                    words.push(part.into());
+                } else {
+                    words.extend(
+                        part.split_whitespace().take_while(|word| !["|", ">"].contains(word)).map(Into::into),
+                    );
+                }
+            }
+            if let Err(error) = command().try_get_matches_from(words) {
+                panic!("{line}: {error}");
+            }
+        }
+    }
+
+    /// The pages in the repository are those of this program; `anabranch man docs/man` writes them.
+    #[test]
+    fn the_manual_is_up_to_date() {
+        let committed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/man");
+        let fresh = tempfile::tempdir().unwrap();
+        write_manual(fresh.path()).unwrap();
+        let names = |directory: &Path| {
+            let mut names: Vec<_> =
+                fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+            names.sort();
+            names
+        };
+        assert_eq!(names(&committed), names(fresh.path()));
+        for name in names(fresh.path()) {
+            let read = |directory: &Path| fs::read_to_string(directory.join(&name)).unwrap();
+            assert_eq!(
+                read(&committed),
+                read(fresh.path()),
+                "{}: run 'anabranch man docs/man'",
+                name.display()
+            );
+        }
+    }
+}

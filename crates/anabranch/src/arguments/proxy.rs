@@ -1,0 +1,21 @@
+//! `anabranch proxy`.
+
+use std::net::SocketAddr;
+
+use clap::Args;
+
+use super::{ReportArguments, SourceArguments};
+
+/// Options of `anabranch proxy`.
+#[derive(Args, Debug)]
+pub struct ProxyArguments {
+    /// Listen at this address; players ask for http://ADDR/<url>
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8090")]
+    pub listen: SocketAddr,
+    /// How films are got.
+    #[command(flatten)]
+    pub source: SourceArguments,
+    /// What is told about it.
+    #[command(flatten)]
+    pub report: ReportArguments,
+}

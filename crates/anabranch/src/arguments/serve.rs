@@ -1,0 +1,75 @@
+//! `anabranch serve`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::Args;
+use units::{Bytes, Duration, Rate};
+
+use super::values::{Place, positive_time};
+
+/// Where the access log goes.
+pub type LogTarget = Place;
+
+/// Options of `anabranch serve`.
+#[derive(Args, Debug)]
+pub struct ServeArguments {
+    /// The directory to serve; hidden files and what lies outside of it are not
+    #[arg(value_name = "DIR")]
+    pub directory: PathBuf,
+    /// Speak HTTP at this address; may be given several times [default: 127.0.0.1:8080, unless --https is given]
+    #[arg(long, value_name = "ADDR")]
+    pub http: Vec<SocketAddr>,
+    /// Speak HTTPS at this address; may be given several times
+    #[arg(long, value_name = "ADDR", requires_all = ["cert", "key"])]
+    pub https: Vec<SocketAddr>,
+    /// The certificate chain, as a PEM file
+    #[arg(long, value_name = "FILE", requires_all = ["https", "key"])]
+    pub cert: Option<PathBuf>,
+    /// The certificate's private key, as a PEM file
+    #[arg(long, value_name = "FILE", requires_all = ["https", "cert"])]
+    pub key: Option<PathBuf>,
+    /// Log every request to this file, or to standard output with '-'
+    #[arg(long, value_name = "FILE|-")]
+    pub access_log: Option<LogTarget>,
+    /// Serve metrics for Prometheus at http://ADDR/metrics
+    #[arg(long, value_name = "ADDR")]
+    pub metrics: Option<SocketAddr>,
+    /// Most connections at a time
+    #[arg(long, value_name = "N", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..=1_000_000), help_heading = "Limits")]
+    pub max_connections: u32,
+    /// Most connections at a time from one address (from one /64 with IPv6)
+    #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=1_000_000), help_heading = "Limits")]
+    pub max_connections_per_client: u32,
+    /// Longest head of a request
+    #[arg(long, value_name = "SIZE", default_value = "16KiB", value_parser = header_size, help_heading = "Limits")]
+    pub max_header: Bytes,
+    /// Longest time that a request's head may take
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = positive_time, help_heading = "Limits")]
+    pub header_timeout: Duration,
+    /// Longest time between two requests of a connection
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = positive_time, help_heading = "Limits")]
+    pub idle_timeout: Duration,
+    /// Longest time that a client may take nothing of what waits for it
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = positive_time, help_heading = "Limits")]
+    pub write_timeout: Duration,
+    /// How long running responses may go on after SIGINT or SIGTERM
+    #[arg(long, value_name = "TIME", default_value = "10s", help_heading = "Limits")]
+    pub stop_grace: Duration,
+    /// Send no faster than this, all responses together: a slow server for tests
+    #[arg(long, value_name = "RATE", help_heading = "Shaping")]
+    pub shape_rate: Option<Rate>,
+    /// Begin every response this much later: a distant server for tests
+    #[arg(long, value_name = "TIME", help_heading = "Shaping")]
+    pub shape_delay: Option<Duration>,
+}
+
+/// A size that an HTTP parser can work with.
+fn header_size(input: &str) -> Result<Bytes, String> {
+    let size: Bytes = input.parse().map_err(|error: units::ParseError| error.to_string())?;
+    if (Bytes::kib(8)..=Bytes::mib(1)).contains(&size) {
+        Ok(size)
+    } else {
+        Err("a head may be limited to 8KiB at the least and 1MiB at the most".into())
+    }
+}

@@ -1,0 +1,98 @@
+//! A film as an HTTP resource: one size, one entity tag and one content type for as long as it is open.
+
+use std::hash::{BuildHasher, RandomState};
+use std::path::Path;
+use std::sync::Arc;
+
+use http::header::{self, HeaderValue};
+use http::{Method, Request, Response};
+use transport::engine::{Film, FilmInfo};
+use transport::server::{Piece, Representation, Validators, content_reply, media_type, precondition_reply};
+use url::Url;
+
+use super::body::{Body, respond_with};
+use super::delivery::Delivery;
+
+/// What a server says that does not know what it sends.
+const VAGUE_TYPES: [&str; 3] = ["application/octet-stream", "binary/octet-stream", "text/plain"];
+
+/// An open film and how it presents itself to players.
+pub(crate) struct FilmResource {
+    film: Film,
+    representation: Representation,
+    delivery: Option<Arc<Delivery>>,
+}
+
+impl FilmResource {
+    /// The film, whose reading is watched by `delivery`.
+    pub(crate) fn new(film: Film, delivery: Option<Arc<Delivery>>) -> Self {
+        let representation = representation(film.info());
+        Self { film, representation, delivery }
+    }
+
+    /// The film itself.
+    pub(crate) fn film(&self) -> &Film {
+        &self.film
+    }
+
+    /// Answers a GET or a HEAD.
+    pub(crate) fn answer<B>(&self, request: &Request<B>) -> Response<Body> {
+        let FilmInfo { size, accepts_ranges, .. } = *self.film.info();
+        let delivering = || {
+            self.delivery.as_ref().filter(|_| *request.method() == Method::GET).map(|delivery| delivery.begin())
+        };
+        if size.is_some() && accepts_ranges {
+            let mut reply = precondition_reply(request.headers(), &self.representation).unwrap_or_else(|| {
+                content_reply(request.method(), request.headers(), &self.representation)
+            });
+            let pieces = std::mem::take(&mut reply.pieces);
+            return respond_with(reply, Body::of_film(pieces, self.film.clone(), delivering()));
+        }
+        // A server without ranges: from the start to the end, and no promise of anything else.
+        let body = match size {
+            Some(size) => Body::of_film(vec![Piece::File(0..size)], self.film.clone(), delivering()),
+            None => Body::of_endless_film(self.film.clone(), delivering()),
+        };
+        let mut response = Response::new(body);
+        let headers = response.headers_mut();
+        headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("none"));
+        if let Ok(value) = HeaderValue::from_str(&self.representation.media_type) {
+            headers.insert(header::CONTENT_TYPE, value);
+        }
+        if let Some(size) = size {
+            headers.insert(header::CONTENT_LENGTH, size.into());
+        }
+        response
+    }
+}
+
+/// How a film presents itself.
+fn representation(info: &FilmInfo) -> Representation {
+    // A tag that players can rely on: the engine never joins bytes of two versions, so while the film is open
+    // there is one only, also where the server gives a weak tag or none.
+    let etag = match &info.etag {
+        Some(etag) if !etag.starts_with("W/") => etag.clone(),
+        _ => format!("\"{:016x}\"", RandomState::new().hash_one(0)),
+    };
+    let modified = info.last_modified.as_deref().and_then(|date| date.parse().ok());
+    let said = info.content_type.as_deref().filter(|said| {
+        let essence = said.split(';').next().unwrap_or_default().trim();
+        !VAGUE_TYPES.iter().any(|vague| essence.eq_ignore_ascii_case(vague))
+    });
+    let media_type = match said {
+        Some(said) => said.to_owned(),
+        None => media_type(Path::new(&file_name(info))),
+    };
+    Representation {
+        size: info.size.unwrap_or_default(),
+        media_type,
+        validators: Validators { etag, modified },
+    }
+}
+
+/// The last part of the path of the film's first URL, as it is written there; perhaps nothing.
+pub(crate) fn file_name(info: &FilmInfo) -> String {
+    let url = info.replicas.first().and_then(|url| Url::parse(url).ok());
+    let name = url.as_ref().and_then(|url| url.path_segments()?.next_back());
+    name.unwrap_or_default().to_owned()
+}

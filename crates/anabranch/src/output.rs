@@ -1,0 +1,93 @@
+//! What the program says to the person in front of it: on standard error, around the progress line.
+
+use std::fmt;
+use std::io::{self, IsTerminal, Write};
+
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget};
+
+use crate::arguments::Globals;
+use crate::failure::Failure;
+use crate::stop::Stop;
+
+/// How much is said, and where. Clones speak through the same mouth.
+#[derive(Clone, Debug)]
+pub struct Output {
+    globals: Globals,
+    bars: MultiProgress,
+    stop: Stop,
+}
+
+impl Output {
+    /// As the options say. A progress line is shown on a terminal only.
+    pub fn new(globals: Globals, stop: Stop) -> Self {
+        let shown = !globals.quiet && io::stderr().is_terminal();
+        let target = if shown { ProgressDrawTarget::stderr_with_hz(5) } else { ProgressDrawTarget::hidden() };
+        Self { globals, bars: MultiProgress::with_draw_target(target), stop }
+    }
+
+    /// When the program is to end.
+    pub fn stop(&self) -> &Stop {
+        &self.stop
+    }
+
+    /// What the user wants to know without asking. Not with `--quiet`.
+    pub fn say(&self, message: impl fmt::Display) {
+        if !self.globals.quiet {
+            self.write(message);
+        }
+    }
+
+    /// What the user wants to know with `--verbose` only.
+    pub fn detail(&self, message: impl fmt::Display) {
+        if self.globals.verbose {
+            self.write(message);
+        }
+    }
+
+    /// Something that the user should know although the program goes on. Not with `--quiet`.
+    pub fn warn(&self, message: impl fmt::Display) {
+        self.say(format_args!("warning: {message}"));
+    }
+
+    /// Why the program ends; always.
+    pub fn fail(&self, failure: &Failure) {
+        if !failure.message().is_empty() {
+            self.write(failure);
+        }
+    }
+
+    /// Whether `--verbose` was given.
+    pub fn is_verbose(&self) -> bool {
+        self.globals.verbose
+    }
+
+    /// A line that stays on the terminal and is drawn again and again; it is hidden where there is no terminal.
+    pub fn progress(&self) -> ProgressBar {
+        self.bars.add(ProgressBar::no_length())
+    }
+
+    fn write(&self, message: impl fmt::Display) {
+        // A terminal that is gone is no reason to stop, so an error is not one either.
+        let write = || writeln!(io::stderr().lock(), "anabranch: {}", OneLine(&message.to_string()));
+        let _ = self.bars.suspend(write);
+    }
+}
+
+/// Text on one line, without control characters: parts of messages come from servers, and a terminal obeys escapes.
+struct OneLine<'a>(&'a str);
+
+impl fmt::Display for OneLine<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.chars().try_for_each(|c| fmt::Write::write_char(f, if c.is_control() { ' ' } else { c }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_cannot_command_the_terminal() {
+        assert_eq!(OneLine("a\x1b[31mb\r\nc").to_string(), "a [31mb  c");
+    }
+}
