@@ -192,6 +192,10 @@ impl Session {
     /// Opens the first connections.
     pub fn start(&mut self, now: Time) {
         self.now = now;
+        if let Pace::Limit(rate) = self.pace {
+            // A limit is held by reading no faster, whatever the windows are.
+            self.actions.push_back(Action::LimitRate(Some(rate)));
+        }
         let orders = self.controller.start();
         self.obey(orders);
     }
