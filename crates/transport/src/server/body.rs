@@ -86,6 +86,10 @@ pub(super) fn read_cached(file: &File, out: &mut [u8], offset: u64) -> io::Resul
         use rustix::io::{Errno, ReadWriteFlags, preadv2};
         match preadv2(file, &mut [io::IoSliceMut::new(out)], offset, ReadWriteFlags::NOWAIT) {
             Ok(length) => Ok(Some(length)),
+            // tmpfs does not know the flag, and has no disk to wait for.
+            Err(Errno::OPNOTSUPP) if rustix::fs::fstatfs(file)?.f_type == libc::TMPFS_MAGIC => {
+                std::os::unix::fs::FileExt::read_at(file, out, offset).map(Some)
+            }
             Err(Errno::AGAIN | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => Ok(None),
             Err(error) => Err(error.into()),
         }
