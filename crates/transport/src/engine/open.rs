@@ -174,31 +174,17 @@ async fn probe_over_any(
     headers: &ExtraHeaders,
     settings: &Settings,
 ) -> Result<Probe, ProbeError> {
-    let interfaces: Vec<Option<&Interface>> = if settings.interfaces.is_empty() {
-        vec![None]
-    } else {
-        settings.interfaces.iter().map(Some).collect()
+    let (last, others) = match settings.interfaces.split_last() {
+        Some((last, others)) => (Some(last), others),
+        None => (None, &[][..]),
     };
-    let mut result = None;
-    for interface in interfaces {
-        match probe(url, headers, &settings.connect_options(interface)).await {
-            Err(error @ ProbeError::Connect(_)) => result = Some(Err(error)),
-            other => return other,
+    for interface in others {
+        let result = probe(url, headers, &settings.connect_options(Some(interface))).await;
+        if !matches!(result, Err(ProbeError::Connect(_))) {
+            return result;
         }
     }
-    result.unwrap_or_else(|| unreachable_no_interface(url))
-}
-
-/// There is always at least one way to try; this only satisfies the types.
-fn unreachable_no_interface(url: &url::Url) -> Result<Probe, ProbeError> {
-    Err(Target::new(url).err().map_or_else(
-        || {
-            ProbeError::Connect(crate::http::ConnectError::Socket(
-                std::io::ErrorKind::AddrNotAvailable.into(),
-            ))
-        },
-        ProbeError::Target,
-    ))
+    probe(url, headers, &settings.connect_options(last)).await
 }
 
 enum Agreement {
