@@ -285,3 +285,6 @@ impl Decoder {
         Ok(false)
     }
 }
+
+#[cfg(test)]
+mod tests;

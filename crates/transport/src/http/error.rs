@@ -133,7 +133,10 @@ impl ConnectError {
         match cause {
             InvalidCertificate(bad) => {
                 let reason = match bad {
-                    Bad::UnknownIssuer => "its issuer is not trusted here (--cacert FILE adds one)".into(),
+                    // The latter when a trusted certificate has the issuer's name but another key.
+                    Bad::UnknownIssuer | Bad::BadSignature => {
+                        "its issuer is not trusted here (--cacert FILE adds one)".into()
+                    }
                     Bad::Expired | Bad::ExpiredContext { .. } => "it has expired".into(),
                     Bad::NotValidYet | Bad::NotValidYetContext { .. } => "it is not valid yet".into(),
                     Bad::NotValidForName | Bad::NotValidForNameContext { .. } => {

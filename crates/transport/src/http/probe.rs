@@ -58,7 +58,7 @@ pub enum ProbeError {
     #[error("{target}: {source}")]
     Failed {
         /// What was asked for.
-        target: Target,
+        target: Box<Target>,
         /// Why.
         source: Error,
     },
@@ -66,7 +66,7 @@ pub enum ProbeError {
     #[error("{target}: no answer within {after}")]
     Timeout {
         /// What was asked for.
-        target: Target,
+        target: Box<Target>,
         /// How long was waited.
         after: Duration,
     },
@@ -74,7 +74,7 @@ pub enum ProbeError {
     #[error("{target}: the server answers with status {status}{}", reason(*status))]
     Status {
         /// What was asked for.
-        target: Target,
+        target: Box<Target>,
         /// Its status.
         status: u16,
         /// How long the server wants to be left alone.
@@ -84,7 +84,7 @@ pub enum ProbeError {
     #[error("{target}: {source}")]
     Range {
         /// What was asked for.
-        target: Target,
+        target: Box<Target>,
         /// What is wrong.
         source: RangeError,
     },
@@ -92,7 +92,7 @@ pub enum ProbeError {
     #[error("{target}: the server sends it encoded ({encoding})")]
     Encoded {
         /// What was asked for.
-        target: Target,
+        target: Box<Target>,
         /// How.
         encoding: String,
     },
@@ -100,27 +100,27 @@ pub enum ProbeError {
     #[error("{target}: redirected to nowhere")]
     RedirectNowhere {
         /// What was asked for.
-        target: Target,
+        target: Box<Target>,
     },
     /// Redirects lead back.
     #[error("{target}: redirected in a circle")]
     RedirectLoop {
         /// Where it was noticed.
-        target: Target,
+        target: Box<Target>,
     },
     /// Too many redirects.
     #[error("{target}: more than {MOST_REDIRECTS} redirects")]
     TooManyRedirects {
         /// Where it ended.
-        target: Target,
+        target: Box<Target>,
     },
     /// A redirect away from TLS.
     #[error("{target}: redirected from https to the insecure {to}")]
     Downgrade {
         /// What was asked for.
-        target: Target,
+        target: Box<Target>,
         /// Where it leads.
-        to: Target,
+        to: Box<Target>,
     },
 }
 
@@ -152,10 +152,12 @@ pub async fn probe(url: &Url, headers: &ExtraHeaders, options: &ConnectOptions) 
         visited.push(target.clone());
         let location = asked.head.location.filter(|location| !location.is_empty());
         let next_url = location.and_then(|location| url.join(&location).ok());
-        let Some(next_url) = next_url else { return Err(ProbeError::RedirectNowhere { target }) };
+        let Some(next_url) = next_url else {
+            return Err(ProbeError::RedirectNowhere { target: target.into() });
+        };
         let mut next = Target::new(&next_url)?;
         if must_stay_secure && !next.origin().is_secure() {
-            return Err(ProbeError::Downgrade { target, to: next });
+            return Err(ProbeError::Downgrade { target: target.into(), to: next.into() });
         }
         if target.origin().may_share_secrets_with(next.origin()) {
             next = next.with_credentials_of(&target);
@@ -163,10 +165,10 @@ pub async fn probe(url: &Url, headers: &ExtraHeaders, options: &ConnectOptions) 
             headers = ExtraHeaders::default();
         }
         if visited.contains(&next) {
-            return Err(ProbeError::RedirectLoop { target: next });
+            return Err(ProbeError::RedirectLoop { target: next.into() });
         }
         if visited.len() > MOST_REDIRECTS {
-            return Err(ProbeError::TooManyRedirects { target: next });
+            return Err(ProbeError::TooManyRedirects { target: next.into() });
         }
         (url, target) = (next_url, next);
     }
@@ -181,7 +183,7 @@ struct Asked {
 async fn ask(target: &Target, headers: &ExtraHeaders, options: &ConnectOptions) -> Result<Asked, ProbeError> {
     let mut connection = Connection::connect(target.origin(), options).await?;
     let request = RequestHead::new(Method::Get, target, headers).range(0, Some(FIRST_BYTES.get() - 1));
-    let failed = |source| ProbeError::Failed { target: target.clone(), source };
+    let failed = |source| ProbeError::Failed { target: target.clone().into(), source };
     connection.send(&request).map_err(failed)?;
     let mut nothing = BytesMut::new();
     let received = in_time(target, options, connection.receive(&mut nothing)).await?;
@@ -204,7 +206,7 @@ impl Asked {
             head.headers.get(::http::header::CONTENT_ENCODING).filter(|it| *it != "identity")
         {
             let encoding = String::from_utf8_lossy(encoding.as_bytes()).into_owned();
-            return Err(ProbeError::Encoded { target, encoding });
+            return Err(ProbeError::Encoded { target: target.into(), encoding });
         }
         let mut first = BytesMut::new();
         let (size, accepts_ranges) = match head.check_range(0, Some(FIRST_BYTES.get() - 1)) {
@@ -219,12 +221,12 @@ impl Asked {
             Err(RangeError::Unsatisfied { total: Some(0) }) => (Some(0), true),
             Err(RangeError::Unsatisfied { .. } | RangeError::Status(_)) => {
                 return Err(ProbeError::Status {
-                    target,
+                    target: target.into(),
                     status: head.status,
                     retry_after: head.retry_after,
                 });
             }
-            Err(source) => return Err(ProbeError::Range { target, source }),
+            Err(source) => return Err(ProbeError::Range { target: target.into(), source }),
         };
         let validator = head.strong_validator();
         Ok(Probe { url, target, headers, connection, head, first, size, validator, accepts_ranges })
@@ -252,7 +254,7 @@ async fn in_time<T>(
 ) -> Result<T, ProbeError> {
     let after = options.response_timeout;
     match tokio::time::timeout(after.into(), response).await {
-        Ok(result) => result.map_err(|source| ProbeError::Failed { target: target.clone(), source }),
-        Err(_) => Err(ProbeError::Timeout { target: target.clone(), after }),
+        Ok(result) => result.map_err(|source| ProbeError::Failed { target: target.clone().into(), source }),
+        Err(_) => Err(ProbeError::Timeout { target: target.clone().into(), after }),
     }
 }

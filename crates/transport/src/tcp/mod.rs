@@ -78,7 +78,8 @@ impl SocketControl {
     /// Limits the window that is advertised to the sender, at least [`SMALLEST_WINDOW`]; `None`: no limit.
     ///
     /// A smaller window takes effect as data arrives, since what was advertised is never taken back; a larger one grows
-    /// less than twofold per round trip. The kernel may overwrite it: see [`SocketControl::keep_window`].
+    /// less than twofold per round trip. The kernel may overwrite it: see [`SocketControl::keep_window`]. The window limits
+    /// what is on its way, not what waits to be read: for that there is only the size of the receive buffer.
     ///
     /// # Errors
     /// `NotConnected` when the connection is gone, `Unsupported` where the system cannot do it.
@@ -93,7 +94,7 @@ impl SocketControl {
     }
 
     /// Sets the window again when the kernel changed it, and tells whether it had. The kernel's buffer tuning does so
-    /// during the first data; call this at every control interval.
+    /// during the first data; call this right after those and then at every control interval.
     ///
     /// # Errors
     /// As [`SocketControl::set_window`].
