@@ -126,6 +126,17 @@ struct Pipe {
     draining: bool,
 }
 
+impl Pipe {
+    /// Takes a request out of the queue: nearly always the first, since answers come in order.
+    fn forget(&mut self, request: RequestId) {
+        if self.queue.front() == Some(&request) {
+            self.queue.pop_front();
+        } else {
+            self.queue.retain(|id| *id != request);
+        }
+    }
+}
+
 /// Sizes, readers, what is there and what is assigned.
 #[derive(Debug)]
 pub struct Coordinator {
@@ -330,7 +341,7 @@ impl Coordinator {
         let Some(segment) = self.segments.get(&request) else { return };
         let missing = segment.range.end - segment.next;
         if let Some(pipe) = self.pipes.get_mut(&segment.connection) {
-            pipe.queue.retain(|id| *id != request);
+            pipe.forget(request);
             pipe.arrived += missing;
         }
         self.release(request);
@@ -368,7 +379,7 @@ impl Coordinator {
         self.by_start.remove(&(segment.range.start, request));
         self.shared.remove(&request);
         if let Some(pipe) = self.pipes.get_mut(&segment.connection) {
-            pipe.queue.retain(|id| *id != request);
+            pipe.forget(request);
         }
     }
 
