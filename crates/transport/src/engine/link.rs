@@ -54,7 +54,8 @@ pub(super) async fn run(
         Err(error) => End::Failed(error),
         Ok(connection) => {
             shared.connected(id, &connection);
-            Link { shared: &shared, id, path, connection, queue: VecDeque::new(), left: 0, own_pacer }
+            let queue = VecDeque::new();
+            Link { shared: &shared, id, path, connection, queue, left: 0, reads: 0, own_pacer }
                 .serve(requests)
                 .await
         }
@@ -86,8 +87,13 @@ struct Link<'a> {
     queue: VecDeque<Asked>,
     /// Bytes of the present answer that belong to its request and have not come.
     left: u64,
+    /// Reads so far, up to [`EARLY_READS`].
+    reads: u32,
     own_pacer: Arc<Pacer>,
 }
+
+/// The kernel overwrites a window when the first data comes: during the first reads it is set again at once.
+const EARLY_READS: u32 = 32;
 
 impl Link<'_> {
     async fn serve(mut self, mut requests: mpsc::UnboundedReceiver<Asked>) -> End {
@@ -224,6 +230,11 @@ impl Link<'_> {
             return Err(End::Failed("the server sends more than it was asked for".into()));
         }
         self.left -= count;
+        if self.reads < EARLY_READS {
+            self.reads += 1;
+            // Where it cannot be set there is nothing to keep.
+            let _ = self.connection.control().keep_window();
+        }
         self.shared.arrived(self.id, buffer).map_err(End::Storage)
     }
 
