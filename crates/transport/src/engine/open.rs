@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use ::http::HeaderValue;
 use bytes::BytesMut;
-use units::Bytes;
+use units::{Bytes, Duration};
 
 use super::settings::Settings;
 use crate::http::{
@@ -45,6 +45,16 @@ pub enum OpenError {
     /// No URL leads to something that can be streamed.
     #[error("{0}")]
     Unusable(String),
+    /// No URL does, and the first one's server says so by a status.
+    #[error("{message}")]
+    Refused {
+        /// For the user.
+        message: String,
+        /// The server's status.
+        status: u16,
+        /// How long the server wants to be left alone.
+        retry_after: Option<Duration>,
+    },
     /// The place where the film is to go cannot be used.
     #[error("{0}")]
     Storage(String),
@@ -91,10 +101,16 @@ pub(super) async fn open(settings: &Settings) -> Result<Opened, OpenError> {
     found.sort_by_key(|(index, ..)| *index);
     let mut lost = Vec::new();
     let mut usable = Vec::new();
-    for (_, url, result) in found {
+    let mut refused = None;
+    for (index, url, result) in found {
         match result {
             Ok(probe) => usable.push(probe),
-            Err(error) => lost.push((shown(&url), error.to_string())),
+            Err(error) => {
+                if let (0, ProbeError::Status { status, retry_after, .. }) = (index, &error) {
+                    refused = Some((*status, *retry_after));
+                }
+                lost.push((shown(&url), error.to_string()));
+            }
         }
     }
     // With several replicas, those with ranges count: a server without them cannot share the work.
@@ -109,7 +125,11 @@ pub(super) async fn open(settings: &Settings) -> Result<Opened, OpenError> {
     let mut usable = usable.into_iter();
     let Some(mut reference) = usable.next() else {
         let errors: Vec<_> = lost.into_iter().map(|(_, error)| error).collect();
-        return Err(OpenError::Unusable(errors.join("; ")));
+        let message = errors.join("; ");
+        return Err(match refused {
+            Some((status, retry_after)) => OpenError::Refused { message, status, retry_after },
+            None => OpenError::Unusable(message),
+        });
     };
     let mut differing = Vec::new();
     let mut replicas = Vec::new();
