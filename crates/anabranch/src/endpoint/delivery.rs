@@ -33,7 +33,7 @@ pub(crate) struct Delivering(Arc<Delivery>);
 
 impl Delivery {
     /// Of a film whose media end at `end`; `None`: wherever a response from the start ends.
-    pub(crate) fn new(end: Option<u64>) -> Arc<Self> {
+    pub(super) fn new(end: Option<u64>) -> Arc<Self> {
         Arc::new(Self { end, state: Mutex::default(), changed: Notify::new() })
     }
 
@@ -46,6 +46,16 @@ impl Delivery {
     pub(super) fn begin(self: &Arc<Self>) -> Delivering {
         self.change(|state| state.open += 1);
         Delivering(self.clone())
+    }
+
+    /// Whether a response is being sent.
+    pub(crate) fn is_open(&self) -> bool {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).open > 0
+    }
+
+    /// Why the film cannot be had any more, if that is so.
+    pub(crate) fn failure(&self) -> Option<String> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).failed.clone()
     }
 
     /// Waits until the last byte of the media was handed over to some player and then no request is open for

@@ -6,10 +6,12 @@ use std::sync::Arc;
 
 use http::header::{self, HeaderValue};
 use http::{Method, Request, Response};
+use hyper::body::Incoming;
 use transport::engine::{Film, FilmInfo};
 use transport::server::{Piece, Representation, Validators, content_reply, media_type, precondition_reply};
 use url::Url;
 
+use super::Answer;
 use super::body::{Body, respond_with};
 use super::delivery::Delivery;
 
@@ -20,13 +22,14 @@ const VAGUE_TYPES: [&str; 3] = ["application/octet-stream", "binary/octet-stream
 pub(crate) struct FilmResource {
     film: Film,
     representation: Representation,
-    delivery: Option<Arc<Delivery>>,
+    delivery: Arc<Delivery>,
 }
 
 impl FilmResource {
-    /// The film, whose reading is watched by `delivery`.
-    pub(crate) fn new(film: Film, delivery: Option<Arc<Delivery>>) -> Self {
+    /// An open film.
+    pub(crate) fn new(film: Film) -> Self {
         let representation = representation(film.info());
+        let delivery = Delivery::new(media_end(film.info()));
         Self { film, representation, delivery }
     }
 
@@ -35,12 +38,15 @@ impl FilmResource {
         &self.film
     }
 
+    /// What players have taken of it.
+    pub(crate) fn delivery(&self) -> &Delivery {
+        &self.delivery
+    }
+
     /// Answers a GET or a HEAD.
     pub(crate) fn answer<B>(&self, request: &Request<B>) -> Response<Body> {
         let FilmInfo { size, accepts_ranges, .. } = *self.film.info();
-        let delivering = || {
-            self.delivery.as_ref().filter(|_| *request.method() == Method::GET).map(|delivery| delivery.begin())
-        };
+        let delivering = || (*request.method() == Method::GET).then(|| self.delivery.begin());
         if size.is_some() && accepts_ranges {
             let mut reply = precondition_reply(request.headers(), &self.representation).unwrap_or_else(|| {
                 content_reply(request.method(), request.headers(), &self.representation)
@@ -66,6 +72,18 @@ impl FilmResource {
     }
 }
 
+impl Answer for FilmResource {
+    /// The film is at every path, so that a player may see a name with an extension.
+    async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
+        Self::answer(self, &request)
+    }
+
+    /// Every page may read the film: players in browsers do.
+    fn admits(&self, _origin: &HeaderValue) -> bool {
+        true
+    }
+}
+
 /// How a film presents itself.
 fn representation(info: &FilmInfo) -> Representation {
     // A tag that players can rely on: the engine never joins bytes of two versions, so while the film is open
@@ -88,6 +106,13 @@ fn representation(info: &FilmInfo) -> Representation {
         media_type,
         validators: Validators { etag, modified },
     }
+}
+
+/// The position behind the last byte of the media: where an index at the film's end begins, if there is one.
+fn media_end(info: &FilmInfo) -> Option<u64> {
+    let size = info.size?;
+    let index = info.media.as_ref().and_then(|media| media.index.clone());
+    Some(index.filter(|index| index.end == size).map_or(size, |index| index.start))
 }
 
 /// The last part of the path of the film's first URL, as it is written there; perhaps nothing.

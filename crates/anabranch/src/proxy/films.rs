@@ -1,0 +1,139 @@
+//! The films that are open, by URL: a player's requests for one object share its size, its validators and its connections.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::OnceCell;
+use tokio::time::Instant;
+use transport::engine::{Film, OpenError, Settings, Storage};
+use url::Url;
+
+use crate::endpoint::FilmResource;
+
+/// Most films at a time. Each has up to `--memory` in memory.
+const MOST_FILMS: usize = 32;
+/// How long a film stays open that nobody reads.
+const IDLE: Duration = Duration::from_secs(15);
+/// How long a film that nobody reads is believed to be still the same: a HEAD, and the GET that follows it.
+const FRESH: Duration = Duration::from_secs(2);
+
+/// The open films.
+pub(super) struct Films {
+    /// What every film is opened with, but for its URL.
+    settings: Settings,
+    slots: Mutex<HashMap<Url, Slot>>,
+}
+
+#[derive(Clone)]
+struct Slot {
+    film: Arc<OnceCell<Arc<FilmResource>>>,
+    made: Instant,
+    used: Instant,
+}
+
+impl Slot {
+    fn new() -> Self {
+        let now = Instant::now();
+        Self { film: Arc::default(), made: now, used: now }
+    }
+
+    /// Whether somebody opens or reads it.
+    fn is_in_use(&self) -> bool {
+        match self.film.get() {
+            Some(film) => film.delivery().is_open(),
+            None => Arc::strong_count(&self.film) > 1,
+        }
+    }
+
+    fn has_failed(&self) -> bool {
+        self.film.get().is_some_and(|film| film.delivery().failure().is_some())
+    }
+}
+
+/// Why there is no film.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum FilmError {
+    #[error("{MOST_FILMS} films are being read, and that is the limit")]
+    TooMany,
+    #[error(transparent)]
+    Open(#[from] OpenError),
+}
+
+impl Films {
+    pub(super) fn new(settings: Settings) -> Self {
+        Self { settings, slots: Mutex::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Url, Slot>> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The film at `url`, opened when it is not. One that nobody reads is opened anew for a reader that begins at its
+    /// start (`from_start`): what is there may have changed. A reader that goes on in its middle gets the one it knows.
+    pub(super) async fn get(&self, url: &Url, from_start: bool) -> Result<Arc<FilmResource>, FilmError> {
+        let cell = self.slot(url, from_start)?.film;
+        let opened = cell.get_or_try_init(|| self.open(url)).await.cloned();
+        if opened.is_err() {
+            self.forget_cell(url, &cell);
+        }
+        Ok(opened?)
+    }
+
+    async fn open(&self, url: &Url) -> Result<Arc<FilmResource>, OpenError> {
+        let settings = Settings { urls: vec![url.clone()], ..self.settings.clone() };
+        Ok(Arc::new(FilmResource::new(Film::open(settings, Storage::Memory).await?)))
+    }
+
+    fn slot(&self, url: &Url, from_start: bool) -> Result<Slot, FilmError> {
+        let mut slots = self.lock();
+        let outdated = |slot: &Slot| {
+            let stale = from_start && slot.made.elapsed() > FRESH && !slot.is_in_use();
+            stale || slot.has_failed()
+        };
+        if slots.get(url).is_some_and(outdated) {
+            slots.remove(url);
+        }
+        if let Some(slot) = slots.get_mut(url) {
+            slot.used = Instant::now();
+            return Ok(slot.clone());
+        }
+        if slots.len() >= MOST_FILMS {
+            let unused = slots.iter().filter(|(_, slot)| !slot.is_in_use()).min_by_key(|(_, slot)| slot.used);
+            let unused = unused.map(|(url, _)| url.clone()).ok_or(FilmError::TooMany)?;
+            slots.remove(&unused);
+        }
+        Ok(slots.entry(url.clone()).or_insert_with(Slot::new).clone())
+    }
+
+    /// The next request for `url` opens it anew.
+    pub(super) fn forget(&self, url: &Url, film: &Arc<FilmResource>) {
+        let mut slots = self.lock();
+        if slots.get(url).and_then(|slot| slot.film.get()).is_some_and(|cached| Arc::ptr_eq(cached, film)) {
+            slots.remove(url);
+        }
+    }
+
+    fn forget_cell(&self, url: &Url, cell: &Arc<OnceCell<Arc<FilmResource>>>) {
+        let mut slots = self.lock();
+        if slots.get(url).is_some_and(|slot| Arc::ptr_eq(&slot.film, cell) && slot.film.get().is_none()) {
+            slots.remove(url);
+        }
+    }
+
+    /// Closes films that nobody has read for a while.
+    pub(super) fn sweep(&self) {
+        let now = Instant::now();
+        self.lock().retain(|_, slot| {
+            if slot.is_in_use() {
+                slot.used = now;
+            }
+            !slot.has_failed() && now.duration_since(slot.used) < IDLE
+        });
+    }
+
+    /// The films that are open.
+    pub(super) fn opened(&self) -> Vec<Arc<FilmResource>> {
+        self.lock().values().filter_map(|slot| slot.film.get().cloned()).collect()
+    }
+}
