@@ -38,6 +38,12 @@ impl Failure {
         }
     }
 
+    /// The same with more to tell.
+    #[must_use]
+    pub fn with(self, more: impl fmt::Display) -> Self {
+        Self { message: format!("{}; {more}", self.message), ..self }
+    }
+
     /// What to tell the user; empty: nothing.
     pub fn message(&self) -> &str {
         &self.message

@@ -1,8 +1,17 @@
 //! `anabranch`: media streaming over several connections.
 
 mod arguments;
+mod demo;
+mod endpoint;
 mod failure;
+mod fetch;
+mod metrics;
 mod output;
+mod play;
+mod proxy;
+mod report;
+mod serve;
+mod settings;
 
 mod stop;
 
@@ -64,9 +73,11 @@ async fn start(cli: Cli) -> ExitCode {
 
 async fn run(command: Command, output: &Output) -> Result<(), Failure> {
     match command {
-        Command::Play(_) | Command::Fetch(_) | Command::Proxy(_) | Command::Serve(_) | Command::Demo(_) => {
-            Err(Failure::failed("the engine is not joined to the command line yet"))
-        }
+        Command::Play(arguments) => play::run(arguments, output).await,
+        Command::Proxy(arguments) => proxy::run(arguments, output).await,
+        Command::Demo(arguments) => demo::run(arguments, output).await,
+        Command::Fetch(arguments) => fetch::run(arguments, output).await,
+        Command::Serve(arguments) => serve::run(arguments, output).await,
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut arguments::command(), "anabranch", &mut script);

@@ -23,7 +23,7 @@ pub use serve::{LogTarget, ServeArguments};
 pub use source::{
     AlgorithmArguments, AlgorithmName, ModelName, NetworkArguments, Preset, ReportArguments, SourceArguments,
 };
-pub use values::{Digest, FilmUrl, Header, Place, RateArgument};
+pub use values::{Digest, FilmUrl, Place, RateArgument};
 
 /// Streams media over several connections: as many as its rate needs and no more.
 #[derive(Debug, Parser)]

@@ -1,0 +1,172 @@
+//! What is told about films while they are got: `--stats`, the progress line, `--verbose`, `/metrics`.
+
+mod films;
+mod line;
+mod sink;
+mod summary;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use prometheus_client::registry::Registry;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use transport::engine::{Film, Notice};
+
+use crate::arguments::{FilmUrl, ReportArguments};
+use crate::failure::Failure;
+use crate::metrics;
+use crate::output::Output;
+
+use films::{Films, FilmsCollector};
+use line::Line;
+use sink::Sink;
+
+/// How often an interval is reported.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// Reports on the films of one run of a command. Every run ends with [`Self::finish`], a failed one as well.
+#[derive(Debug)]
+pub struct Reporter {
+    shared: Arc<Shared>,
+    registry: Arc<Registry>,
+    intervals: JoinHandle<()>,
+    stop: watch::Sender<bool>,
+    _listener: Option<metrics::Listener>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    films: Mutex<Films>,
+    sink: Option<Sink>,
+    output: Output,
+}
+
+impl Shared {
+    fn films(&self) -> MutexGuard<'_, Films> {
+        self.films.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self, line: &Line<'_>) {
+        if let Some(sink) = &self.sink {
+            sink.write(line);
+        }
+    }
+}
+
+/// A film is in the reports as long as this lives; its sums stay.
+#[derive(Debug)]
+pub struct Watch {
+    shared: Arc<Shared>,
+    film: u32,
+    notices: JoinHandle<()>,
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.notices.abort();
+        self.shared.films().remove(self.film);
+    }
+}
+
+impl Reporter {
+    /// Begins to report, within a tokio runtime.
+    ///
+    /// # Errors
+    /// The file of `--stats` cannot be written, or the address of `--metrics` not be listened at.
+    pub async fn start(
+        command: &'static str,
+        urls: &[FilmUrl],
+        arguments: &ReportArguments,
+        output: &Output,
+    ) -> Result<Self, Failure> {
+        let sink = arguments.stats.as_ref().map(|place| Sink::open(place, output)).transpose()?;
+        let shared = Arc::new(Shared { films: Mutex::new(Films::new()), sink, output: output.clone() });
+        let mut registry = Registry::with_prefix("anabranch");
+        registry.register_collector(Box::new(FilmsCollector(shared.clone())));
+        let registry = Arc::new(registry);
+        let listener = match arguments.metrics {
+            Some(address) => Some(metrics::Listener::start(address, registry.clone(), output).await?),
+            None => None,
+        };
+        let urls = urls.iter().map(|url| url.without_secrets().to_string()).collect();
+        shared.write(&Line::Start { at_s: 0.0, version: env!("CARGO_PKG_VERSION"), command, urls });
+        let (stop, stopped) = watch::channel(false);
+        let intervals = tokio::spawn(report_intervals(shared.clone(), stopped));
+        Ok(Self { shared, registry, intervals, stop, _listener: listener })
+    }
+
+    /// The metrics, to be offered at other places as well (see [`metrics::encode`]).
+    pub fn registry(&self) -> Arc<Registry> {
+        self.registry.clone()
+    }
+
+    /// Reports on this film from now on.
+    pub fn watch(&self, film: &Film) -> Watch {
+        // First, so that nothing is missed between.
+        let mut receiver = film.notices();
+        let (number, offset_s) = self.shared.films().add(film);
+        self.shared.write(&Line::film(self.shared.films().elapsed_s(), number, film.info()));
+        let shared = self.shared.clone();
+        let notices = tokio::spawn(async move {
+            loop {
+                match receiver.recv().await {
+                    Ok(notice) => tell(&shared, number, offset_s, notice),
+                    Err(RecvError::Lagged(missed)) => {
+                        let at_s = shared.films().elapsed_s();
+                        shared.write(&Line::Missed { at_s, film: number, notices: missed });
+                    }
+                    Err(RecvError::Closed) => break,
+                }
+            }
+        });
+        Watch { shared: self.shared.clone(), film: number, notices }
+    }
+
+    /// Ends the reports with the summary, and passes on how the run ended. What is watched has to be dropped before.
+    ///
+    /// # Errors
+    /// Those of `result`.
+    pub async fn finish(self, result: Result<(), Failure>) -> Result<(), Failure> {
+        self.stop.send_replace(true);
+        let _ = self.intervals.await;
+        let summary = self.shared.films().summary();
+        let error = result.as_ref().err().map(Failure::message);
+        let at_s = summary.seconds;
+        if let Some(sink) = &self.shared.sink {
+            sink.finish(&Line::Summary { at_s, summary, error }).await;
+        }
+        result
+    }
+}
+
+/// Passes a notice on, at the time of the run instead of the film's.
+fn tell(shared: &Shared, film: u32, offset_s: f64, notice: Notice) {
+    let at_s = notice.at_s + offset_s;
+    if shared.output.is_verbose() {
+        shared.output.detail(line::human(at_s, &notice.event));
+    }
+    shared.write(&Line::Notice { film, notice: Notice { at_s, event: notice.event } });
+}
+
+/// A line and a look at the progress every second, and a last time at the end.
+async fn report_intervals(shared: Arc<Shared>, mut stopped: watch::Receiver<bool>) {
+    let bar = shared.output.progress();
+    bar.set_style(line::style());
+    let mut ticks = tokio::time::interval_at(tokio::time::Instant::now() + INTERVAL, INTERVAL);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        let is_last = tokio::select! {
+            _ = ticks.tick() => false,
+            _ = stopped.wait_for(|stopped| *stopped) => true,
+        };
+        if is_last {
+            break;
+        }
+        let interval = shared.films().interval();
+        bar.set_message(line::progress(&interval));
+        shared.write(&Line::Interval(interval));
+    }
+    bar.finish_and_clear();
+}
