@@ -162,8 +162,10 @@ impl Emulator {
     pub fn change(&self, path: usize, event: &Event) -> Result<(), Error> {
         let controls = &self.paths[path];
         if let Some(open) = event.up {
-            controls.sent.set_open(open);
-            controls.requests.set_open(open);
+            // At the end as well: what is in the queue when a path breaks is lost.
+            for meter in [&controls.sent, &controls.arrived, &controls.requests] {
+                meter.set_open(open);
+            }
         }
         if let Some(rate) = event.rate {
             let bandwidth = Bandwidth::from_bps(rate.as_bps());

@@ -12,7 +12,8 @@ use std::time::{Duration as StdDuration, Instant};
 
 use rustix::mount::{MountFlags, mount};
 use serde::{Deserialize, Serialize};
-use units::{Bytes, Duration};
+use stream::playback::Playback;
+use units::{Bytes, Duration, Time};
 
 use crate::Error;
 use crate::emulator::Emulator;
@@ -21,7 +22,7 @@ use crate::observe::{self, Look};
 use crate::ping::{self, Echo};
 use crate::programs::{self, Program, Stdout};
 use crate::progress::Source;
-use crate::report::{self, Flow, PingSummary, Summary, Table};
+use crate::report::{self, Flow, PingSummary, Summary, Table, Viewing};
 use crate::scenario::{Client, Cross, CrossKind, Output, Scenario};
 use crate::timetable::{Action, timetable};
 use crate::topology::{self, Topology};
@@ -217,6 +218,7 @@ struct Record {
     status: Option<ExitStatus>,
     elapsed: Duration,
     progress: Vec<(Duration, Bytes)>,
+    seen: Viewing,
     right: bool,
     traffic: Vec<(Duration, Vec<(Count, Count)>)>,
     senders: Vec<BTreeMap<(u8, String), u64>>,
@@ -257,6 +259,9 @@ fn watch(stage: &mut Stage<'_>) -> Result<Record, Error> {
         (Output::File, _) => Source::File(Path::new(SCRATCH).join("out"), 0),
         _ => Source::Nothing,
     };
+    let film_bytes = film_size(stage)?;
+    let mut player =
+        scenario.film.as_ref().map(|film| Playback::new(film.player(), Some(film.rate), Time::ZERO));
     let mut events = timetable(scenario).into_iter().peekable();
     let mut record = Record {
         start,
@@ -264,6 +269,7 @@ fn watch(stage: &mut Stage<'_>) -> Result<Record, Error> {
         status: None,
         elapsed: Duration::ZERO,
         progress: Vec::new(),
+        seen: Viewing::default(),
         right: true,
         traffic: Vec::new(),
         senders: vec![BTreeMap::new(); scenario.servers.len()],
@@ -276,8 +282,13 @@ fn watch(stage: &mut Stage<'_>) -> Result<Record, Error> {
         while let Some((_, action)) = events.next_if(|(at, _)| *at <= now) {
             stage.act(action)?;
         }
+        let have = Bytes::new(source.in_order());
+        if let Some(player) = &mut player {
+            player.advance(Time::ZERO + now, have, have >= film_bytes);
+        }
+        source.allow(readable(scenario, player.as_ref()).get());
         if now >= next_progress {
-            record.progress.push((now, Bytes::new(source.in_order())));
+            record.progress.push((now, have));
             next_progress = now + PROGRESS_INTERVAL;
         }
         if now >= next_traffic {
@@ -298,13 +309,30 @@ fn watch(stage: &mut Stage<'_>) -> Result<Record, Error> {
     if record.status.is_none() {
         program.end();
     }
+    source.allow(u64::MAX);
     if let Some(film) = &stage.order.film {
         record.right = source.is_right(film);
     }
-    record.progress.push((record.elapsed, Bytes::new(source.in_order())));
+    let have = Bytes::new(source.in_order());
+    record.progress.push((record.elapsed, have));
+    if let Some(mut player) = player {
+        player.advance(Time::ZERO + record.elapsed, have, have >= film_bytes);
+        record.seen = player.report().into();
+    }
     record.traffic.push((start.elapsed().into(), counts(stage)));
     std::mem::take(&mut stage.cross).into_values().for_each(|mut program| program.kill());
     Ok(record)
+}
+
+/// How far a player with the film's buffer would read by now.
+fn readable(scenario: &Scenario, player: Option<&Playback>) -> Bytes {
+    match (
+        scenario.film.as_ref().and_then(|film| film.buffer.map(|buffer| film.rate.amount_in(buffer))),
+        player,
+    ) {
+        (Some(buffer), Some(player)) => player.play_position() + buffer,
+        _ => Bytes::MAX,
+    }
 }
 
 /// The path, the name and the client's host byte of each flow.
@@ -322,17 +350,8 @@ fn counts(stage: &Stage<'_>) -> Vec<(Count, Count)> {
 
 fn summarise(stage: &Stage<'_>, record: &Record, looks: &[Look], echoes: &[Echo]) -> Result<Summary, Error> {
     let (scenario, out) = (stage.scenario, &stage.order.out);
-    let size = stage.order.film.as_ref().map_or(Ok(0), |film| fs::metadata(film).map(|meta| meta.len()));
-    let film_bytes = size.map_err(Error::io("the film"))?;
+    let film_bytes = film_size(stage)?.get();
     let received_bytes = record.progress.last().map_or(0, |(_, bytes)| bytes.get());
-    let playback = scenario.film.as_ref().map(|film| {
-        // The player shows what is left after the client's end.
-        let end = record.elapsed + film.rate.time_for(Bytes::new(received_bytes));
-        let progress: Vec<_> =
-            record.progress.iter().copied().chain([(end, Bytes::new(received_bytes))]).collect();
-        let complete = received_bytes >= film_bytes;
-        report::view(film, Bytes::new(film_bytes), if complete { &progress } else { &record.progress })
-    });
     save_progress(record, out)?;
     save_connections(scenario, record, looks, out)?;
     let flows = flow_results(scenario, record, out)?;
@@ -347,12 +366,13 @@ fn summarise(stage: &Stage<'_>, record: &Record, looks: &[Look], echoes: &[Echo]
         client: stage.order.client.clone(),
         command: record.command.clone(),
         seconds: record.elapsed.as_secs_f64(),
-        exit_code: record.status.filter(|status| status.signal().is_none()).and_then(|status| status.code()),
+        exit_code: record.status.and_then(|status| status.code()),
+        signal: record.status.and_then(|status| status.signal()),
         complete: film_bytes > 0 && received_bytes == film_bytes,
         right: record.right,
         film_bytes,
         received_bytes,
-        playback: playback.unwrap_or_default(),
+        playback: record.seen,
         connections_max: totals.iter().copied().max().unwrap_or(0),
         connections_mean: f64::from(totals.iter().sum::<u32>()) / totals.len().max(1) as f64,
         beyond_bytes: arrived.saturating_sub(received_bytes),
@@ -360,6 +380,12 @@ fn summarise(stage: &Stage<'_>, record: &Record, looks: &[Look], echoes: &[Echo]
         flows,
         ping: ping_result(record, echoes, out)?,
     })
+}
+
+/// The size of the film on disk, nothing without one.
+fn film_size(stage: &Stage<'_>) -> Result<Bytes, Error> {
+    let size = stage.order.film.as_ref().map_or(Ok(0), |film| fs::metadata(film).map(|meta| meta.len()));
+    size.map(Bytes::new).map_err(Error::io("the film"))
 }
 
 fn save_progress(record: &Record, out: &Path) -> Result<(), Error> {

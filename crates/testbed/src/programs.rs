@@ -162,7 +162,7 @@ impl Socket {
 
 /// Writes a configuration for nginx that serves `root` at port 80 out of `scratch`, and gives its command line.
 ///
-/// One process, no other user and no privileges: it also runs where only this user's namespaces are at hand.
+/// One process and no other user: it also runs where there is none, in an ordinary user's namespaces.
 ///
 /// # Errors
 /// When the files cannot be written.
@@ -175,7 +175,7 @@ pub fn nginx(scratch: &Path, root: &Path) -> io::Result<Vec<String>> {
         .map(|name| format!("{name}_temp_path {here}/{name};\n"))
         .collect();
     let text = format!(
-        "daemon off;\nmaster_process off;\npid {here}/nginx.pid;\nerror_log {here}/error.log;\n\
+        "daemon off;\nmaster_process off;\nuser root;\npid {here}/nginx.pid;\nerror_log {here}/error.log;\n\
          events {{ worker_connections 1024; }}\n\
          http {{\n{temporary}access_log {here}/access.log;\nsendfile on;\n\
          types {{ video/mp2t ts; }}\ndefault_type application/octet-stream;\n\

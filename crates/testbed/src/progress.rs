@@ -1,8 +1,8 @@
 //! How much of the film a client has, in order, over time.
 //!
 //! A client that writes to standard output has what it wrote. One that writes a file in any order has what is before
-//! the file's first hole (`SEEK_HOLE`; the file is on a tmpfs, whose holes are whole pages): at most a page too much,
-//! and too little where the client keeps data in a cache of its own.
+//! the file's first hole (`SEEK_HOLE`; the file is on a tmpfs, whose holes are whole pages), less a page that may be there in
+//! part: so it is up to a page too little, and more where the client keeps data in a cache of its own.
 
 use std::fs::File;
 use std::io::{BufReader, Read};
@@ -11,8 +11,14 @@ use std::process::ChildStdout;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use rustix::fs::{SeekFrom, seek};
+
+/// The page size of the tmpfs, as far as partial pages matter.
+const PAGE: u64 = 4096;
+/// How long a full player waits before it looks for room again.
+const FULL_WAIT: Duration = Duration::from_millis(5);
 
 /// Where a client's media can be seen.
 pub enum Source {
@@ -28,6 +34,7 @@ pub enum Source {
 #[derive(Debug, Default)]
 pub struct PipeCount {
     bytes: AtomicU64,
+    readable: AtomicU64,
     differs: AtomicBool,
 }
 
@@ -39,6 +46,13 @@ impl Source {
         let counter = Arc::clone(&count);
         let reader = thread::spawn(move || read_all(stdout, film, &counter));
         Self::Pipe(count, Some(reader))
+    }
+
+    /// Lets the reader of standard output read so far; it starts with nothing.
+    pub fn allow(&self, readable: u64) {
+        if let Self::Pipe(count, _) = self {
+            count.readable.store(readable, Relaxed);
+        }
     }
 
     /// How many bytes are there in order.
@@ -75,7 +89,14 @@ impl Source {
 fn read_all(mut stdout: impl Read, mut film: Option<impl Read>, count: &PipeCount) {
     let mut got = vec![0; 1 << 16];
     let mut expected = vec![0; 1 << 16];
-    while let Ok(length @ 1..) = stdout.read(&mut got) {
+    loop {
+        let room = count.readable.load(Relaxed).saturating_sub(count.bytes.load(Relaxed));
+        if room == 0 {
+            thread::sleep(FULL_WAIT);
+            continue;
+        }
+        let room = usize::try_from(room).unwrap_or(usize::MAX).min(got.len());
+        let Ok(length @ 1..) = stdout.read(&mut got[..room]) else { return };
         if let Some(film) = &mut film {
             let right =
                 film.read_exact(&mut expected[..length]).is_ok() && expected[..length] == got[..length];
@@ -90,10 +111,15 @@ fn same(one: impl Read, other: impl Read) -> bool {
     BufReader::new(one).bytes().all(|byte| matches!((byte, other.next()), (Ok(a), Some(Ok(b))) if a == b))
 }
 
-/// Where the first hole of a file is, from `known` bytes that are there.
+/// How much of a file is there for sure before its first hole, of which `known` bytes are.
 fn prefix(path: &Path, known: u64) -> u64 {
+    let end = || {
+        let file = File::open(path).ok()?;
+        let hole = seek(&file, SeekFrom::Hole(known)).ok()?;
+        Some(if hole < file.metadata().ok()?.len() { hole.saturating_sub(PAGE) } else { hole })
+    };
     // Not there yet, or nothing after `known`: nothing new.
-    File::open(path).ok().and_then(|file| seek(&file, SeekFrom::Hole(known)).ok()).unwrap_or(known).max(known)
+    end().unwrap_or(known).max(known)
 }
 
 #[cfg(test)]
@@ -112,7 +138,7 @@ mod tests {
         assert_eq!(prefix(&path, 0), 8192);
         file.seek(std::io::SeekFrom::Start(65536)).unwrap();
         file.write_all(&[1; 4096]).unwrap();
-        assert_eq!(prefix(&path, 0), 8192);
+        assert_eq!(prefix(&path, 0), 4096);
         file.seek(std::io::SeekFrom::Start(8192)).unwrap();
         file.write_all(&[1; 65536 - 8192]).unwrap();
         assert_eq!(prefix(&path, 8192), 69632);
@@ -123,7 +149,7 @@ mod tests {
     fn what_a_pipe_carries_is_compared() {
         let film = [1, 2, 3, 4];
         for (got, right) in [(&[1, 2, 3][..], true), (&[1, 9][..], false), (&[1, 2, 3, 4, 5][..], false)] {
-            let count = PipeCount::default();
+            let count = PipeCount { readable: 1000.into(), ..PipeCount::default() };
             read_all(got, Some(&film[..]), &count);
             assert_eq!(!count.differs.load(Relaxed), right);
             assert_eq!(count.bytes.load(Relaxed), got.len() as u64);

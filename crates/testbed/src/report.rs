@@ -4,10 +4,10 @@ use std::fs;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+use stream::playback::PlaybackReport;
 use units::{Bytes, Duration, Rate};
 
 use crate::Error;
-use crate::scenario::Film;
 
 /// What one client did in a scenario; `summary.json`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -20,6 +20,8 @@ pub struct Summary {
     pub seconds: f64,
     /// Its exit code, `None` when a signal or the end of the run ended it.
     pub exit_code: Option<i32>,
+    /// The signal that it died of by itself.
+    pub signal: Option<i32>,
     /// Whether the whole film was there.
     pub complete: bool,
     /// Whether what was there was the film's beginning, byte by byte.
@@ -112,7 +114,7 @@ impl Summary {
 
     /// Mean rate of all cross traffic, while it was meant to run.
     pub fn cross_bps(&self) -> f64 {
-        self.flows.iter().filter(|flow| flow.flow != "film").map(|flow| flow.mean_bps).sum()
+        self.flows.iter().filter(|flow| flow.flow != "film").fold(0.0, |sum, flow| sum + flow.mean_bps)
     }
 
     /// The run in one line.
@@ -136,37 +138,14 @@ impl Summary {
     }
 }
 
-/// Plays a film behind a client: `progress` is what was there in order at which time, the last entry the run's end.
-pub fn view(film: &Film, size: Bytes, progress: &[(Duration, Bytes)]) -> Viewing {
-    let mut viewing = Viewing::default();
-    let mut shown = Bytes::ZERO;
-    let mut have = Bytes::ZERO;
-    let mut last = Duration::ZERO;
-    let mut standing = Duration::ZERO;
-    let mut playing = false;
-    for (now, arrived) in progress {
-        let elapsed = *now - last;
-        if playing {
-            let playable = film.rate.time_for(have - shown);
-            shown = (shown + film.rate.amount_in(elapsed)).min(have);
-            if elapsed > playable && shown < size {
-                playing = false;
-                viewing.stalls += 1;
-                standing += elapsed - playable;
-            }
-        } else if viewing.startup_s.is_some() {
-            standing += elapsed;
-        }
-        last = *now;
-        have = (*arrived).min(size);
-        let wanted = if viewing.startup_s.is_some() { film.rebuffer } else { film.prebuffer };
-        if !playing && shown < size && (have == size || have - shown >= film.rate.amount_in(wanted)) {
-            playing = true;
-            viewing.startup_s.get_or_insert(now.as_secs_f64());
+impl From<PlaybackReport> for Viewing {
+    fn from(report: PlaybackReport) -> Self {
+        Self {
+            startup_s: report.startup.map(Duration::as_secs_f64),
+            stalls: report.stalls,
+            stall_s: report.stalled.as_secs_f64(),
         }
     }
-    viewing.stall_s = standing.as_secs_f64();
-    viewing
 }
 
 /// A CSV file that is written line by line.
@@ -197,50 +176,4 @@ impl Table {
 /// The rate of `bytes` in `span` in bit/s, zero in no time.
 pub fn bps(bytes: u64, span: Duration) -> f64 {
     Rate::of(Bytes::new(bytes), span).as_f64()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn film() -> Film {
-        let two = Duration::from_secs(2);
-        let rate = Rate::from_kbps(800);
-        Film { rate, duration: Duration::from_secs(10), file: None, prebuffer: two, rebuffer: two }
-    }
-
-    /// Seconds and seconds' worth of film.
-    fn viewing(progress: &[(u64, u64)]) -> Viewing {
-        let progress: Vec<_> = progress
-            .iter()
-            .map(|(at, have)| (Duration::from_secs(*at), Bytes::new(have * 100_000)))
-            .collect();
-        view(&film(), Bytes::new(1_000_000), &progress)
-    }
-
-    #[test]
-    fn all_in_time() {
-        let seen = viewing(&[(1, 1), (2, 2), (3, 6), (8, 10), (9, 10)]);
-        assert_eq!(seen, Viewing { startup_s: Some(2.0), stalls: 0, stall_s: 0.0 });
-    }
-
-    #[test]
-    fn a_gap_stalls_until_enough_is_there_again() {
-        // Shown from 1 s to 3 s; at 6 s there is one second, at 8 s there are two.
-        let seen = viewing(&[(1, 2), (6, 3), (8, 4), (9, 10), (20, 10)]);
-        assert_eq!(seen, Viewing { startup_s: Some(1.0), stalls: 1, stall_s: 5.0 });
-    }
-
-    #[test]
-    fn what_never_comes_stalls_to_the_end() {
-        let seen = viewing(&[(1, 4), (20, 4)]);
-        assert_eq!(seen, Viewing { startup_s: Some(1.0), stalls: 1, stall_s: 15.0 });
-        assert_eq!(viewing(&[(20, 1)]).startup_s, None);
-    }
-
-    #[test]
-    fn a_film_shorter_than_the_prebuffer_plays() {
-        let seen = view(&film(), Bytes::new(1000), &[(Duration::from_secs(1), Bytes::new(1000))]);
-        assert_eq!(seen.startup_s, Some(1.0));
-    }
 }

@@ -7,6 +7,7 @@ use std::path::{Path as FilePath, PathBuf};
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer};
+use stream::playback::{Parameters, StallRule};
 use units::{Duration, Rate};
 
 use crate::Error;
@@ -71,6 +72,13 @@ pub struct Film {
     /// Play time that is loaded before playing goes on after a stall.
     #[serde(deserialize_with = "quantity", default = "two_seconds")]
     pub rebuffer: Duration,
+    /// Instead: stop for this long whenever the next second is not there, as in MultiTCP section 8.3.
+    #[serde(deserialize_with = "optional_quantity", default)]
+    pub pause: Option<Duration>,
+    /// Play time that the player holds at most: it reads no further from a client's standard output. Without it, it
+    /// reads all that comes.
+    #[serde(deserialize_with = "optional_quantity", default)]
+    pub buffer: Option<Duration>,
 }
 
 /// An emulated path. Both directions have the round-trip time's half each.
@@ -245,6 +253,14 @@ where
     quantity(deserializer).map(Some)
 }
 
+impl Film {
+    /// How its player behaves.
+    pub fn player(&self) -> Parameters {
+        let rebuffer = StallRule::Rebuffer { resume_at: self.rebuffer };
+        Parameters { prebuffer: self.prebuffer, stall: self.pause.map_or(rebuffer, StallRule::FixedPause) }
+    }
+}
+
 impl Scenario {
     /// Reads and checks a file.
     ///
@@ -362,6 +378,11 @@ impl Scenario {
             if ping.interval < Duration::from_millis(5) {
                 return Err("ping: the interval is at least 5ms".into());
             }
+        }
+        if let Some(film) = &self.film
+            && film.buffer.is_some_and(|buffer| buffer < film.prebuffer.max(film.rebuffer))
+        {
+            return Err("film: the buffer must hold the prebuffer and the rebuffer".into());
         }
         if self.run.duration > Duration::from_secs(24 * 3600) {
             return Err("run: the duration is at most 24h".into());

@@ -1,6 +1,7 @@
 //! Real programs over emulated paths: rates, delays, losses, the timetable, and that nothing is left behind.
 //!
 //! These need network namespaces (root, or unprivileged user namespaces) and skip without, saying so.
+#![allow(clippy::unwrap_used, reason = "in a test a failed call is a failed test, also in its helpers")]
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -26,7 +27,7 @@ fn possible(programs: &[&str]) -> bool {
         (_, Some(program)) => format!("{program} is not installed"),
         (Ok(()), None) => return true,
     };
-    writeln!(io::stderr(), "skipped: {reason}").unwrap();
+    io::stderr().write_all(format!("skipped: {reason}\n").as_bytes()).unwrap();
     false
 }
 
@@ -188,8 +189,8 @@ fn the_timetable_happens() {
     );
     assert!(!summary.complete && summary.right);
     assert!(summary.exit_code.is_some_and(|code| code != 0), "{summary:?}");
-    // The death of the server is noticed at once, or when what was on the way has arrived.
-    assert!((10.0..12.0).contains(&summary.seconds), "{summary:?}");
+    // The client notices the server's death when what the kernel had taken from it has arrived.
+    assert!((10.0..15.0).contains(&summary.seconds), "{summary:?}");
     assert_eq!((summary.connections_max, summary.congestion.as_slice()), (1, &["reno".to_owned()][..]));
 
     let progress = fs::read_to_string(directory.path().join("out/progress.csv")).unwrap();
@@ -260,7 +261,7 @@ fn start(directory: &Path, word: &str) -> Child {
             queue = 50
             [[server]]
             name = "origin"
-            command = ["iperf3", "-s", "--title", "{word}"]
+            command = ["sh", "-c", "iperf3 -s; : {word}-server"]
             [[cross]]
             name = "beside"
             start = "0s"
