@@ -6,6 +6,7 @@ use units::{Bytes, Duration, Ratio, Time};
 
 use super::{Coordinator, Pipe, Request, RequestId};
 use crate::control::ConnectionId;
+use crate::stripe::Priority;
 
 /// When an outstanding segment counts as missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,11 +48,11 @@ impl Coordinator {
         Some(self.hand_over(request, to, range, "it would miss its play time", now))
     }
 
-    /// At the end, when nothing is left to ask for, an idle connection helps the one that would finish last, so that
-    /// no slow source sets the time.
+    /// When nothing is left to ask for, at the end or because a reader waits for what is late, an idle connection helps the
+    /// one that would finish last, so that no slow source sets the time.
     pub fn help_at_the_end(&mut self, idle: ConnectionId, now: Time) -> Option<Reassignment> {
         let own = self.pipes.get(&idle)?;
-        if own.draining || !own.queue.is_empty() || self.has_work() || !self.reaches_the_end() {
+        if own.draining || !own.queue.is_empty() || self.has_work() || !self.help_counts() {
             return None;
         }
         let last = self
@@ -61,7 +62,7 @@ impl Coordinator {
             .flat_map(|(_, pipe)| pipe.queue.iter().map(move |id| (pipe, *id)))
             .filter_map(|(pipe, id)| {
                 let segment = self.segments.get(&id)?;
-                let needed = self.have.first_gap(segment.next, segment.needed_until)?;
+                let needed = segment.needed(&self.have, segment.range.start, segment.needed_until)?;
                 Some((self.expected(pipe, segment.mark, now), id, needed.start..segment.needed_until))
             })
             .max_by_key(|(expected, id, _)| (*expected, *id));
@@ -70,12 +71,14 @@ impl Coordinator {
         Some(self.hand_over(request, to, range, "nothing else is left to ask for", now))
     }
 
-    /// Whether all that some reader still wants is at least assigned.
-    fn reaches_the_end(&self) -> bool {
+    /// Whether all that some reader still wants is at least assigned, or one can take nothing.
+    fn help_counts(&self) -> bool {
         let end = |reader: &super::Reader| self.size.map_or(reader.end, |size| reader.end.min(size));
         self.readers.values().any(|reader| {
             let end = end(reader);
-            reader.position < end && self.claimed.contains(&(reader.position..end))
+            reader.position < end
+                && (self.claimed.contains(&(reader.position..end))
+                    || self.have.run_end(reader.position) == reader.position)
         })
     }
 
@@ -90,8 +93,8 @@ impl Coordinator {
             let near = self.by_start.range((from, RequestId(0))..).take(NEAREST);
             near.filter_map(move |(_, id)| {
                 let segment = self.segments.get(id)?;
-                let needed_from = segment.next.max(reader.position);
-                let needed = self.have.first_gap(needed_from, segment.needed_until.min(reader.end))?;
+                let needed_from = segment.range.start.max(reader.position);
+                let needed = segment.needed(&self.have, needed_from, reader.end)?;
                 let pipe = self.pipes.get(&segment.connection)?;
                 let missing = match self.policy.missing {
                     MissingRule::RoundTrip => self.play_time(reader, needed.start) < pipe.rtt,
@@ -110,7 +113,7 @@ impl Coordinator {
         let segment = self.segments.get(&request)?;
         let length = range.end - range.start;
         let candidates = self.pipes.iter().filter(|(id, pipe)| {
-            **id != segment.connection && !pipe.draining && pipe.queue.len() <= self.policy.requests_in_flight
+            **id != segment.connection && !pipe.draining && self.has_room_for_repair(pipe)
         });
         match self.policy.missing {
             MissingRule::RoundTrip => {
@@ -178,7 +181,7 @@ impl Coordinator {
             segment.needed_until = range.start;
             segment.connection
         });
-        let again = self.assign(to, range, why, now);
+        let again = self.assign(to, range, Priority::Front, why, now);
         self.shared.insert(request);
         self.shared.insert(again.id);
         Reassignment { from, to, request: again }

@@ -11,6 +11,7 @@
 //! readers, which are few; nothing scans the table. (libtorrent's time-critical picker, the strongest of its kind,
 //! sorts all pieces and peers at every decision.)
 
+mod group;
 mod late;
 mod readers;
 
@@ -21,6 +22,7 @@ use units::{Bytes, Duration, Rate, Time};
 
 use crate::control::ConnectionId;
 use crate::ranges::RangeSet;
+use crate::stripe::Priority;
 
 pub use late::{MissingRule, Reassignment};
 pub use readers::{Reader, ReaderId};
@@ -83,6 +85,8 @@ pub struct Request {
     pub id: RequestId,
     /// The bytes to ask for.
     pub range: Range<u64>,
+    /// For a stripe group: whether they are needed before everything that it was asked for.
+    pub priority: Priority,
     /// Why these.
     pub why: &'static str,
 }
@@ -103,17 +107,37 @@ pub struct Arrival {
 struct Segment {
     connection: ConnectionId,
     range: Range<u64>,
-    /// The first byte that has not arrived.
-    next: u64,
+    /// What has not arrived: from a connection the tail, from a stripe group any part.
+    missing: RangeSet,
     /// From here on another connection was asked as well.
     needed_until: u64,
     /// What the connection will have delivered in all when the segment is complete.
     mark: u64,
 }
 
-/// A connection as the coordinator sees it: a queue of requests that is answered in order.
+impl Segment {
+    /// The first byte that has not arrived.
+    fn next(&self) -> u64 {
+        self.missing.iter().next().map_or(self.range.end, |first| first.start)
+    }
+
+    /// The first run of bytes at or after `from` and below `limit` that it is still needed for.
+    fn needed(&self, have: &RangeSet, from: u64, limit: u64) -> Option<Range<u64>> {
+        let limit = limit.min(self.needed_until);
+        self.missing
+            .iter_within(from.min(limit)..limit)
+            .find_map(|missing| have.first_gap(missing.start, missing.end))
+    }
+}
+
+/// A connection as the coordinator sees it: a queue of requests that is answered in order. Or a stripe group: a queue
+/// whose bytes come over any of its connections, nearly in order.
 #[derive(Clone, Debug)]
 struct Pipe {
+    /// Connections of a stripe group; 0: a connection that is asked for ranges.
+    members: u32,
+    /// The first hole of a stripe group that a reader waits for, and since when it is the first.
+    hole: (u64, Time),
     queue: VecDeque<RequestId>,
     asked: u64,
     arrived: u64,
@@ -234,6 +258,8 @@ impl Coordinator {
     /// A connection can take requests from now on.
     pub fn add_connection(&mut self, connection: ConnectionId, rtt: Duration, now: Time) {
         let pipe = Pipe {
+            members: 0,
+            hole: (0, now),
             queue: VecDeque::new(),
             asked: 0,
             arrived: 0,
@@ -277,7 +303,7 @@ impl Coordinator {
     /// The request that the connection is answering, and the first byte of it that has not arrived.
     pub fn answering(&self, connection: ConnectionId) -> Option<(RequestId, u64)> {
         let id = *self.pipes.get(&connection)?.queue.front()?;
-        Some((id, self.segments.get(&id)?.next))
+        Some((id, self.segments.get(&id)?.next()))
     }
 
     /// Whether this connection kept missing and should be given up (section III.C, end).
@@ -290,41 +316,49 @@ impl Coordinator {
     pub fn carries(&self, connection: ConnectionId) -> (Bytes, Bytes) {
         let Some(pipe) = self.pipes.get(&connection) else { return (Bytes::ZERO, Bytes::ZERO) };
         let needed = pipe.queue.iter().filter_map(|id| self.segments.get(id)).map(|segment| {
-            let missing = self.have.gaps(segment.next..segment.needed_until);
-            missing.map(|gap| gap.end - gap.start).sum::<u64>()
+            let missing = segment.missing.iter_within(segment.range.start..segment.needed_until);
+            missing
+                .flat_map(|missing| self.have.gaps(missing))
+                .map(|gap| gap.end - gap.start)
+                .sum::<u64>()
         });
-        (Bytes::new(pipe.asked - pipe.arrived), Bytes::new(needed.sum()))
+        (Bytes::new(pipe.asked.saturating_sub(pipe.arrived)), Bytes::new(needed.sum()))
     }
 
     /// The next request for a connection, if it can take one and there is something to ask for.
     pub fn next_request(&mut self, connection: ConnectionId, now: Time) -> Option<Request> {
         let pipe = self.pipes.get(&connection)?;
-        if pipe.draining || pipe.queue.len() >= self.policy.requests_in_flight {
+        if pipe.draining || !self.has_room(pipe, Priority::Front) {
             return None;
         }
         let (gap, why) = self.best_gap(connection, now)?;
+        let priority = self.priority(pipe, gap.start);
+        if !self.has_room(pipe, priority) {
+            return None;
+        }
         let length = self.segment_length(pipe).min(gap.end - gap.start);
-        Some(self.assign(connection, gap.start..gap.start + length, why, now))
+        Some(self.assign(connection, gap.start..gap.start + length, priority, why, now))
     }
 
     /// Asks the connection for everything, from a server that knows no ranges.
     pub fn request_whole(&mut self, connection: ConnectionId, now: Time) -> Option<Request> {
         self.pipes.get(&connection)?;
         let end = self.size.unwrap_or(u64::MAX);
-        Some(self.assign(connection, 0..end, "the server knows no ranges", now))
+        Some(self.assign(connection, 0..end, Priority::Back, "the server knows no ranges", now))
     }
 
     /// Bytes have arrived as the answer to a request, in order from [`Coordinator::answering`]'s position. Bytes
     /// beyond the request are ignored.
     pub fn arrived(&mut self, request: RequestId, length: u64, now: Time) -> Arrival {
         let Some(segment) = self.segments.get_mut(&request) else { return Arrival::default() };
-        let end = segment.range.end.min(segment.next.saturating_add(length));
-        let range = segment.next..end;
-        segment.next = end;
+        let next = segment.next();
+        let end = segment.range.end.min(next.saturating_add(length));
+        let range = next..end;
+        segment.missing.remove(range.clone());
         let complete = end == segment.range.end;
         let connection = segment.connection;
         if let Some(pipe) = self.pipes.get_mut(&connection) {
-            pipe.arrived += range.end - range.start;
+            pipe.arrived = pipe.arrived.saturating_add(range.end - range.start);
             pipe.active = now;
         }
         let fresh = self.have.insert(range.clone());
@@ -339,10 +373,10 @@ impl Coordinator {
     /// The answer to a request ended before its last byte: the rest is unassigned again.
     pub fn cut_short(&mut self, request: RequestId) {
         let Some(segment) = self.segments.get(&request) else { return };
-        let missing = segment.range.end - segment.next;
+        let missing = segment.missing.total();
         if let Some(pipe) = self.pipes.get_mut(&segment.connection) {
             pipe.forget(request);
-            pipe.arrived += missing;
+            pipe.arrived = pipe.arrived.saturating_add(missing);
         }
         self.release(request);
     }
@@ -351,6 +385,7 @@ impl Coordinator {
         &mut self,
         connection: ConnectionId,
         range: Range<u64>,
+        priority: Priority,
         why: &'static str,
         now: Time,
     ) -> Request {
@@ -368,9 +403,11 @@ impl Coordinator {
         self.claimed.insert(range.clone());
         self.last_assigned = self.last_assigned.max(range.end);
         self.by_start.insert((range.start, id));
-        let (next, needed_until) = (range.start, range.end);
-        self.segments.insert(id, Segment { connection, range: range.clone(), next, needed_until, mark });
-        Request { id, range, why }
+        let mut missing = RangeSet::new();
+        missing.insert(range.clone());
+        let needed_until = range.end;
+        self.segments.insert(id, Segment { connection, range: range.clone(), missing, needed_until, mark });
+        Request { id, range, priority, why }
     }
 
     /// A segment that is complete leaves the table.
@@ -388,30 +425,38 @@ impl Coordinator {
     fn release(&mut self, request: RequestId) {
         let Some(segment) = self.segments.remove(&request) else { return };
         self.by_start.remove(&(segment.range.start, request));
-        let was_shared = self.shared.remove(&request);
-        let rest = segment.next..segment.range.end;
-        self.claimed.remove(rest.clone());
-        let there: Vec<_> = self.have.iter_within(rest).collect();
-        for range in there {
-            self.claimed.insert(range);
+        self.shared.remove(&request);
+        for rest in segment.missing.iter() {
+            self.unclaim(&rest);
         }
-        if !was_shared {
-            return;
+    }
+
+    /// `gone` is no longer assigned where it was: unassigned again are the bytes of it that are not there and that no
+    /// other connection was asked for too.
+    fn unclaim(&mut self, gone: &Range<u64>) {
+        self.claimed.remove(gone.clone());
+        for there in self.have.iter_within(gone.clone()) {
+            self.claimed.insert(there);
         }
         // Those that share bytes with it still bring them, and are needed to their end again.
         for id in &self.shared {
-            if let Some(other) = self.segments.get_mut(id) {
-                self.claimed.insert(other.next..other.range.end);
-                if other.range.end > segment.next && other.range.start < segment.range.end {
-                    other.needed_until = other.range.end;
-                }
+            if let Some(other) = self.segments.get_mut(id)
+                && other.range.end > gone.start
+                && other.range.start < gone.end
+            {
+                other.missing.iter().for_each(|missing| {
+                    self.claimed.insert(missing);
+                });
+                other.needed_until = other.range.end;
             }
         }
     }
 
     fn reclaim_outstanding(&mut self) {
         for segment in self.segments.values() {
-            self.claimed.insert(segment.next..segment.range.end);
+            segment.missing.iter().for_each(|missing| {
+                self.claimed.insert(missing);
+            });
         }
     }
 
@@ -419,7 +464,8 @@ impl Coordinator {
     fn segment_length(&self, pipe: &Pipe) -> u64 {
         let (smallest, largest) = self.policy.segment_size;
         if pipe.rate.is_zero() {
-            return self.policy.first_segment.max(smallest).min(largest).get().max(1);
+            let first = self.policy.first_segment * u64::from(pipe.members.max(1));
+            return first.max(smallest).min(largest).get().max(1);
         }
         // A segment shorter than a round trip would leave the connection idle behind it.
         let time = self.policy.segment_time.max(pipe.rtt + pipe.rtt / 2);

@@ -63,6 +63,20 @@ impl Coordinator {
         self.readers.values().any(|reader| self.gap_of(reader).is_some())
     }
 
+    /// Whether some reader's look-ahead is not all there yet, asked for or not.
+    pub fn is_wanting(&self) -> bool {
+        self.readers
+            .values()
+            .any(|reader| self.have.first_gap(reader.position, self.limit_of(reader)).is_some())
+    }
+
+    /// Whether some reader can take nothing, and what it needs is not even asked for.
+    pub fn starves(&self) -> bool {
+        self.readers
+            .values()
+            .any(|reader| self.gap_of(reader).is_some_and(|gap| gap.start == reader.position))
+    }
+
     /// Equation (1) of TCP-ROME: how long until the byte at `position` is played.
     pub(super) fn play_time(&self, reader: &Reader, position: u64) -> Duration {
         let rate = self.media_rate.unwrap_or(ASSUMED_MEDIA_RATE);

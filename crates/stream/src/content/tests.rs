@@ -39,7 +39,7 @@ fn draw(coordinator: &Coordinator) -> String {
     for (id, segment) in &coordinator.segments {
         assert!(coordinator.by_start.contains(&(segment.range.start, *id)));
         let name = char::from_digit(segment.connection.0 % 10, 10).unwrap();
-        for position in segment.next / KIB..segment.range.end.div_ceil(KIB) {
+        for position in segment.next() / KIB..segment.range.end.div_ceil(KIB) {
             picture[position as usize] = name;
         }
     }
@@ -229,10 +229,16 @@ proptest! {
 fn check(world: &Coordinator) {
     let mut claimed = world.have.clone();
     for (id, segment) in &world.segments {
-        assert!(segment.range.start <= segment.next && segment.next < segment.range.end, "{segment:?}");
+        assert!(segment.range.start <= segment.next() && segment.next() < segment.range.end, "{segment:?}");
+        assert!(segment.missing.iter().all(|missing| missing.end <= segment.range.end), "{segment:?}");
+        if world.pipes[&segment.connection].members == 0 {
+            assert_eq!(segment.missing.total(), segment.range.end - segment.next(), "in order");
+        }
         assert!(world.pipes[&segment.connection].queue.contains(id));
         assert!(world.by_start.contains(&(segment.range.start, *id)));
-        claimed.insert(segment.next..segment.range.end);
+        segment.missing.iter().for_each(|missing| {
+            claimed.insert(missing);
+        });
     }
     let queued: usize = world.pipes.values().map(|pipe| pipe.queue.len()).sum();
     assert_eq!((queued, world.by_start.len()), (world.segments.len(), world.segments.len()));
@@ -242,7 +248,7 @@ fn check(world: &Coordinator) {
             .queue
             .iter()
             .map(|id| &world.segments[id])
-            .map(|segment| segment.range.end - segment.next)
+            .map(|segment| segment.missing.total())
             .sum();
         assert_eq!(pipe.asked - pipe.arrived, rest);
     }

@@ -64,6 +64,8 @@ pub struct Config {
     pub path_caps: Vec<usize>,
     /// The session fails when nothing has arrived for so long although something was wanted.
     pub give_up_after: Duration,
+    /// A connection that has work and brings nothing for so long is closed (or for ten round trips, if that is longer).
+    pub silent_after: Duration,
 }
 
 /// What the driver has to do.
@@ -147,6 +149,7 @@ pub struct Session {
     measured: Time,
     last_arrival: Time,
     give_up_after: Duration,
+    silent_after: Duration,
     waiting: bool,
     failed: bool,
     totals: Totals,
@@ -181,6 +184,7 @@ impl Session {
             measured: now,
             last_arrival: now,
             give_up_after: config.give_up_after,
+            silent_after: config.silent_after,
             waiting: false,
             failed: false,
             totals: Totals::default(),
@@ -268,6 +272,8 @@ impl Session {
             Some(error) => paths.failed(path, error, now),
             None => paths.ended(path, now),
         });
+        // A server that ends a connection after each answer is asked on at once.
+        self.reopen_when_alone(now);
     }
 
     /// The server refused a request on this connection, which the driver closes.
@@ -338,6 +344,11 @@ impl Session {
     /// Whether all of the media is there.
     pub fn is_complete(&self) -> bool {
         self.coordinator.is_complete()
+    }
+
+    /// Whether some reader waits for bytes within its look-ahead.
+    pub fn wants_something(&self) -> bool {
+        self.coordinator.is_wanting()
     }
 
     /// The driver no longer holds these bytes.
@@ -472,8 +483,8 @@ impl Session {
                 hopeless.push((connection.id, "all that it carries has come another way"));
             } else if self.coordinator.keeps_missing(connection.id) {
                 hopeless.push((connection.id, "it keeps missing play times"));
-            } else if connection.silent(now) > SILENT_FOR_TOO_LONG.max(connection.srtt * 10) {
-                hopeless.push((connection.id, "it has been silent for too long"));
+            } else if connection.silent(now) > self.silent_after.max(connection.srtt * 10) {
+                hopeless.push((connection.id, "the server has been silent for too long"));
             }
         }
         for (connection, why) in hopeless {
@@ -553,6 +564,8 @@ impl Session {
     fn obey(&mut self, orders: Vec<Order>) {
         for Order { what, why } in orders {
             match what {
+                // What a server closed because it was idle is replaced when there is something to ask for.
+                What::Open(_) if self.main.is_some() && !self.wants_something() => {}
                 What::Open(path) => self.open(path, why),
                 What::Close(connection) => self.close_when_empty(connection, why),
                 What::SetWindow(connection, window) => self.set_window(connection, window, why),
@@ -617,9 +630,15 @@ impl Session {
     fn fill(&mut self, now: Time) {
         let ids: Vec<_> = self.connections.values().filter(|c| c.is_up()).map(|c| c.id).collect();
         if !self.ranges {
-            if let Some(first) = ids.first().copied()
+            // What has passed does not come again on this connection.
+            if self.coordinator.outstanding() > 0 && self.coordinator.starves() {
+                for connection in ids {
+                    self.close_now(connection, "a reader needs what has passed");
+                }
+                self.reopen_when_alone(now);
+            } else if let Some(first) = ids.first().copied()
                 && self.coordinator.outstanding() == 0
-                && !self.coordinator.is_complete()
+                && self.coordinator.has_work()
                 && let Some(request) = self.coordinator.request_whole(first, now)
             {
                 self.request(first, request.id, request.range, request.why);
@@ -670,10 +689,6 @@ impl Session {
         self.open(None, "none was left");
     }
 
-    fn wants_something(&self) -> bool {
-        self.coordinator.has_work() || self.coordinator.outstanding() > 0
-    }
-
     fn give_up_in_time(&mut self, now: Time) {
         let receiving =
             self.connections.values().any(|c| c.is_up() && self.coordinator.queue_length(c.id) > 0);
@@ -699,8 +714,6 @@ impl Session {
 const READS_ON: u64 = 512 * 1024;
 /// The rate of media is inferred over so long.
 const INFERENCE: Duration = Duration::from_secs(10);
-/// A connection that has work and brings nothing for so long is closed.
-const SILENT_FOR_TOO_LONG: Duration = Duration::from_secs(8);
 
 #[cfg(test)]
 mod tests;

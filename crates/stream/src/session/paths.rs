@@ -27,6 +27,8 @@ struct Path {
     /// Failures since something arrived.
     failures: u32,
     retry: Time,
+    /// The server wants to be left alone until then, whatever else of it goes well.
+    left_alone: Time,
     /// When the cap may rise by one again.
     cap_rises: Time,
     gone: Option<String>,
@@ -45,6 +47,12 @@ const LONGEST_REFUSAL: Duration = Duration::from_secs(300);
 /// A cap that a server's refusal lowered rises by one after so long without another.
 const CAP_RISES_AFTER: Duration = Duration::from_secs(60);
 
+impl Path {
+    fn is_open(&self, now: Time) -> bool {
+        self.gone.is_none() && now >= self.retry.max(self.left_alone)
+    }
+}
+
 impl Paths {
     pub(super) fn new(caps: &[usize]) -> Self {
         let path = |cap: &usize| Path {
@@ -52,6 +60,7 @@ impl Paths {
             wanted_cap: (*cap).max(1),
             failures: 0,
             retry: Time::ZERO,
+            left_alone: Time::ZERO,
             cap_rises: Time::NEVER,
             gone: None,
             last_error: String::new(),
@@ -93,8 +102,9 @@ impl Paths {
         if let Some(path) = self.get(id) {
             if path.failures > 0 {
                 path.retry = now + FIRST_RETRY;
+                path.last_error = "the server closes its connections without an answer".into();
             }
-            path.failures += 1;
+            path.failures = path.failures.saturating_add(1);
         }
     }
 
@@ -123,7 +133,7 @@ impl Paths {
             Refusal::TooMany(after) => {
                 if let Some(path) = self.get(id) {
                     let own = Duration::from_secs(1) * (1 << path.failures.min(6));
-                    path.retry = path.retry.max(now + after.unwrap_or(own).min(LONGEST_REFUSAL));
+                    path.left_alone = path.left_alone.max(now + after.unwrap_or(own).min(LONGEST_REFUSAL));
                     path.failures = path.failures.saturating_add(1);
                     path.cap = (path.cap / 2).max(1);
                     path.cap_rises = now + CAP_RISES_AFTER;
@@ -144,7 +154,7 @@ impl Paths {
 
     /// Whether a path could take a connection now, not counting those it has.
     pub(super) fn any_open(&self, now: Time) -> bool {
-        self.0.iter().any(|path| path.gone.is_none() && now >= path.retry)
+        self.0.iter().any(|path| path.is_open(now))
     }
 
     /// Why no path will ever do, if that is so.
@@ -176,7 +186,7 @@ impl Paths {
             let there = connections.values().filter(|connection| connection.path == id).count();
             let raised = usize::from(now >= path.cap_rises);
             let cap = (path.cap + raised).min(path.wanted_cap);
-            let may_open = path.gone.is_none() && now >= path.retry && there < cap && !alone;
+            let may_open = path.is_open(now) && there < cap && !alone;
             PathSample { path: id, connections: there, may_open }
         };
         self.ids().map(sample).collect()

@@ -46,6 +46,7 @@ fn config(size: u64, paths: usize, controller: Box<dyn RateController>, pace: Pa
         ranges: true,
         path_caps: vec![8; paths],
         give_up_after: Duration::from_secs(30),
+        silent_after: Duration::from_secs(8),
     }
 }
 

@@ -88,13 +88,14 @@ impl Film {
         let mut opened = open::open(&settings).await?;
         let info = opened.info;
         let (mut store, mut have) = Store::new(storage(&info)?);
+        let mut first_bytes = 0;
         for (offset, mut bytes) in opened.first.drain(..) {
             let range = offset..offset + units::Bytes::of(bytes.len()).get();
             let gaps: Vec<_> = have.gaps(range.clone()).collect();
             store
                 .write(offset, &mut bytes, gaps.into_iter())
                 .map_err(|error| OpenError::Storage(format!("cannot write: {error}")))?;
-            have.insert(range);
+            first_bytes += have.insert(range);
         }
         let ways = settings.interfaces.len().max(1);
         let paths = opened.replicas.len() * ways;
@@ -113,12 +114,14 @@ impl Film {
             ranges: info.accepts_ranges,
             path_caps: path_caps(&settings, &opened.replicas),
             give_up_after: settings.give_up_after,
+            silent_after: settings.silent_after,
         };
         let now = Time::from_nanos(Duration::from(epoch.elapsed()).as_nanos());
         let session = Session::new(config, now);
         let is_file = store.is_file();
         let shared =
             Shared::new(settings, info.accepts_ranges, info.size, opened.replicas, session, store, epoch);
+        shared.lock().first_bytes = first_bytes;
         shared.tell(|session, now| {
             if is_file {
                 session.add_reader(FILE_READER, 0..info.size.unwrap_or(u64::MAX), now);
@@ -147,7 +150,7 @@ impl Film {
         status::of(&self.0.shared)
     }
 
-    /// What happens from now on. Slow listeners miss some.
+    /// What happens from now on; the first to call also gets what happened before. Slow listeners miss some.
     pub fn notices(&self) -> broadcast::Receiver<Notice> {
         self.0.shared.subscribe()
     }

@@ -43,6 +43,8 @@ pub struct Settings {
     pub connect_timeout: Duration,
     /// The stream fails when nothing has arrived for so long.
     pub give_up_after: Duration,
+    /// A connection that was asked for something and brings nothing for so long is closed.
+    pub silent_after: Duration,
     /// Bound on the film's bytes in memory.
     pub memory: Bytes,
     /// When the player starts and stops.
@@ -66,6 +68,7 @@ impl Settings {
             per_host: 16,
             connect_timeout: Duration::from_secs(10),
             give_up_after: Duration::from_secs(30),
+            silent_after: Duration::from_secs(8),
             memory: Bytes::mib(32),
             playback: playback::Parameters::default(),
             probe_media: true,

@@ -1,0 +1,172 @@
+//! Stripe groups: connections to one server that itself spreads the bytes over them (MultiTCP section 7.3).
+//!
+//! To the coordinator a group is one pipe, named by the connection that founded it. Its bytes come over any of its
+//! connections, so a segment misses any part of itself and not just its tail. Bytes that went down with a connection, that
+//! nobody wants any more or that a slow connection holds up are taken away from the segments again: the next request asks for them
+//! if they are needed, with the nearest play time, wherever that is best.
+
+use std::ops::Range;
+
+use units::{Duration, Time};
+
+use super::{Arrival, Coordinator, Pipe};
+use crate::control::ConnectionId;
+use crate::ranges::RangeSet;
+use crate::stripe::Priority;
+
+/// A group has at most so many requests in flight: far from what a server has room for
+/// ([`MAX_QUEUED_RANGES`](crate::stripe::MAX_QUEUED_RANGES)), as what is lost can split each.
+const MOST_REQUESTS: usize = 128;
+/// A hole is asked for again in parts of this size, as most of what is asked for twice comes twice.
+const LARGEST_HOLE: u64 = 256 * 1024;
+/// A hole that readers wait for is asked for again after so long at the earliest.
+const HOLE_PATIENCE: Duration = Duration::from_millis(400);
+
+impl Coordinator {
+    /// A stripe group has so many connections from now on, at least one; the first time it is founded.
+    pub fn set_members(&mut self, group: ConnectionId, members: u32, rtt: Duration, now: Time) {
+        if !self.pipes.contains_key(&group) {
+            self.add_connection(group, rtt, now);
+        }
+        if let Some(pipe) = self.pipes.get_mut(&group) {
+            pipe.members = members.max(1);
+            pipe.draining = false;
+        }
+    }
+
+    /// Bytes have come over a connection of a stripe group, asked for or not.
+    pub fn block_arrived(&mut self, group: ConnectionId, range: Range<u64>, now: Time) -> Arrival {
+        if let Some(pipe) = self.pipes.get_mut(&group) {
+            pipe.active = now;
+        }
+        let complete = self.take_from_segments(group, &range);
+        let fresh = self.have.insert(range.clone());
+        self.claimed.insert(range.clone());
+        Arrival { fresh, duplicate: (range.end - range.start) - fresh, complete }
+    }
+
+    /// `range` will not come from the group: what of it was asked for there is unassigned again.
+    pub fn unassign(&mut self, group: ConnectionId, range: &Range<u64>) {
+        self.take_from_segments(group, range);
+        self.unclaim(range);
+    }
+
+    /// What the group need not bring any more: it came another way, or no reader is before it (after a seek). It is
+    /// unassigned then. Without readers nothing is taken back: the next one may want it.
+    pub fn take_back(&mut self, group: ConnectionId) -> Vec<Range<u64>> {
+        let Some(pipe) = self.pipes.get(&group).filter(|pipe| pipe.members > 0) else { return Vec::new() };
+        let mut wanted = RangeSet::new();
+        for reader in self.readers.values() {
+            wanted.insert(reader.position..reader.end);
+        }
+        let mut useless = RangeSet::new();
+        let segments = pipe.queue.iter().filter_map(|id| self.segments.get(id));
+        for missing in segments.flat_map(|segment| segment.missing.iter()) {
+            for there in self.have.iter_within(missing.clone()) {
+                useless.insert(there);
+            }
+            if !self.readers.is_empty() {
+                for nobodys in wanted.gaps(missing) {
+                    useless.insert(nobodys);
+                }
+            }
+        }
+        let useless: Vec<_> = useless.iter().collect();
+        for range in &useless {
+            self.unassign(group, range);
+        }
+        useless
+    }
+
+    /// A hole that keeps a reader waiting although what is behind it has come: a slow connection of the group holds it
+    /// up. It is unassigned, so that the next request asks for it again, over whichever connection is free. So is
+    /// the last hole of all when nothing is left to ask for: no slow connection sets the time.
+    pub fn take_back_hole(&mut self, group: ConnectionId, now: Time) -> Option<Range<u64>> {
+        let pipe = self.pipes.get(&group).filter(|pipe| pipe.members > 1 && !pipe.draining)?;
+        let patience = HOLE_PATIENCE.max(pipe.rtt * 3);
+        let at_the_end = !self.has_work();
+        if self.media_rate.is_none() && !at_the_end {
+            return None;
+        }
+        let urgent = |reader: &&super::Reader| {
+            let next = self.have.run_end(reader.position);
+            at_the_end || self.play_time(reader, next) <= patience * 2
+        };
+        let hole = self.readers.values().filter(urgent).find_map(|reader| {
+            let start = self.have.run_end(reader.position);
+            pipe.queue.iter().find_map(|id| {
+                let end = self.segments.get(id)?.missing.run_end(start);
+                let overtaken = self.have.run_end(end) > end || Some(end) == self.size;
+                (end > start && overtaken).then_some(start..end.min(start.saturating_add(LARGEST_HOLE)))
+            })
+        })?;
+        let pipe = self.pipes.get_mut(&group)?;
+        let since = if pipe.hole.0 == hole.start { pipe.hole.1 } else { now };
+        pipe.hole = (hole.start, since);
+        if now.since(since) < patience {
+            return None;
+        }
+        pipe.hole.1 = now;
+        self.unassign(group, &hole);
+        Some(hole)
+    }
+
+    /// Where a request goes in a group's queue: before everything if it is needed before everything.
+    pub(super) fn priority(&self, pipe: &Pipe, start: u64) -> Priority {
+        if pipe.members == 0 {
+            return Priority::Back;
+        }
+        let own = self.soonest(start);
+        let outstanding = pipe.queue.iter().filter_map(|id| self.segments.get(id));
+        let first = outstanding.map(|segment| self.soonest(segment.next())).min();
+        if first.is_some_and(|first| own < first) { Priority::Front } else { Priority::Back }
+    }
+
+    /// Whether a pipe can take a request. A group is given what its connections bring together in a segment's time,
+    /// whatever of it has come: a slow connection must not keep the others waiting. What is urgent finds room before.
+    pub(super) fn has_room(&self, pipe: &Pipe, priority: Priority) -> bool {
+        let in_flight = self.policy.requests_in_flight;
+        if pipe.members == 0 {
+            return pipe.queue.len() < in_flight;
+        }
+        let segments = match priority {
+            Priority::Front => in_flight,
+            Priority::Back => in_flight.saturating_sub(1),
+        };
+        let room = self.segment_length(pipe).saturating_mul(u64::try_from(segments).unwrap_or(u64::MAX));
+        pipe.queue.len() < MOST_REQUESTS && pipe.asked - pipe.arrived <= room
+    }
+
+    /// Whether a pipe can take what another one misses: one request more than usual.
+    pub(super) fn has_room_for_repair(&self, pipe: &Pipe) -> bool {
+        if pipe.members == 0 {
+            pipe.queue.len() <= self.policy.requests_in_flight
+        } else {
+            self.has_room(pipe, Priority::Front)
+        }
+    }
+
+    /// How soon the byte at `position` is played by any reader.
+    fn soonest(&self, position: u64) -> Duration {
+        let before = |reader: &&super::Reader| (reader.position..reader.end).contains(&position);
+        let times = self.readers.values().filter(before).map(|reader| self.play_time(reader, position));
+        times.min().unwrap_or(Duration::MAX)
+    }
+
+    /// Takes `range` off what is missing of the group's segments; answers whether one of them is complete by that.
+    fn take_from_segments(&mut self, group: ConnectionId, range: &Range<u64>) -> bool {
+        let Some(pipe) = self.pipes.get_mut(&group) else { return false };
+        let mut complete = Vec::new();
+        for id in &pipe.queue {
+            let Some(segment) = self.segments.get_mut(id) else { continue };
+            pipe.arrived += segment.missing.remove(range.clone());
+            if segment.missing.is_empty() {
+                complete.push(*id);
+            }
+        }
+        for id in &complete {
+            self.retire(*id);
+        }
+        !complete.is_empty()
+    }
+}
