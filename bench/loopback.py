@@ -1,0 +1,124 @@
+#!/usr/bin/env python3
+"""Throughput, CPU and memory of fetching a large file over loopback from nginx, beside curl, aria2c and axel.
+
+Usage: bench/loopback.py [--size MIB] [--rounds N] [ANABRANCH]
+
+All clients write to the same tmpfs, one after another, round by round; the table has the medians. Prints Markdown.
+"""
+
+import argparse
+import os
+import pathlib
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+NGINX = """
+daemon off; worker_processes 1; pid {dir}/nginx.pid; error_log {dir}/error.log;
+events {{ worker_connections 1024; }}
+http {{
+    access_log off; sendfile on; tcp_nopush on; root {dir}/root;
+    client_body_temp_path {dir}/t1; proxy_temp_path {dir}/t2; fastcgi_temp_path {dir}/t3;
+    uwsgi_temp_path {dir}/t4; scgi_temp_path {dir}/t5;
+    server {{ listen 127.0.0.1:{http}; }}
+    server {{ listen 127.0.0.1:{https} ssl; ssl_certificate {dir}/cert.pem; ssl_certificate_key {dir}/key.pem; }}
+}}
+"""
+
+
+def measure(command, out):
+    """Runs a command; seconds, CPU seconds and peak memory in MiB of it alone."""
+    for path in out.parent.glob(out.name + "*"):
+        path.unlink()
+    begin = time.monotonic()
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    errors = process.stderr.read()
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    seconds = time.monotonic() - begin
+    if process.returncode:
+        sys.exit(f"{' '.join(command)} failed with {process.returncode}:\n{errors.decode()[-2000:]}")
+    return seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+
+
+def main():
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    arguments.add_argument("anabranch", nargs="?", default="target/release/anabranch")
+    arguments.add_argument("--size", type=int, default=2048, help="size of the file in MiB")
+    arguments.add_argument("--rounds", type=int, default=3)
+    options = arguments.parse_args()
+    for program in ["nginx", "curl", "aria2c", "axel", "openssl", options.anabranch]:
+        if not shutil.which(program):
+            sys.exit(f"{program} is missing: make setup build")
+    with tempfile.TemporaryDirectory(dir="/dev/shm", prefix="anabranch-bench-") as name:
+        run(pathlib.Path(name), options)
+
+
+def run(directory, options):
+    (directory / "root").mkdir()
+    os.chmod(directory, 0o755)
+    film = directory / "root" / "film.bin"
+    with open("/dev/urandom", "rb") as source, open(film, "wb") as target:
+        block = source.read(1 << 20)
+        for index in range(options.size):
+            target.write(index.to_bytes(8, "big") + block[8:])
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
+         "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1",
+         "-keyout", directory / "key.pem", "-out", directory / "cert.pem"],
+        check=True, capture_output=True)
+    http, https = 18080, 18443
+    config = directory / "nginx.conf"
+    config.write_text(NGINX.format(dir=directory, http=http, https=https))
+    nginx = subprocess.Popen(["nginx", "-c", config, "-p", directory], stderr=subprocess.DEVNULL)
+    try:
+        time.sleep(1)
+        tables(directory, options, f"http://127.0.0.1:{http}/film.bin", f"https://127.0.0.1:{https}/film.bin")
+    finally:
+        nginx.terminate()
+        nginx.wait()
+
+
+def clients(directory, anabranch, url):
+    out = directory / "out"
+    certificate = directory / "cert.pem"
+    fetch = [anabranch, "fetch", "--quiet", "--force", "--no-stripe", "--cacert", certificate, "--rate", "max",
+             "-o", out, url]
+    ours = lambda *extra: [str(part) for part in fetch[:2] + list(extra) + fetch[2:]]
+    return out, {
+        "curl": ["curl", "-s", "--cacert", str(certificate), "-o", str(out), url],
+        "anabranch, 1 connection": ours("--algorithm", "basic", "--connections", "1"),
+        "anabranch, auto": ours(),
+        "aria2c -x4": ["aria2c", "-q", "-x4", "-s4", "-k1M", "--file-allocation=none", "--allow-overwrite=true",
+                       f"--ca-certificate={certificate}", "-d", str(directory), "-o", "out", url],
+        "axel -n4": ["axel", "-q", "-k", "-n4", "-o", str(out), url],
+        "anabranch, 4 connections": ours("--algorithm", "basic", "--connections", "4"),
+    }
+
+
+def tables(directory, options, http, https):
+    for scheme, url in [("HTTP", http), ("HTTPS", https)]:
+        out, commands = clients(directory, options.anabranch, url)
+        results = {name: [] for name in commands}
+        for _ in range(options.rounds):
+            for name, command in commands.items():
+                results[name].append(measure(command, out))
+                if out.stat().st_size != options.size << 20:
+                    sys.exit(f"{name}: {out.stat().st_size} bytes instead of {options.size << 20}")
+        print(f"\n**{scheme}**, {options.size} MiB, medians of {options.rounds} rounds\n")
+        print("| client | Gbit/s | beside curl | beside aria2c -x4 | CPU s/GB | beside curl | peak MiB |")
+        print("| --- | --- | --- | --- | --- | --- | --- |")
+        median = {name: [statistics.median(column) for column in zip(*rows)] for name, rows in results.items()}
+        gigabytes = options.size * 1.048576 / 1000
+        for name, (seconds, cpu, memory) in median.items():
+            rate = gigabytes * 8 / seconds
+            print(f"| {name} | {rate:.1f} | {median['curl'][0] / seconds:.2f} | {median['aria2c -x4'][0] / seconds:.2f} "
+                  f"| {cpu / gigabytes:.2f} | {cpu / median['curl'][1]:.2f} | {memory:.0f} |")
+    print(flush=True)
+
+
+if __name__ == "__main__":
+    main()
