@@ -52,7 +52,11 @@ impl Coordinator {
     /// one that would finish last, so that no slow source sets the time.
     pub fn help_at_the_end(&mut self, idle: ConnectionId, now: Time) -> Option<Reassignment> {
         let own = self.pipes.get(&idle)?;
-        if own.draining || !own.queue.is_empty() || self.has_work() || !self.help_counts() {
+        if own.draining
+            || !own.queue.is_empty()
+            || self.has_work()
+            || !(self.reaches_the_end() || self.is_waiting())
+        {
             return None;
         }
         let last = self
@@ -71,14 +75,19 @@ impl Coordinator {
         Some(self.hand_over(request, to, range, "nothing else is left to ask for", now))
     }
 
-    /// Whether all that some reader still wants is at least assigned, or one can take nothing.
-    fn help_counts(&self) -> bool {
+    /// Whether some reader can take nothing.
+    fn is_waiting(&self) -> bool {
+        self.readers.values().any(|reader| {
+            reader.position < reader.end && self.have.run_end(reader.position) == reader.position
+        })
+    }
+
+    /// Whether all that some reader still wants is at least assigned.
+    pub(super) fn reaches_the_end(&self) -> bool {
         let end = |reader: &super::Reader| self.size.map_or(reader.end, |size| reader.end.min(size));
         self.readers.values().any(|reader| {
             let end = end(reader);
-            reader.position < end
-                && (self.claimed.contains(&(reader.position..end))
-                    || self.have.run_end(reader.position) == reader.position)
+            reader.position < end && self.claimed.contains(&(reader.position..end))
         })
     }
 

@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::BytesMut;
+use stream::content::RequestId;
 use stream::control::{ConnectionId, PathId};
 use stream::session::Refusal;
 use tokio::sync::mpsc;
@@ -16,6 +17,7 @@ use crate::http::{Connection, Error, Method, RangeError, Received, RequestHead, 
 /// A request that waits for its answer.
 #[derive(Clone, Debug)]
 pub(super) struct Asked {
+    pub(super) request: RequestId,
     pub(super) range: Range<u64>,
 }
 
@@ -121,7 +123,7 @@ impl Link<'_> {
                 {
                     let received = match received {
                         Ok(received) => received,
-                        Err(error) => return self.broken(&error),
+                        Err(error) => return End::Failed(error.to_string()),
                     };
                     match received {
                         Received::Head(head) => {
@@ -139,7 +141,9 @@ impl Link<'_> {
                         }
                         Received::End { keep_alive } => {
                             answering = false;
-                            self.ended();
+                            if let Err(end) = self.ended() {
+                                return end;
+                            }
                             if !keep_alive {
                                 return End::Closed;
                             }
@@ -238,19 +242,17 @@ impl Link<'_> {
         self.shared.arrived(self.id, buffer).map_err(End::Storage)
     }
 
-    /// An answer is complete, perhaps with fewer bytes than were asked for.
-    fn ended(&mut self) {
-        let Some(asked) = self.queue.pop_front() else { return };
-        if self.shared.ranges {
-            self.shared.answer_ended(self.id, &asked.range);
-        } else {
-            self.shared.whole_ended(self.id);
+    /// An answer is complete, perhaps with fewer bytes than were asked for, but with those that it promised.
+    fn ended(&mut self) -> Result<(), End> {
+        let Some(asked) = self.queue.pop_front() else { return Ok(()) };
+        if !self.shared.ranges {
+            return self.shared.whole_ended(self.id).map_err(End::Lost);
         }
-    }
-
-    /// A broken connection; a server without ranges and without a size ends its answer like that.
-    fn broken(&self, error: &Error) -> End {
-        End::Failed(error.to_string())
+        if self.left > 0 {
+            return Err(End::Failed("the server sends less than it says".into()));
+        }
+        self.shared.answer_ended(self.id, asked.request);
+        Ok(())
     }
 }
 
@@ -261,6 +263,9 @@ async fn receive(
     connection: &mut Connection,
     buffer: &mut BytesMut,
 ) -> Result<Received, Error> {
+    if !shared.ranges {
+        shared.wanted().await;
+    }
     let room = shared.pacer.ready().await.min(own.ready().await).as_usize();
     if room < LARGEST_READ.as_usize() {
         // A buffer of just this size: what is read at once is what may be read.

@@ -8,7 +8,7 @@ use units::{Bytes, Duration};
 
 use super::settings::Settings;
 use crate::http::{
-    Connection, ExtraHeaders, Interface, Method, Probe, ProbeError, Received, RequestHead, Target, probe,
+    ConnectOptions, Connection, ExtraHeaders, Method, Probe, ProbeError, Received, RequestHead, Target, probe,
 };
 use crate::media::{MediaFacts, MediaProbe, Step};
 
@@ -131,11 +131,14 @@ pub(super) async fn open(settings: &Settings) -> Result<Opened, OpenError> {
             None => OpenError::Unusable(message),
         });
     };
+    // Positions need an end: of a film whose size nobody tells, all is asked for at once.
+    reference.accepts_ranges &= reference.size.is_some();
+    let options = settings.connect_options(settings.interfaces.first());
     let mut differing = Vec::new();
     let mut replicas = Vec::new();
     if reference.accepts_ranges {
         for mut other in usable {
-            match agree(&mut reference, &mut other).await {
+            match agree(&mut reference, &mut other, &options).await {
                 Ok(Agreement::Same) => {}
                 Ok(Agreement::SamplesOnly) => differing.push(other.url.to_string()),
                 Err(error) => {
@@ -149,8 +152,11 @@ pub(super) async fn open(settings: &Settings) -> Result<Opened, OpenError> {
         // Their order decides; the connection of each but the first is dropped.
         lost.extend(usable.map(|other| (other.url.to_string(), "the server knows no ranges".to_owned())));
     }
-    let media =
-        if settings.probe_media && reference.accepts_ranges { media(&mut reference).await } else { None };
+    let media = if settings.probe_media && reference.accepts_ranges {
+        media(&mut reference, &options).await
+    } else {
+        None
+    };
     let text = |value: Option<&HeaderValue>| value.and_then(|value| value.to_str().ok()).map(str::to_owned);
     let info = FilmInfo {
         size: reference.size,
@@ -214,7 +220,7 @@ enum Agreement {
 
 /// Replicas must be the same film: of one size, beginning alike, and with the same strong validator. Mirrors are often
 /// copied without their dates, so that entity tags made from dates differ: then samples of the content decide.
-async fn agree(one: &mut Probe, other: &mut Probe) -> Result<Agreement, String> {
+async fn agree(one: &mut Probe, other: &mut Probe, options: &ConnectOptions) -> Result<Agreement, String> {
     if one.size != other.size {
         let size = |size: Option<u64>| size.map_or("an unknown number of".into(), |size| size.to_string());
         return Err(format!("it is another film: {} bytes instead of {}", size(other.size), size(one.size)));
@@ -234,7 +240,7 @@ async fn agree(one: &mut Probe, other: &mut Probe) -> Result<Agreement, String> 
         if range.is_empty() {
             continue;
         }
-        let (ours, theirs) = tokio::join!(fetch(one, range.clone()), fetch(other, range));
+        let (ours, theirs) = tokio::join!(fetch(one, range.clone(), options), fetch(other, range, options));
         if ours? != theirs? {
             return Err("it is another film: samples of its content differ".into());
         }
@@ -242,8 +248,8 @@ async fn agree(one: &mut Probe, other: &mut Probe) -> Result<Agreement, String> 
     Ok(Agreement::SamplesOnly)
 }
 
-/// Asks a probed replica for a range on the connection that it has.
-async fn fetch(probe: &mut Probe, range: Range<u64>) -> Result<BytesMut, String> {
+/// Asks a probed replica for a range, on the connection that it has or, where the server closed it, on a new one.
+async fn fetch(probe: &mut Probe, range: Range<u64>, options: &ConnectOptions) -> Result<BytesMut, String> {
     let Some(last) = range.end.checked_sub(1) else { return Ok(BytesMut::new()) };
     let mut request =
         RequestHead::new(Method::Get, &probe.target, &probe.headers).range(range.start, Some(last));
@@ -251,6 +257,10 @@ async fn fetch(probe: &mut Probe, range: Range<u64>) -> Result<BytesMut, String>
         request = request.if_range(validator);
     }
     let answer = async {
+        if !probe.connection.is_open() {
+            let connecting = Connection::connect(probe.target.origin(), options);
+            probe.connection = connecting.await.map_err(|error| error.to_string())?;
+        }
         probe.connection.send(&request).map_err(|error| error.to_string())?;
         let mut body = BytesMut::new();
         loop {
@@ -270,7 +280,7 @@ async fn fetch(probe: &mut Probe, range: Range<u64>) -> Result<BytesMut, String>
 }
 
 /// The rate that the media needs, as its container tells.
-async fn media(probe: &mut Probe) -> Option<MediaFacts> {
+async fn media(probe: &mut Probe, options: &ConnectOptions) -> Option<MediaFacts> {
     let mut media = MediaProbe::new(probe.size, probe.head.content_type.as_deref());
     let mut budget = MOST_FOR_MEDIA;
     loop {
@@ -285,10 +295,10 @@ async fn media(probe: &mut Probe) -> Option<MediaFacts> {
             media.provide(offset, probe.first.get(range)?);
             continue;
         }
-        if !probe.connection.is_open() || offset >= end {
+        if offset >= end {
             return None;
         }
-        let bytes = fetch(probe, offset..end).await.ok()?;
+        let bytes = fetch(probe, offset..end, options).await.ok()?;
         budget = budget.checked_sub(bytes.len())?;
         if bytes.is_empty() {
             return None;

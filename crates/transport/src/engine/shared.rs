@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use ::http::HeaderValue;
 use bytes::BytesMut;
-use stream::content::ReaderId;
+use stream::content::{ReaderId, RequestId};
 use stream::control::{ConnectionId, PathId};
 use stream::session::{Action, PathFigures, Session};
 use tokio::sync::{Notify, broadcast, mpsc};
@@ -34,7 +34,11 @@ pub(super) struct Shared {
     pub(super) pacer: Pacer,
     /// Something arrived, or the stream failed.
     pub(super) progress: Notify,
+    /// A reader came or went on.
+    moved: Notify,
     notices: broadcast::Sender<Notice>,
+    /// For the first who listens: it has what happened while the film was opened.
+    early: Mutex<Option<broadcast::Receiver<Notice>>>,
 }
 
 /// What changes, under one lock that is never held across a wait.
@@ -46,6 +50,8 @@ pub(super) struct Core {
     probed: BTreeMap<u16, Connection>,
     pub(super) readers: BTreeMap<ReaderId, Range<u64>>,
     next_reader: u32,
+    /// New bytes that came with the probing, before the session began.
+    pub(super) first_bytes: u64,
     pub(super) failed: Option<Arc<str>>,
     pub(super) stopped: bool,
 }
@@ -84,9 +90,11 @@ impl Shared {
             probed,
             readers: BTreeMap::new(),
             next_reader: 0,
+            first_bytes: 0,
             failed: None,
             stopped: false,
         };
+        let (notices, early) = broadcast::channel(1024);
         Arc::new(Self {
             settings,
             ranges,
@@ -96,7 +104,9 @@ impl Shared {
             core: Mutex::new(core),
             pacer: Pacer::new(),
             progress: Notify::new(),
-            notices: broadcast::channel(1024).0,
+            moved: Notify::new(),
+            notices,
+            early: Mutex::new(Some(early)),
         })
     }
 
@@ -109,7 +119,8 @@ impl Shared {
     }
 
     pub(super) fn subscribe(&self) -> broadcast::Receiver<Notice> {
-        self.notices.subscribe()
+        let early = self.early.lock().unwrap_or_else(PoisonError::into_inner).take();
+        early.unwrap_or_else(|| self.notices.subscribe())
     }
 
     pub(super) fn note(&self, event: Event) {
@@ -161,12 +172,12 @@ impl Shared {
                         self.note(Event::Close { connection: connection.0, why });
                     }
                 }
-                Action::Request { connection, range, why, .. } => {
+                Action::Request { connection, request, range, why } => {
                     let end = (range.end < u64::MAX).then_some(range.end);
                     self.note(Event::Request { connection: connection.0, first: range.start, end, why });
                     if let Some(link) = core.links.get(&connection) {
                         // A task that has ended tells so itself.
-                        let _ = link.requests.send(Asked { range });
+                        let _ = link.requests.send(Asked { request, range });
                     }
                 }
                 Action::SetWindow { connection, window, why } => {
@@ -182,10 +193,7 @@ impl Shared {
                     self.pacer.set_rate(rate);
                 }
                 Action::Waiting { last_error } => self.note(Event::Waiting { error: last_error }),
-                Action::Fail { error } => {
-                    core.failed.get_or_insert(error.into());
-                    self.progress.notify_waiters();
-                }
+                Action::Fail { error } => self.end(core, &error),
             }
         }
     }
@@ -238,23 +246,37 @@ impl Shared {
     }
 
     /// The answer to a range ended: what did not come of it is asked for again.
-    pub(super) fn answer_ended(self: &Arc<Self>, id: ConnectionId, range: &Range<u64>) {
+    pub(super) fn answer_ended(self: &Arc<Self>, id: ConnectionId, request: RequestId) {
         self.tell(|session, now| {
-            if session.answering(id).is_some_and(|(_, position)| range.contains(&position)) {
+            if session.answering(id).is_some_and(|(answering, _)| answering == request) {
                 session.cut_short(id, now);
             }
         });
     }
 
-    /// The answer of a server without ranges ended: there ends the film.
-    pub(super) fn whole_ended(self: &Arc<Self>, id: ConnectionId) {
-        self.tell(|session, now| {
-            if let Some((_, end)) = session.answering(id) {
+    /// The answer of a server without ranges ended: there ends the film, if it has no end yet.
+    pub(super) fn whole_ended(self: &Arc<Self>, id: ConnectionId) -> Result<(), String> {
+        let changed = self.tell(|session, now| {
+            let Some((_, end)) = session.answering(id) else { return false };
+            if session.size().is_none() {
                 session.size_known(end);
-                session.cut_short(id, now);
             }
+            session.cut_short(id, now);
+            session.size() != Some(end)
         });
         self.progress.notify_waiters();
+        if changed { Err("the film changed its size on the server".into()) } else { Ok(()) }
+    }
+
+    /// Waits until some reader wants bytes: without ranges nothing else bounds what is read ahead.
+    pub(super) async fn wanted(&self) {
+        loop {
+            let moved = self.moved.notified();
+            if self.lock().session.wants_something() {
+                return;
+            }
+            moved.await;
+        }
     }
 
     /// Whether the path has other connections than this one.
@@ -279,8 +301,7 @@ impl Shared {
 
     /// The stream cannot go on.
     pub(super) fn fail(&self, error: &str) {
-        self.lock().failed.get_or_insert(error.into());
-        self.progress.notify_waiters();
+        self.end(&mut self.lock(), error);
     }
 
     pub(super) fn log_end(&self, id: ConnectionId, path: PathId, error: Option<&str>) {
@@ -330,6 +351,7 @@ impl Shared {
         self.share_memory(core);
         core.session.add_reader(id, range, now);
         self.carry_out(core);
+        self.moved.notify_waiters();
         id
     }
 
@@ -352,6 +374,7 @@ impl Shared {
         core.session.move_reader(id, position, now);
         self.bound_memory(core);
         self.carry_out(core);
+        self.moved.notify_waiters();
     }
 
     /// Readers divide the memory.
@@ -382,9 +405,13 @@ impl Shared {
 
     /// Ends everything.
     pub(super) fn stop(&self) {
-        let mut core = self.lock();
+        self.end(&mut self.lock(), "the stream was ended");
+    }
+
+    /// Nothing is asked for any more and all connections are closed. Readers get what is there, then `why`.
+    fn end(&self, core: &mut Core, why: &str) {
         core.stopped = true;
-        core.failed.get_or_insert("the stream was ended".into());
+        core.failed.get_or_insert(why.into());
         for (_, link) in std::mem::take(&mut core.links) {
             link.task.abort();
         }

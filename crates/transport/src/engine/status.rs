@@ -35,7 +35,13 @@ pub struct Status {
 
 pub(super) fn of(shared: &Shared) -> Status {
     let core = shared.lock();
-    let session = core.session.status();
+    let mut session = core.session.status();
+    // The first replica was the reference of the probing, whose first bytes are used.
+    let first_bytes = core.first_bytes;
+    session.totals.received += first_bytes;
+    if let Some(path) = session.paths.first_mut() {
+        path.0 += first_bytes;
+    }
     let bytes = core.session.have().total();
     let size = core.session.size();
     drop(core);
