@@ -47,8 +47,17 @@ impl Coordinator {
 
     /// `range` will not come from the group: what of it was asked for there is unassigned again.
     pub fn unassign(&mut self, group: ConnectionId, range: &Range<u64>) {
+        let Some(pipe) = self.pipes.get(&group) else { return };
+        let mut gone = RangeSet::new();
+        for segment in pipe.queue.iter().filter_map(|id| self.segments.get(id)) {
+            segment.missing.iter_within(range.clone()).for_each(|missing| {
+                gone.insert(missing);
+            });
+        }
         self.take_from_segments(group, range);
-        self.unclaim(range);
+        for range in gone.iter() {
+            self.unclaim(&range);
+        }
     }
 
     /// What the group need not bring any more: it came another way, or no reader is before it (after a seek). It is
@@ -84,7 +93,7 @@ impl Coordinator {
     pub fn take_back_hole(&mut self, group: ConnectionId, now: Time) -> Option<Range<u64>> {
         let pipe = self.pipes.get(&group).filter(|pipe| pipe.members > 1 && !pipe.draining)?;
         let patience = HOLE_PATIENCE.max(pipe.rtt * 3);
-        let at_the_end = !self.has_work();
+        let at_the_end = !self.has_work() && self.reaches_the_end();
         if self.media_rate.is_none() && !at_the_end {
             return None;
         }
