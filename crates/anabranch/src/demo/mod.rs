@@ -78,7 +78,9 @@ async fn show(output: &Output) -> Result<(), Failure> {
         return Err(Failure::failed("bytes were wrong or missing"));
     }
     if together.playback.stalls > 0 {
-        return Err(Failure::failed("the play over all servers stalled; was this machine busy with something else?"));
+        return Err(Failure::failed(
+            "the play over all servers stalled; was this machine busy with something else?",
+        ));
     }
     if alone.playback.stalls == 0 {
         tell("Every byte was right, but one connection was enough this time: the comparison shows nothing.")
@@ -125,7 +127,11 @@ fn table(alone: &Viewing, together: &Viewing) -> String {
     for index in 0..REPLICAS {
         let killed = if index == 0 { " (killed in auto)" } else { "" };
         row(&format!("from server {}{killed}", index + 1), &|viewing| {
-            viewing.status.replicas.get(index).map_or_else(|| "-".into(), |replica| Bytes::new(replica.bytes).to_string())
+            viewing
+                .status
+                .replicas
+                .get(index)
+                .map_or_else(|| "-".into(), |replica| Bytes::new(replica.bytes).to_string())
         });
     }
     row("every byte right", &|viewing| if viewing.intact { "yes" } else { "NO" }.to_owned());

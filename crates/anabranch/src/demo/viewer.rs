@@ -68,10 +68,11 @@ pub(super) async fn watch(
     let url = format!("http://{}/{}", endpoint.address(), super::NAME);
     let (stop, stopped) = oneshot::channel::<()>();
     let answers = Arc::new(FilmResource::new(film.clone()));
-    let serving = tokio::spawn(endpoint.serve(answers, async {
+    let stopped = async {
         // Dropping the sender stops as well.
         let _ = stopped.await;
-    }));
+    };
+    let serving = tokio::spawn(endpoint.serve(answers, stopped, std::time::Duration::ZERO));
     let url = Url::parse(&url).map_err(Failure::failed)?;
     let mut viewer = Viewer::connect(&url, original, began).await?;
     let limit = std::time::Duration::from(original.duration * PATIENCE);
@@ -101,8 +102,9 @@ struct Viewer<'a> {
 impl<'a> Viewer<'a> {
     async fn connect(url: &Url, original: &'a Original, began: Instant) -> Result<Self, Failure> {
         let target = Target::new(url).map_err(Failure::failed)?;
-        let mut connection =
-            Connection::connect(target.origin(), &ConnectOptions::default()).await.map_err(Failure::failed)?;
+        let mut connection = Connection::connect(target.origin(), &ConnectOptions::default())
+            .await
+            .map_err(Failure::failed)?;
         let request = RequestHead::new(Method::Get, &target, &ExtraHeaders::default());
         connection.send(&request).map_err(Failure::failed)?;
         let playback = Playback::new(playback::Parameters::default(), Some(original.rate()), Time::ZERO);
@@ -132,7 +134,10 @@ impl<'a> Viewer<'a> {
                 match received.map_err(Failure::failed)? {
                     Received::Head(head) if head.status == 200 => {}
                     Received::Head(head) => {
-                        return Err(Failure::failed(format_args!("the endpoint answers with {}", head.status)));
+                        return Err(Failure::failed(format_args!(
+                            "the endpoint answers with {}",
+                            head.status
+                        )));
                     }
                     Received::Data(_) => self.take(&mut buffer),
                     _ => over = true,

@@ -48,9 +48,8 @@ impl FilmResource {
         let FilmInfo { size, accepts_ranges, .. } = *self.film.info();
         let delivering = || (*request.method() == Method::GET).then(|| self.delivery.begin());
         if size.is_some() && accepts_ranges {
-            let mut reply = precondition_reply(request.headers(), &self.representation).unwrap_or_else(|| {
-                content_reply(request.method(), request.headers(), &self.representation)
-            });
+            let mut reply = precondition_reply(request.headers(), &self.representation)
+                .unwrap_or_else(|| content_reply(request.method(), request.headers(), &self.representation));
             let pieces = std::mem::take(&mut reply.pieces);
             return respond_with(reply, Body::of_film(pieces, self.film.clone(), delivering()));
         }

@@ -4,6 +4,8 @@
 mod body;
 mod delivery;
 mod film;
+#[cfg(test)]
+mod tests;
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -22,10 +24,9 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 pub(crate) use body::{Body, respond_with};
-pub(crate) use delivery::Delivery;
 pub(crate) use film::{FilmResource, file_name};
 
 /// Most connections at a time; further ones wait in the system's queue. A player has a handful.
@@ -86,9 +87,14 @@ impl Endpoint {
         SocketAddr::new(ip, self.address.port())
     }
 
-    /// Answers until `stop` is ready, then lets running responses go on to their ends: a player that pauses close to
-    /// the film's end still gets the rest. Dropping the future cuts everything off at once.
-    pub(crate) async fn serve<A: Answer>(self, answers: Arc<A>, stop: impl Future<Output = ()>) {
+    /// Answers until `stop` is ready, then lets running responses go on for `grace`. When it is over, nothing of it is
+    /// left. Dropping the future cuts everything off.
+    pub(crate) async fn serve<A: Answer>(
+        self,
+        answers: Arc<A>,
+        stop: impl Future<Output = ()>,
+        grace: Duration,
+    ) {
         let (stopping, stopped) = watch::channel(false);
         let mut connections = JoinSet::new();
         let mut stop = pin!(stop);
@@ -114,7 +120,8 @@ impl Endpoint {
         }
         drop(self.listener);
         stopping.send_replace(true);
-        while connections.join_next().await.is_some() {}
+        let _ = timeout(grace, async { while connections.join_next().await.is_some() {} }).await;
+        connections.shutdown().await;
     }
 }
 
@@ -183,13 +190,15 @@ async fn respond<A: Answer>(answers: &A, request: Request<Incoming>) -> Result<R
 
 /// A response with a line of text.
 pub(crate) fn message(status: StatusCode, text: impl std::fmt::Display) -> Response<Body> {
-    text_response(status, "text/plain; charset=utf-8", format!("{text}\n"))
+    let plain = HeaderValue::from_static("text/plain; charset=utf-8");
+    let mut response = text_response(plain, format!("{text}\n"));
+    *response.status_mut() = status;
+    response
 }
 
 /// A response with a text that was made here.
-pub(crate) fn text_response(status: StatusCode, media_type: &'static str, text: String) -> Response<Body> {
+pub(crate) fn text_response(media_type: HeaderValue, text: String) -> Response<Body> {
     let mut response = Response::new(Body::text(text));
-    *response.status_mut() = status;
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
+    response.headers_mut().insert(header::CONTENT_TYPE, media_type);
     response
 }

@@ -117,7 +117,10 @@ mod tests {
         };
         assert_eq!(of("mpv"), command("mpv", &["http://x/f"]));
         assert_eq!(of("mpv {} --fs"), command("mpv", &["http://x/f", "--fs"]));
-        assert_eq!(of("ffmpeg -i 'cache:{}' -f null -"), command("ffmpeg", &["-i", "cache:http://x/f", "-f", "null", "-"]));
+        assert_eq!(
+            of("ffmpeg -i 'cache:{}' -f null -"),
+            command("ffmpeg", &["-i", "cache:http://x/f", "-f", "null", "-"])
+        );
         assert_eq!(of("'my player' \"a b\""), command("my player", &["a b", "http://x/f"]));
         assert!(of("").is_err() && of("mpv 'x").is_err());
     }

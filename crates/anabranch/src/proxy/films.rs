@@ -10,6 +10,7 @@ use transport::engine::{Film, OpenError, Settings, Storage};
 use url::Url;
 
 use crate::endpoint::FilmResource;
+use crate::report::{Reporter, Watch};
 
 /// Most films at a time. Each has up to `--memory` in memory.
 const MOST_FILMS: usize = 32;
@@ -22,12 +23,22 @@ const FRESH: Duration = Duration::from_secs(2);
 pub(super) struct Films {
     /// What every film is opened with, but for its URL.
     settings: Settings,
+    reporter: Arc<Reporter>,
     slots: Mutex<HashMap<Url, Slot>>,
+}
+
+/// A film that is open or being opened.
+type Cell = Arc<OnceCell<Arc<OpenFilm>>>;
+
+/// An open film, in the reports as long as it is.
+pub(super) struct OpenFilm {
+    pub(super) resource: FilmResource,
+    _watch: Watch,
 }
 
 #[derive(Clone)]
 struct Slot {
-    film: Arc<OnceCell<Arc<FilmResource>>>,
+    film: Cell,
     made: Instant,
     used: Instant,
 }
@@ -41,13 +52,13 @@ impl Slot {
     /// Whether somebody opens or reads it.
     fn is_in_use(&self) -> bool {
         match self.film.get() {
-            Some(film) => film.delivery().is_open(),
+            Some(film) => film.resource.delivery().is_open(),
             None => Arc::strong_count(&self.film) > 1,
         }
     }
 
     fn has_failed(&self) -> bool {
-        self.film.get().is_some_and(|film| film.delivery().failure().is_some())
+        self.film.get().is_some_and(|film| film.resource.delivery().failure().is_some())
     }
 }
 
@@ -61,8 +72,8 @@ pub(super) enum FilmError {
 }
 
 impl Films {
-    pub(super) fn new(settings: Settings) -> Self {
-        Self { settings, slots: Mutex::default() }
+    pub(super) fn new(settings: Settings, reporter: Arc<Reporter>) -> Self {
+        Self { settings, reporter, slots: Mutex::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Url, Slot>> {
@@ -71,7 +82,7 @@ impl Films {
 
     /// The film at `url`, opened when it is not. One that nobody reads is opened anew for a reader that begins at its
     /// start (`from_start`): what is there may have changed. A reader that goes on in its middle gets the one it knows.
-    pub(super) async fn get(&self, url: &Url, from_start: bool) -> Result<Arc<FilmResource>, FilmError> {
+    pub(super) async fn get(&self, url: &Url, from_start: bool) -> Result<Arc<OpenFilm>, FilmError> {
         let cell = self.slot(url, from_start)?.film;
         let opened = cell.get_or_try_init(|| self.open(url)).await.cloned();
         if opened.is_err() {
@@ -80,9 +91,11 @@ impl Films {
         Ok(opened?)
     }
 
-    async fn open(&self, url: &Url) -> Result<Arc<FilmResource>, OpenError> {
+    async fn open(&self, url: &Url) -> Result<Arc<OpenFilm>, OpenError> {
         let settings = Settings { urls: vec![url.clone()], ..self.settings.clone() };
-        Ok(Arc::new(FilmResource::new(Film::open(settings, Storage::Memory).await?)))
+        let film = Film::open(settings, Storage::Memory).await?;
+        let _watch = self.reporter.watch(&film);
+        Ok(Arc::new(OpenFilm { resource: FilmResource::new(film), _watch }))
     }
 
     fn slot(&self, url: &Url, from_start: bool) -> Result<Slot, FilmError> {
@@ -107,14 +120,14 @@ impl Films {
     }
 
     /// The next request for `url` opens it anew.
-    pub(super) fn forget(&self, url: &Url, film: &Arc<FilmResource>) {
+    pub(super) fn forget(&self, url: &Url, film: &Arc<OpenFilm>) {
         let mut slots = self.lock();
         if slots.get(url).and_then(|slot| slot.film.get()).is_some_and(|cached| Arc::ptr_eq(cached, film)) {
             slots.remove(url);
         }
     }
 
-    fn forget_cell(&self, url: &Url, cell: &Arc<OnceCell<Arc<FilmResource>>>) {
+    fn forget_cell(&self, url: &Url, cell: &Cell) {
         let mut slots = self.lock();
         if slots.get(url).is_some_and(|slot| Arc::ptr_eq(&slot.film, cell) && slot.film.get().is_none()) {
             slots.remove(url);
@@ -130,10 +143,5 @@ impl Films {
             }
             !slot.has_failed() && now.duration_since(slot.used) < IDLE
         });
-    }
-
-    /// The films that are open.
-    pub(super) fn opened(&self) -> Vec<Arc<FilmResource>> {
-        self.lock().values().filter_map(|slot| slot.film.get().cloned()).collect()
     }
 }

@@ -18,6 +18,7 @@ use bytes::{Bytes, BytesMut};
 use http::header::{self, HeaderValue};
 use http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
+use prometheus_client::registry::Registry;
 use transport::engine::{EngineError, OpenError, Settings};
 use transport::http::HeaderError;
 use transport::media::playlist::{self, LARGEST_PLAYLIST, PlaylistKind};
@@ -25,9 +26,11 @@ use transport::server::{Representation, Validators, content_reply};
 use url::Url;
 
 use crate::arguments::ProxyArguments;
-use crate::endpoint::{Answer, Body, Endpoint, FilmResource, message, respond_with};
+use crate::endpoint::{Answer, Body, Endpoint, FilmResource, message, respond_with, text_response};
 use crate::failure::Failure;
+use crate::metrics;
 use crate::output::Output;
+use crate::report::Reporter;
 use crate::settings::{Purpose, settings};
 
 use films::{FilmError, Films};
@@ -39,16 +42,18 @@ const SWEEP: Duration = Duration::from_secs(1);
 struct Proxy {
     own: SocketAddr,
     films: Films,
+    registry: Arc<Registry>,
     /// The name in our `Via` header (RFC 9110 section 7.6.3), by which a request that comes back is recognised.
     via: String,
 }
 
 impl Proxy {
     /// A proxy that listens at `own` and gets films with these settings.
-    fn new(own: SocketAddr, mut settings: Settings) -> Result<Self, HeaderError> {
+    fn new(own: SocketAddr, mut settings: Settings, reporter: Arc<Reporter>) -> Result<Self, HeaderError> {
         let via = format!("anabranch-{:016x}", RandomState::new().hash_one(0));
         settings.headers.add(&format!("Via: 1.1 {via}"))?;
-        Ok(Self { own, films: Films::new(settings), via })
+        let registry = reporter.registry();
+        Ok(Self { own, films: Films::new(settings, reporter), registry, via })
     }
 
     /// Why a request is not for this proxy at all.
@@ -80,17 +85,18 @@ impl Proxy {
             Ok(film) => film,
             Err(error) => return refused(&error),
         };
-        let info = film.film().info();
-        let found = info.replicas.first().and_then(|found| Url::parse(found).ok()).unwrap_or_else(|| url.clone());
+        let info = film.resource.film().info();
+        let found =
+            info.replicas.first().and_then(|found| Url::parse(found).ok()).unwrap_or_else(|| url.clone());
         let Some(kind) = PlaylistKind::detect(info.content_type.as_deref(), &found) else {
-            return film.answer(request);
+            return film.resource.answer(request);
         };
         // A live playlist changes all the time, so that each request gets the one of now.
         self.films.forget(&url, &film);
         if let Some(location) = elsewhere(&url, &found) {
             return location;
         }
-        self.playlist(request, kind, &found, &film).await
+        self.playlist(request, kind, &found, &film.resource).await
     }
 
     /// A playlist whose references lead through here.
@@ -118,7 +124,12 @@ impl Proxy {
         };
         let representation = Representation {
             size: units::Bytes::of(content.len()).get(),
-            media_type: film.film().info().content_type.clone().unwrap_or_else(|| media_type(kind).to_owned()),
+            media_type: film
+                .film()
+                .info()
+                .content_type
+                .clone()
+                .unwrap_or_else(|| media_type(kind).to_owned()),
             validators: Validators {
                 etag: format!("\"{:016x}\"", RandomState::new().hash_one(0)),
                 modified: None,
@@ -135,6 +146,9 @@ impl Answer for Proxy {
     async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
         match self.refusal(&request) {
             Some(refusal) => refusal,
+            None if request.uri().path() == "/metrics" => {
+                text_response(metrics::MEDIA_TYPE, metrics::encode(&self.registry))
+            }
             None => self.fetch(&request).await,
         }
     }
@@ -214,19 +228,43 @@ pub async fn run(arguments: ProxyArguments, output: &Output) -> Result<(), Failu
     let endpoint = Endpoint::bind(arguments.listen)
         .await
         .map_err(|error| Failure::failed(format_args!("cannot listen at {}: {error}", arguments.listen)))?;
+    let reporter = Arc::new(Reporter::start("proxy", &[], &arguments.report, output).await?);
+    let ended = serve(endpoint, settings, reporter.clone(), output).await;
+    // Everything that held it is gone with the endpoint.
+    match Arc::into_inner(reporter) {
+        Some(reporter) => reporter.finish(ended).await,
+        None => ended,
+    }
+}
+
+async fn serve(
+    endpoint: Endpoint,
+    settings: Settings,
+    reporter: Arc<Reporter>,
+    output: &Output,
+) -> Result<(), Failure> {
     let own = endpoint.address();
-    let proxy = Arc::new(Proxy::new(own, settings).map_err(Failure::usage)?);
-    output.say(format_args!("ask for http://{}/URL, with URL as it is: http://host/path", endpoint.reachable()));
+    let proxy = Arc::new(Proxy::new(own, settings, reporter).map_err(Failure::usage)?);
+    output.say(format_args!(
+        "ask for http://{}/URL, with URL as it is: http://host/path",
+        endpoint.reachable()
+    ));
     if !own.ip().is_loopback() {
         output.warn("everybody who can reach this address can reach through it what this machine can");
     }
-    let mut sweep = tokio::time::interval(SWEEP);
-    let mut serving = std::pin::pin!(endpoint.serve(proxy.clone(), std::future::pending()));
-    loop {
-        tokio::select! {
-            () = &mut serving => return Ok(()),
-            _ = sweep.tick() => proxy.films.sweep(),
-            signal = output.stop().signal() => return Err(Failure::stopped(signal, "interrupted")),
+    let mut ended = Ok(());
+    let stop = async {
+        let mut sweep = tokio::time::interval(SWEEP);
+        loop {
+            tokio::select! {
+                _ = sweep.tick() => proxy.films.sweep(),
+                signal = output.stop().signal() => {
+                    ended = Err(Failure::stopped(signal, "interrupted"));
+                    break;
+                }
+            }
         }
-    }
+    };
+    endpoint.serve(proxy.clone(), stop, Duration::ZERO).await;
+    ended
 }

@@ -1,0 +1,217 @@
+//! What the tests of `play`, `proxy` and `demo` share: a film, a server, the program, and raw requests.
+#![allow(dead_code, reason = "each test program uses a part of it")]
+
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
+
+use transport::server::{Config, Metrics, Server, Shape};
+use units::Rate;
+
+/// How long anything may take before the test fails.
+pub const LIMIT: Duration = Duration::from_secs(60);
+
+/// Bytes that differ at every position, so that one at a wrong place shows.
+pub fn content(size: usize) -> Vec<u8> {
+    (0..size as u64).map(|i| (i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8).collect()
+}
+
+/// Our server, in this process; it is killed when this is dropped.
+pub struct Origin {
+    pub address: SocketAddr,
+    pub metrics: Arc<Metrics>,
+    runtime: Option<tokio::runtime::Runtime>,
+}
+
+impl Origin {
+    pub fn start(root: &Path, rate: Option<Rate>) -> Self {
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let _inside = runtime.enter();
+        let shape = rate.map(|rate| Shape { rate: Some(rate), first_byte_delay: Duration::from_millis(10) });
+        let server = Server::bind(Config { shape, ..Config::new(root, ([127, 0, 0, 1], 0).into()) }).unwrap();
+        let (address, metrics) = (server.local_addr().unwrap(), server.metrics());
+        runtime.spawn(server.run(std::future::pending()));
+        Self { address, metrics, runtime: Some(runtime) }
+    }
+
+    pub fn url(&self, name: &str) -> String {
+        format!("http://{}/{name}", self.address)
+    }
+
+    pub fn sent(&self) -> u64 {
+        self.metrics.bytes_sent.load(Ordering::Relaxed)
+    }
+
+    /// Requests that were answered in any way.
+    pub fn answered(&self) -> u64 {
+        self.metrics.responses.iter().map(|class| class.load(Ordering::Relaxed)).sum()
+    }
+
+    pub fn kill(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+impl Drop for Origin {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// The program under test.
+pub struct Program {
+    child: Child,
+    lines: mpsc::Receiver<String>,
+    pub said: Vec<String>,
+}
+
+impl Program {
+    pub fn start<S: AsRef<std::ffi::OsStr>>(arguments: impl IntoIterator<Item = S>) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_anabranch"))
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        let (sender, lines) = mpsc::channel();
+        std::thread::spawn(move || {
+            stderr.lines().map_while(Result::ok).try_for_each(|line| sender.send(line))
+        });
+        Self { child, lines, said: Vec::new() }
+    }
+
+    /// The address of the first URL that the program tells, and what comes behind it.
+    pub fn endpoint(&mut self) -> (SocketAddr, String) {
+        loop {
+            let line = self.lines.recv_timeout(LIMIT).unwrap_or_else(|_| panic!("no URL: {:?}", self.said));
+            self.said.push(line.clone());
+            if let Some((_, rest)) = line.split_once("http://") {
+                let (address, path) = rest.split_once('/').unwrap();
+                return (address.parse().unwrap(), format!("/{path}"));
+            }
+        }
+    }
+
+    pub fn id(&self) -> i32 {
+        self.child.id().try_into().unwrap()
+    }
+
+    /// Waits for its end: exit code and the rest of what it said.
+    pub fn ended(&mut self) -> (Option<i32>, String) {
+        let began = Instant::now();
+        let status = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status;
+            }
+            assert!(began.elapsed() < LIMIT, "still running: {:?}", self.said);
+            std::thread::sleep(Duration::from_millis(20));
+        };
+        self.said.extend(self.lines.iter());
+        (status.code(), self.said.join("\n"))
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A response that was read to its end.
+#[derive(Debug)]
+pub struct Response {
+    pub status: u16,
+    pub headers: HashMap<String, String>,
+    pub body: Vec<u8>,
+}
+
+impl Response {
+    pub fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", String::as_str)
+    }
+
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+}
+
+/// Compares without printing megabytes.
+#[track_caller]
+pub fn assert_same(got: &[u8], wanted: &[u8], what: &str) {
+    let differs = got.iter().zip(wanted).position(|(got, wanted)| got != wanted);
+    assert!(
+        got == wanted,
+        "{what}: {} of {} bytes, the first wrong one at {differs:?}",
+        got.len(),
+        wanted.len()
+    );
+}
+
+pub fn send(address: SocketAddr, method: &str, path: &str, headers: &[&str]) -> TcpStream {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(LIMIT)).unwrap();
+    let host = if headers.iter().any(|line| line.starts_with("Host:")) {
+        String::new()
+    } else {
+        format!("Host: {address}\r\n")
+    };
+    let headers: String = headers.iter().map(|line| format!("{line}\r\n")).collect();
+    write!(stream, "{method} {path} HTTP/1.1\r\n{host}Connection: close\r\n{headers}\r\n").unwrap();
+    stream
+}
+
+pub fn read_response(mut stream: TcpStream) -> Response {
+    let mut bytes = Vec::new();
+    stream.read_to_end(&mut bytes).unwrap();
+    let end = bytes.windows(4).position(|four| four == b"\r\n\r\n").expect("a whole head");
+    let head = String::from_utf8(bytes[..end].to_vec()).unwrap();
+    let mut lines = head.split("\r\n");
+    let status = lines.next().unwrap().split(' ').nth(1).unwrap().parse().unwrap();
+    let headers = lines
+        .map(|line| line.split_once(": ").unwrap())
+        .map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()))
+        .collect();
+    Response { status, headers, body: bytes[end + 4..].to_vec() }
+}
+
+pub fn request(address: SocketAddr, method: &str, path: &str, headers: &[&str]) -> Response {
+    read_response(send(address, method, path, headers))
+}
+
+pub fn get(address: SocketAddr, path: &str, headers: &[&str]) -> Response {
+    request(address, "GET", path, headers)
+}
+
+/// Runs one of the programs that a test needs; `None` (and a word about it) when this machine has not got it.
+pub fn tool(name: &str, arguments: &[&str]) -> Option<Output> {
+    match Command::new(name).args(arguments).stdin(Stdio::null()).output() {
+        Ok(output) => Some(output),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            eprintln!("skipped: this machine has no {name}");
+            None
+        }
+        Err(error) => panic!("{name}: {error}"),
+    }
+}
+
+/// What ffmpeg's decoders see: a digest of every frame. The last lines of two runs are equal when every frame is.
+pub fn frames(input: &str) -> Option<String> {
+    let output = tool(
+        "ffmpeg",
+        &["-v", "error", "-xerror", "-i", input, "-map", "0:v", "-map", "0:a", "-f", "framemd5", "-"],
+    )?;
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success() && errors.is_empty(), "{input}: {errors}");
+    Some(String::from_utf8(output.stdout).unwrap())
+}
