@@ -57,7 +57,7 @@ pub fn markdown(summaries: &[Summary]) -> String {
             summary.playback.stall_s,
             summary.connections_max,
             summary.connections_mean,
-            summary.cross_bps() / 1e6,
+            summary.cross_bps / 1e6,
             summary.beyond_bytes as f64 / 1e3,
         );
     }
@@ -76,7 +76,7 @@ fn csv(summaries: &[Summary]) -> Table {
             &format!("{:.3}", summary.playback.stall_s),
             &summary.connections_max,
             &format!("{:.2}", summary.connections_mean),
-            &format!("{:.0}", summary.cross_bps()),
+            &format!("{:.0}", summary.cross_bps),
             &summary.beyond_bytes,
             &format!("{:.4}", share(summary)),
             &summary.right,

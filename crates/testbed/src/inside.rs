@@ -377,6 +377,7 @@ fn summarise(stage: &Stage<'_>, record: &Record, looks: &[Look], echoes: &[Echo]
         connections_mean: f64::from(totals.iter().sum::<u32>()) / totals.len().max(1) as f64,
         beyond_bytes: arrived.saturating_sub(received_bytes),
         congestion,
+        cross_bps: cross_bps(scenario, record.elapsed, &flows),
         flows,
         ping: ping_result(record, echoes, out)?,
     })
@@ -448,6 +449,21 @@ fn flow_results(scenario: &Scenario, record: &Record, out: &Path) -> Result<Vec<
     Ok(results.collect())
 }
 
+/// Mean rate of all cross traffic, over the time in which any was meant to run.
+fn cross_bps(scenario: &Scenario, elapsed: Duration, flows: &[Flow]) -> f64 {
+    let span = |cross: &Cross| (cross.start, cross.stop.unwrap_or(Duration::MAX).min(elapsed));
+    let mut spans: Vec<_> = scenario.cross.iter().map(span).collect();
+    spans.sort();
+    let mut covered = Duration::ZERO;
+    let mut until = Duration::ZERO;
+    for (from, to) in spans {
+        covered += to - from.max(until);
+        until = until.max(to);
+    }
+    let cross = flows.iter().filter(|flow| flow.flow != "film");
+    report::bps(cross.map(|flow| flow.payload_bytes).sum(), covered)
+}
+
 fn ping_result(record: &Record, echoes: &[Echo], out: &Path) -> Result<Option<PingSummary>, Error> {
     if echoes.is_empty() {
         return Ok(None);
@@ -468,4 +484,31 @@ fn ping_result(record: &Record, echoes: &[Echo], out: &Path) -> Result<Option<Pi
         mean_ms: answered.iter().sum::<f64>() / answered.len().max(1) as f64,
         max_ms: answered.iter().copied().reduce(f64::max).unwrap_or(0.0),
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cross_traffic_is_averaged_over_the_time_that_it_covers() {
+        let mut scenario = Scenario::parse(
+            r#"
+            run = { duration = "100s" }
+            path = [{ name = "main", rate = "6M", rtt = "80ms", queue = 50 }]
+            server = [{ name = "origin" }]
+            client = [{ name = "curl", command = ["curl"] }]
+            cross = [{ name = "a", start = "10s", stop = "30s" }, { name = "b", start = "20s" }]
+            "#,
+        )
+        .unwrap();
+        let flow = |flow: &str| Flow { flow: flow.into(), payload_bytes: 1_000_000, ..Flow::default() };
+        let flows = [flow("film"), flow("a"), flow("b")];
+        // From 10 s to 50 s without a gap.
+        assert_eq!(cross_bps(&scenario, Duration::from_secs(50), &flows), 400_000.0);
+        // A run that ended before the second group started.
+        assert_eq!(cross_bps(&scenario, Duration::from_secs(20), &flows), 1_600_000.0);
+        scenario.cross[1].start = Duration::from_secs(40);
+        assert_eq!(cross_bps(&scenario, Duration::from_secs(60), &flows), 400_000.0);
+    }
 }

@@ -41,6 +41,8 @@ pub struct Summary {
     pub beyond_bytes: u64,
     /// Congestion control that the servers' connections to the client really used (`ss -ti`).
     pub congestion: Vec<String>,
+    /// Mean rate of the payload of all cross traffic, while any was meant to run.
+    pub cross_bps: f64,
     /// Per path and flow, what arrived.
     pub flows: Vec<Flow>,
     /// The ping beside it.
@@ -112,11 +114,6 @@ impl Summary {
         fs::write(directory.join("summary.json"), text + "\n").map_err(Error::io("summary.json"))
     }
 
-    /// Mean rate of all cross traffic, while it was meant to run.
-    pub fn cross_bps(&self) -> f64 {
-        self.flows.iter().filter(|flow| flow.flow != "film").fold(0.0, |sum, flow| sum + flow.mean_bps)
-    }
-
     /// The run in one line.
     pub fn line(&self) -> String {
         let startup = self.playback.startup_s.map_or("never".into(), |startup| format!("{startup:.1} s"));
@@ -132,7 +129,7 @@ impl Summary {
             self.playback.stall_s,
             self.connections_max,
             self.connections_mean,
-            self.cross_bps() / 1e6,
+            self.cross_bps / 1e6,
             self.beyond_bytes
         )
     }
