@@ -4,10 +4,15 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
+use rustls::client::WebPkiServerVerifier;
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+
+use self_signed::Trust;
+
+mod self_signed;
 
 const HTTP_1_1: &[u8] = b"http/1.1";
 
@@ -60,6 +65,8 @@ pub enum TlsError {
 #[derive(Clone, Debug)]
 pub struct TlsClient {
     extra_roots: Arc<RootCertStore>,
+    /// The certificates behind them.
+    given: Arc<Vec<CertificateDer<'static>>>,
     /// Made at the first use: the system's roots take milliseconds to read, and plain HTTP needs none.
     config: Arc<OnceLock<Arc<ClientConfig>>>,
 }
@@ -71,14 +78,16 @@ impl TlsClient {
     /// A file cannot be read, or holds no usable certificate.
     pub fn new(files: &[PathBuf]) -> Result<Self, TlsError> {
         let mut extra_roots = RootCertStore::empty();
+        let mut given = Vec::new();
         for path in files {
             for certificate in certificates(path)? {
+                given.push(certificate.clone());
                 extra_roots
                     .add(certificate)
                     .map_err(|reason| TlsError::BadRoot { path: path.clone(), reason })?;
             }
         }
-        Ok(Self { extra_roots: Arc::new(extra_roots), config: Arc::default() })
+        Ok(Self { extra_roots: Arc::new(extra_roots), given: Arc::new(given), config: Arc::default() })
     }
 
     /// The configuration of a client connection.
@@ -97,9 +106,13 @@ impl TlsClient {
                 "this machine has no trusted certificates: install ca-certificates or use --cacert".into(),
             ));
         }
+        let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider())
+            .build()
+            .map_err(|error| rustls::Error::General(error.to_string()))?;
         let mut config = ClientConfig::builder_with_provider(provider())
             .with_safe_default_protocol_versions()?
-            .with_root_certificates(roots)
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(Trust::new(verifier, self.given.clone())))
             .with_no_client_auth();
         config.alpn_protocols = vec![HTTP_1_1.to_vec()];
         Ok(self.config.get_or_init(|| Arc::new(config)).clone())
@@ -109,7 +122,7 @@ impl TlsClient {
 impl Default for TlsClient {
     /// Trusts the system's roots only.
     fn default() -> Self {
-        Self { extra_roots: Arc::new(RootCertStore::empty()), config: Arc::default() }
+        Self { extra_roots: Arc::new(RootCertStore::empty()), given: Arc::default(), config: Arc::default() }
     }
 }
 

@@ -3,7 +3,10 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use rcgen::{CertifiedKey, generate_simple_self_signed};
+use rcgen::{
+    BasicConstraints, Certificate, CertificateParams, CertifiedKey, IsCa, KeyPair, date_time_ymd,
+    generate_simple_self_signed,
+};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio_rustls::TlsAcceptor;
@@ -24,6 +27,19 @@ struct Identity {
 impl Identity {
     fn new(name: &str) -> Self {
         let CertifiedKey { cert, signing_key } = generate_simple_self_signed([name.to_owned()]).unwrap();
+        Self::of(&cert, &signing_key)
+    }
+
+    /// As `openssl req -x509` makes it: an authority of its own. It is valid until the end of this year.
+    fn authority(name: &str, until_year: i32) -> Self {
+        let mut parameters = CertificateParams::new([name.to_owned()]).unwrap();
+        parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        parameters.not_after = date_time_ymd(until_year, 12, 31);
+        let key = KeyPair::generate().unwrap();
+        Self::of(&parameters.self_signed(&key).unwrap(), &key)
+    }
+
+    fn of(cert: &Certificate, signing_key: &KeyPair) -> Self {
         let folder = TempDir::new().unwrap();
         std::fs::write(folder.path().join("cert.pem"), cert.pem()).unwrap();
         std::fs::write(folder.path().join("key.pem"), signing_key.serialize_pem()).unwrap();
@@ -65,6 +81,23 @@ async fn connect(
 ) -> Result<Connection, ConnectError> {
     let url = Url::parse(&format!("https://{host}:{}/", address.port())).unwrap();
     Connection::connect(Target::new(&url).unwrap().origin(), options).await
+}
+
+#[tokio::test]
+async fn a_certificate_that_is_its_own_authority() {
+    const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+    let good = Identity::authority("localhost", 2999);
+    let address = good.serve(OK, true).await;
+    connect("localhost", address, &good.trusted()).await.expect("just this certificate is trusted");
+    // Everything else is still refused: not trusted, another name, too old, another authority's.
+    let refused = |result: Result<Connection, ConnectError>| {
+        assert!(matches!(result, Err(ConnectError::Certificate { .. })), "{result:?}");
+    };
+    refused(connect("localhost", address, &options()).await);
+    refused(connect("127.0.0.1", address, &good.trusted()).await);
+    let old = Identity::authority("localhost", 2001);
+    refused(connect("localhost", old.serve(OK, true).await, &old.trusted()).await);
+    refused(connect("localhost", address, &old.trusted()).await);
 }
 
 #[tokio::test]
