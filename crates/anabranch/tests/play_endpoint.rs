@@ -1,12 +1,16 @@
 //! `anabranch play` as a player sees it: raw requests to its endpoint, and real players.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
 mod play_support;
 
 use std::io::Read;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use play_support::{Origin, Program, assert_same, content, frames, get, read_response, request, send, tool};
+use play_support::{
+    Origin, Program, assert_same, content, frames, get, raw_origin, read_response, request, send, tool,
+};
 use units::Rate;
 
 const SIZE: usize = 3_000_000;
@@ -179,6 +183,94 @@ fn it_ends_when_the_film_was_read_to_its_end() {
     assert!(get(playing.address, &playing.path, &[]).body == playing.film);
     let (code, said) = playing.program.ended();
     assert_eq!(code, Some(0), "{said}");
+}
+
+#[test]
+fn a_server_without_ranges_is_played_from_the_start() {
+    let film = content(300_000);
+    let body = film.clone();
+    for is_size_known in [true, false] {
+        let body = body.clone();
+        let origin = raw_origin(move |_| {
+            let length =
+                if is_size_known { format!("Content-Length: {}\r\n", body.len()) } else { String::new() };
+            let head =
+                format!("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: video/mp4\r\n{length}\r\n");
+            [head.into_bytes(), body.clone()].concat()
+        });
+        let mut program = Program::start(["play", &format!("http://{origin}/film")]);
+        let (address, path) = program.endpoint();
+        let mut stream = send(address, "GET", &path, &["Range: bytes=0-"]);
+        let mut got = Vec::new();
+        stream.read_to_end(&mut got).unwrap();
+        let end = got.windows(4).position(|four| four == b"\r\n\r\n").unwrap();
+        let head = String::from_utf8_lossy(&got[..end]).to_ascii_lowercase();
+        assert!(head.starts_with("http/1.1 200") && head.contains("accept-ranges: none"), "{head}");
+        assert!(!head.contains("etag"), "{head}");
+        assert_eq!(head.contains("content-length: 300000"), is_size_known, "{head}");
+        let body = if is_size_known { got[end + 4..].to_vec() } else { unchunk(&got[end + 4..]) };
+        assert_same(&body, &film, "the whole film");
+        let (code, said) = program.ended();
+        assert_eq!(code, Some(0), "{said}");
+    }
+}
+
+fn unchunk(mut rest: &[u8]) -> Vec<u8> {
+    let mut body = Vec::new();
+    loop {
+        let end = rest.windows(2).position(|two| two == b"\r\n").unwrap();
+        let length = usize::from_str_radix(std::str::from_utf8(&rest[..end]).unwrap(), 16).unwrap();
+        body.extend_from_slice(&rest[end + 2..end + 2 + length]);
+        rest = &rest[end + 2 + length + 2..];
+        if length == 0 {
+            return body;
+        }
+    }
+}
+
+#[test]
+fn a_replica_dies_on_the_way() {
+    let directory = tempfile::tempdir().unwrap();
+    let film = content(4_000_000);
+    std::fs::write(directory.path().join("film"), &film).unwrap();
+    let mut first = Origin::start(directory.path(), Some(Rate::from_mbps(12)));
+    let second = Origin::start(directory.path(), Some(Rate::from_mbps(12)));
+    let mut program = Program::start(["play", &first.url("film"), &second.url("film"), "--rate", "max"]);
+    let (address, path) = program.endpoint();
+    let mut stream = send(address, "GET", &path, &[]);
+    let mut got = vec![0; 1_000_000];
+    stream.read_exact(&mut got).unwrap();
+    first.kill();
+    stream.read_to_end(&mut got).unwrap();
+    let end = got.windows(4).position(|four| four == b"\r\n\r\n").unwrap();
+    assert_same(&got[end + 4..], &film, "the film");
+    let (code, said) = program.ended();
+    assert_eq!(code, Some(0), "{said}");
+}
+
+#[test]
+fn without_any_server_it_fails_with_a_message() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("film"), content(4_000_000)).unwrap();
+    let mut origin = Origin::start(directory.path(), Some(Rate::from_mbps(8)));
+    let mut missing = Program::start(["play", &origin.url("nothing")]);
+    let (code, said) = missing.ended();
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("404"), "{said}");
+
+    let mut program = Program::start(["play", &origin.url("film"), "--timeout", "2s"]);
+    let (address, path) = program.endpoint();
+    let mut stream = send(address, "GET", &path, &[]);
+    let mut some = vec![0; 200_000];
+    stream.read_exact(&mut some).unwrap();
+    origin.kill();
+    // The player is not told that this is the end of the film.
+    let mut rest = Vec::new();
+    let _ = stream.read_to_end(&mut rest);
+    assert!(rest.len() < 3_800_000);
+    let (code, said) = program.ended();
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains(&origin.address.to_string()), "{said}");
 }
 
 #[test]

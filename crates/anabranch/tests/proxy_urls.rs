@@ -1,11 +1,13 @@
 //! `anabranch proxy`: what it refuses, what it passes on, and playlists that real players follow.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
 mod play_support;
 
 use std::net::SocketAddr;
 use std::path::Path;
 
-use play_support::{Origin, Program, content, frames, get, request, tool};
+use play_support::{Origin, Program, content, frames, get, raw_origin, request, tool};
 
 fn proxy() -> (Program, SocketAddr) {
     let mut program = Program::start(["proxy", "--listen", "127.0.0.1:0"]);
@@ -94,6 +96,51 @@ fn a_live_playlist_is_the_one_of_now() {
         let expected = text.replace(&absolute, &format!("http://{address}/{absolute}"));
         assert_eq!(response.text(), expected);
     }
+}
+
+#[test]
+fn a_playlist_that_was_moved_sends_the_player_there() {
+    let playlist = "#EXTM3U\n#EXTINF:2,\n/root.ts\n#EXTINF:2,\nnext.ts\n";
+    let origin = raw_origin(move |head| {
+        if head.starts_with("GET /old/") {
+            let to = "HTTP/1.1 302 Found\r\nConnection: close\r\nContent-Length: 0\r\nLocation: /new/a.m3u8\r\n\r\n";
+            return to.into();
+        }
+        // A server without ranges, which knows no types either.
+        format!(
+            "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{playlist}",
+            playlist.len()
+        )
+        .into()
+    });
+    let (_program, address) = proxy();
+    let moved = get(address, &format!("/http://{origin}/old/a.m3u8"), &[]);
+    assert_eq!((moved.status, moved.header("location")), (302, &*format!("/http://{origin}/new/a.m3u8")));
+    let found = get(address, moved.header("location"), &[]);
+    let expected = playlist.replace("/root.ts", &format!("http://{address}/http://{origin}/root.ts"));
+    assert_eq!((found.status, found.text()), (200, expected));
+}
+
+#[test]
+fn a_way_back_through_another_name_is_noticed() {
+    let (mut program, address) = proxy();
+    // Somebody who passes requests on to the proxy, with their headers, under an address that is not its own.
+    let passing_on = raw_origin(move |head| {
+        let via =
+            head.lines().find(|line| line.to_ascii_lowercase().starts_with("via:")).unwrap_or("X-None: 1");
+        let answer = get(address, "/http://127.0.0.1:1/", &[via]);
+        format!("HTTP/1.1 {} X\r\nConnection: close\r\nContent-Length: 0\r\n\r\n", answer.status).into()
+    });
+    // The origin's status is passed on: the inner 400.
+    let response = get(address, &format!("/http://{passing_on}/"), &[]);
+    assert_eq!(response.status, 400, "{}", response.text());
+    signal(&program, libc::SIGTERM);
+    assert_eq!(program.ended().0, Some(143));
+}
+
+fn signal(program: &Program, number: i32) {
+    let arguments = [format!("-{number}"), program.id().to_string()];
+    assert!(std::process::Command::new("kill").args(arguments).status().unwrap().success());
 }
 
 fn streams(directory: &Path) -> Option<()> {

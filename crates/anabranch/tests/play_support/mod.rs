@@ -1,9 +1,9 @@
 //! What the tests of `play`, `proxy` and `demo` share: a film, a server, the program, and raw requests.
-#![allow(dead_code, reason = "each test program uses a part of it")]
+#![allow(dead_code, clippy::unwrap_used, reason = "each test program uses a part of it; a test may panic")]
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::Ordering;
@@ -64,6 +64,26 @@ impl Drop for Origin {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+/// A server that answers every request head with the bytes that `answer` makes of it, and closes. It ends with the test
+/// program.
+pub fn raw_origin(answer: impl Fn(&str) -> Vec<u8> + Send + Sync + 'static) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let answer = Arc::new(answer);
+    std::thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            let answer = answer.clone();
+            std::thread::spawn(move || {
+                let lines = BufReader::new(&stream).lines().map_while(Result::ok);
+                let head: Vec<_> = lines.take_while(|line| !line.is_empty()).collect();
+                // A client that leaves early is no failure of the server.
+                let _ = (&stream).write_all(&answer(&head.join("\n")));
+            });
+        }
+    });
+    address
 }
 
 /// The program under test.
