@@ -17,20 +17,28 @@ use crate::stripe::Priority;
 /// A group has at most so many requests in flight: far from what a server has room for
 /// ([`MAX_QUEUED_RANGES`](crate::stripe::MAX_QUEUED_RANGES)), as what is lost can split each.
 const MOST_REQUESTS: usize = 128;
-/// A hole is asked for again in parts of this size, as most of what is asked for twice comes twice.
-const LARGEST_HOLE: u64 = 256 * 1024;
+/// Holes are asked for again in parts of this size, as most of what is asked for twice comes twice.
+const LARGEST_HOLES: u64 = 256 * 1024;
 /// A hole that readers wait for is asked for again after so long at the earliest.
 const HOLE_PATIENCE: Duration = Duration::from_millis(400);
 
+/// The first hole of a group that a reader waits for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Hole {
+    start: u64,
+    /// Since when it is the first.
+    since: Time,
+    /// Where the group was at that time: every hole before is as old.
+    newest: u64,
+}
+
 impl Coordinator {
-    /// A stripe group has so many connections from now on, at least one; the first time it is founded.
-    pub fn set_members(&mut self, group: ConnectionId, members: u32, rtt: Duration, now: Time) {
-        if !self.pipes.contains_key(&group) {
-            self.add_connection(group, rtt, now);
-        }
+    /// A pipe is a stripe group of so many connections from now on, at least one.
+    pub fn set_members(&mut self, group: ConnectionId, members: u32) {
         if let Some(pipe) = self.pipes.get_mut(&group) {
+            // Whoever joins can go on where the last one was to end.
+            pipe.draining &= members <= pipe.members;
             pipe.members = members.max(1);
-            pipe.draining = false;
         }
     }
 
@@ -38,6 +46,7 @@ impl Coordinator {
     pub fn block_arrived(&mut self, group: ConnectionId, range: Range<u64>, now: Time) -> Arrival {
         if let Some(pipe) = self.pipes.get_mut(&group) {
             pipe.active = now;
+            pipe.newest = range.end;
         }
         let complete = self.take_from_segments(group, &range);
         let fresh = self.have.insert(range.clone());
@@ -58,6 +67,11 @@ impl Coordinator {
         for range in gone.iter() {
             self.unclaim(&range);
         }
+    }
+
+    /// Whether it is a stripe group.
+    pub(super) fn is_group(&self, pipe: ConnectionId) -> bool {
+        self.pipes.get(&pipe).is_some_and(|pipe| pipe.members > 0)
     }
 
     /// What the group need not bring any more: it came another way, or no reader is before it (after a seek). It is
@@ -87,37 +101,46 @@ impl Coordinator {
         useless
     }
 
-    /// A hole that keeps a reader waiting although what is behind it has come: a slow connection of the group holds it
-    /// up. It is unassigned, so that the next request asks for it again, over whichever connection is free. So is
-    /// the last hole of all when nothing is left to ask for: no slow connection sets the time.
-    pub fn take_back_hole(&mut self, group: ConnectionId, now: Time) -> Option<Range<u64>> {
+    /// Holes that keep a reader waiting although what is behind them has come: a slow connection of the group holds them
+    /// up. They are unassigned, so that the next requests ask for them again, over whichever connection is free. So are
+    /// the last ones when nothing is left to ask for: no slow connection sets the time.
+    pub fn take_back_holes(&mut self, group: ConnectionId, now: Time) -> Vec<Range<u64>> {
+        let Some((patience, first)) = self.first_hole(group) else { return Vec::new() };
+        let Some(pipe) = self.pipes.get_mut(&group) else { return Vec::new() };
+        let known = pipe.hole.filter(|known| known.start == first.start);
+        if known.is_some_and(|known| now.since(known.since) < patience) {
+            return Vec::new();
+        }
+        pipe.hole = Some(Hole { start: first.start, since: now, newest: pipe.newest });
+        let Some(Hole { start, newest, .. }) = known else { return Vec::new() };
+        let end = newest.max(first.end).min(start.saturating_add(LARGEST_HOLES));
+        let segments = pipe.queue.iter().filter_map(|id| self.segments.get(id));
+        let holes: Vec<_> = segments.flat_map(|segment| segment.missing.iter_within(start..end)).collect();
+        for hole in &holes {
+            self.unassign(group, hole);
+        }
+        holes
+    }
+
+    /// The first hole of a group that a reader waits for, and for how long it may.
+    fn first_hole(&self, group: ConnectionId) -> Option<(Duration, Range<u64>)> {
         let pipe = self.pipes.get(&group).filter(|pipe| pipe.members > 1 && !pipe.draining)?;
         let patience = HOLE_PATIENCE.max(pipe.rtt * 3);
         let at_the_end = !self.has_work() && self.reaches_the_end();
         if self.media_rate.is_none() && !at_the_end {
             return None;
         }
-        let urgent = |reader: &&super::Reader| {
+        let next = self.readers.values().filter_map(|reader| {
             let next = self.have.run_end(reader.position);
-            at_the_end || self.play_time(reader, next) <= patience * 2
-        };
-        let hole = self.readers.values().filter(urgent).find_map(|reader| {
-            let start = self.have.run_end(reader.position);
-            pipe.queue.iter().find_map(|id| {
+            (at_the_end || self.play_time(reader, next) <= patience * 3).then_some(next)
+        });
+        let hole =
+            next.flat_map(|start| pipe.queue.iter().map(move |id| (start, id))).find_map(|(start, id)| {
                 let end = self.segments.get(id)?.missing.run_end(start);
                 let overtaken = self.have.run_end(end) > end || Some(end) == self.size;
-                (end > start && overtaken).then_some(start..end.min(start.saturating_add(LARGEST_HOLE)))
-            })
-        })?;
-        let pipe = self.pipes.get_mut(&group)?;
-        let since = if pipe.hole.0 == hole.start { pipe.hole.1 } else { now };
-        pipe.hole = (hole.start, since);
-        if now.since(since) < patience {
-            return None;
-        }
-        pipe.hole.1 = now;
-        self.unassign(group, &hole);
-        Some(hole)
+                (end > start && overtaken).then_some(start..end)
+            })?;
+        Some((patience, hole))
     }
 
     /// Where a request goes in a group's queue: before everything if it is needed before everything.

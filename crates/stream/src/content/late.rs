@@ -21,7 +21,7 @@ pub enum MissingRule {
 /// A segment, or its tail, that another connection was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reassignment {
-    /// Who was to deliver it.
+    /// Who was to deliver it. A stripe group is so no longer: what it has not sent yet can be cancelled.
     pub from: ConnectionId,
     /// Who is asked now.
     pub to: ConnectionId,
@@ -67,7 +67,7 @@ impl Coordinator {
             .filter_map(|(pipe, id)| {
                 let segment = self.segments.get(&id)?;
                 let needed = segment.needed(&self.have, segment.range.start, segment.needed_until)?;
-                Some((self.expected(pipe, segment.mark, now), id, needed.start..segment.needed_until))
+                Some((self.expected(pipe, segment.mark, now), id, segment.rest(needed.start)))
             })
             .max_by_key(|(expected, id, _)| (*expected, *id));
         let (_, request, range) = last?;
@@ -111,7 +111,7 @@ impl Coordinator {
                         self.expected(pipe, segment.mark, now) > self.play_time(reader, segment.range.end)
                     }
                 };
-                missing.then_some((*id, needed.start..segment.needed_until))
+                missing.then_some((*id, segment.rest(needed.start)))
             })
         });
         late.collect()
@@ -186,12 +186,14 @@ impl Coordinator {
         why: &'static str,
         now: Time,
     ) -> Reassignment {
-        let from = self.segments.get_mut(&request).map_or(to, |segment| {
+        let from = self.segments.get(&request).map_or(to, |segment| segment.connection);
+        if self.is_group(from) {
+            self.unassign(from, &range);
+        } else if let Some(segment) = self.segments.get_mut(&request) {
             segment.needed_until = range.start;
-            segment.connection
-        });
+            self.shared.insert(request);
+        }
         let again = self.assign(to, range, Priority::Front, why, now);
-        self.shared.insert(request);
         self.shared.insert(again.id);
         Reassignment { from, to, request: again }
     }

@@ -128,6 +128,11 @@ impl Segment {
             .iter_within(from.min(limit)..limit)
             .find_map(|missing| have.first_gap(missing.start, missing.end))
     }
+
+    /// What another connection can be asked for from `start` on: what is missing there in one piece.
+    fn rest(&self, start: u64) -> Range<u64> {
+        start..self.missing.run_end(start).min(self.needed_until)
+    }
 }
 
 /// A connection as the coordinator sees it: a queue of requests that is answered in order. Or a stripe group: a queue
@@ -136,8 +141,9 @@ impl Segment {
 struct Pipe {
     /// Connections of a stripe group; 0: a connection that is asked for ranges.
     members: u32,
-    /// The first hole of a stripe group that a reader waits for, and since when it is the first.
-    hole: (u64, Time),
+    /// End of the block that a stripe group brought last.
+    newest: u64,
+    hole: Option<group::Hole>,
     queue: VecDeque<RequestId>,
     asked: u64,
     arrived: u64,
@@ -259,7 +265,8 @@ impl Coordinator {
     pub fn add_connection(&mut self, connection: ConnectionId, rtt: Duration, now: Time) {
         let pipe = Pipe {
             members: 0,
-            hole: (0, now),
+            newest: 0,
+            hole: None,
             queue: VecDeque::new(),
             asked: 0,
             arrived: 0,
@@ -317,10 +324,7 @@ impl Coordinator {
         let Some(pipe) = self.pipes.get(&connection) else { return (Bytes::ZERO, Bytes::ZERO) };
         let needed = pipe.queue.iter().filter_map(|id| self.segments.get(id)).map(|segment| {
             let missing = segment.missing.iter_within(segment.range.start..segment.needed_until);
-            missing
-                .flat_map(|missing| self.have.gaps(missing))
-                .map(|gap| gap.end - gap.start)
-                .sum::<u64>()
+            missing.flat_map(|missing| self.have.gaps(missing)).map(|gap| gap.end - gap.start).sum::<u64>()
         });
         (Bytes::new(pipe.asked.saturating_sub(pipe.arrived)), Bytes::new(needed.sum()))
     }

@@ -24,6 +24,8 @@ pub struct PathFigures {
 pub(super) struct Connection {
     pub(super) id: ConnectionId,
     pub(super) path: PathId,
+    /// The stripe group that it is in, by its founder.
+    pub(super) group: Option<ConnectionId>,
     /// When it was set up; `None` before.
     up: Option<Time>,
     /// Gets nothing more to do, and is closed then.
@@ -55,6 +57,7 @@ impl Connection {
         Self {
             id,
             path,
+            group: None,
             up: None,
             closing: false,
             srtt: Duration::ZERO,
@@ -75,6 +78,16 @@ impl Connection {
     pub(super) fn established(&mut self, rtt: Duration, now: Time) {
         self.up = Some(now);
         self.srtt = rtt;
+        self.last_arrival = now;
+    }
+
+    /// Its queue of requests, as the content coordinator knows it.
+    pub(super) fn pipe(&self) -> ConnectionId {
+        self.group.unwrap_or(self.id)
+    }
+
+    /// It showed that it lives, though it brought no payload.
+    pub(super) fn heard(&mut self, now: Time) {
         self.last_arrival = now;
     }
 

@@ -7,9 +7,13 @@
 //! **Contract.** Every method that tells something takes the time, which never goes back. After any of them the
 //! driver takes actions with [`Session::poll_action`] until there is none, carries them out in order, and calls
 //! [`Session::tick`] at the latest at [`Session::next_tick`]. An opened connection is reported with
-//! [`Session::connected`] or [`Session::closed`]; each connection id is used once. Bytes that belong to a request come in order.
+//! [`Session::connected`], [`Session::joined_group`] or [`Session::closed`]; each connection id is used once. Bytes that
+//! belong to a request come in order. Where a server stripes, the session asks it for ranges in [`Action::Order`]s instead
+//! of requests, and bytes come as blocks ([`Session::block_arrived`]).
 
+mod asking;
 mod connection;
+mod group;
 mod paths;
 mod status;
 
@@ -22,9 +26,11 @@ use crate::content::{Arrival, Coordinator, Policy, ReaderId, RequestId};
 use crate::control::{ConnectionId, Order, PathId, RateController, Sample, What, Window};
 use crate::playback::{self, Playback};
 use crate::ranges::RangeSet;
+use crate::stripe::frame::Frame;
 
 use connection::Connection;
 pub use connection::PathFigures;
+use group::Group;
 use paths::Paths;
 pub use paths::Refusal;
 pub use status::{ConnectionStatus, Status, Totals};
@@ -98,6 +104,23 @@ pub enum Action {
         /// Why these.
         why: &'static str,
     },
+    /// Send a frame to the server's stripe group.
+    Order {
+        /// On which connection.
+        connection: ConnectionId,
+        /// WANT, CANCEL or SYNC.
+        frame: Frame<'static>,
+        /// Why.
+        why: &'static str,
+    },
+    /// Take a connection out of its stripe group in good order: send nothing more and say so, take what still comes, and
+    /// report it as closed when the server has ended it.
+    Leave {
+        /// Which.
+        connection: ConnectionId,
+        /// Why.
+        why: &'static str,
+    },
     /// Set a connection's receive window.
     SetWindow {
         /// Whose.
@@ -143,6 +166,10 @@ pub struct Session {
     ranges: bool,
     paths: Paths,
     connections: BTreeMap<ConnectionId, Connection>,
+    /// The stripe groups, by the connection that founded each.
+    groups: BTreeMap<ConnectionId, Group>,
+    /// How many stripe groups have ended on each path.
+    groups_ended: BTreeMap<PathId, u32>,
     actions: VecDeque<Action>,
     next_connection: u32,
     main: Option<Main>,
@@ -178,6 +205,8 @@ impl Session {
             ranges: config.ranges,
             paths: Paths::new(&config.path_caps),
             connections: BTreeMap::new(),
+            groups: BTreeMap::new(),
+            groups_ended: BTreeMap::new(),
             actions: VecDeque::new(),
             next_connection: 0,
             main: None,
@@ -218,12 +247,18 @@ impl Session {
     /// A connection is set up; `rtt` is what the handshake took.
     pub fn connected(&mut self, connection: ConnectionId, rtt: Duration, now: Time) {
         self.now = now;
+        if self.connections.contains_key(&connection) {
+            self.coordinator.add_connection(connection, rtt, now);
+            self.is_up(connection, rtt, now);
+        }
+    }
+
+    fn is_up(&mut self, connection: ConnectionId, rtt: Duration, now: Time) {
         let Some(state) = self.connections.get_mut(&connection) else { return };
         state.established(rtt, now);
         let path = state.path;
         self.paths.answered(path);
         self.waiting = false;
-        self.coordinator.add_connection(connection, rtt, now);
         self.with_sample(now, |controller, sample| controller.connected(connection, path, sample));
         self.fill(now);
     }
@@ -233,6 +268,14 @@ impl Session {
         self.now = now;
         let Some((request, _)) = self.coordinator.answering(connection) else { return Arrival::default() };
         let arrival = self.coordinator.arrived(request, length, now);
+        self.count(connection, arrival, now);
+        if arrival.complete {
+            self.fill(now);
+        }
+        arrival
+    }
+
+    fn count(&mut self, connection: ConnectionId, arrival: Arrival, now: Time) {
         if let Some(state) = self.connections.get_mut(&connection) {
             state.delivered(arrival.fresh + arrival.duplicate, now);
             self.paths.delivered(state.path, arrival.fresh + arrival.duplicate);
@@ -240,10 +283,6 @@ impl Session {
         self.last_arrival = now;
         self.totals.received += arrival.fresh + arrival.duplicate;
         self.totals.duplicate += arrival.duplicate;
-        if arrival.complete {
-            self.fill(now);
-        }
-        arrival
     }
 
     /// The answer to the request under way ended early, but the connection goes on.
@@ -310,6 +349,7 @@ impl Session {
         if self.main.is_none_or(|main| self.coordinator.reader(main.reader).is_none()) {
             self.follow(id, start, now);
         }
+        self.take_back(now);
         self.fill(now);
     }
 
@@ -329,6 +369,7 @@ impl Session {
     pub fn remove_reader(&mut self, id: ReaderId, now: Time) {
         self.now = now;
         self.coordinator.remove_reader(id);
+        self.take_back(now);
     }
 
     /// End of what a reader can take.
@@ -382,8 +423,9 @@ impl Session {
         self.now = now;
         self.play(now);
         for connection in self.connections.values_mut() {
-            connection.note_work(self.coordinator.queue_length(connection.id) > 0, now);
+            connection.note_work(self.coordinator.queue_length(connection.pipe()) > 0, now);
         }
+        self.tend_groups(now);
         if self.ranges {
             self.repair(now);
         }
@@ -456,46 +498,6 @@ impl Session {
         }
     }
 
-    /// Hands late segments to others; closes connections that keep missing or carry nothing that is needed.
-    fn repair(&mut self, now: Time) {
-        while let Some(late) = self.coordinator.reassign_late(now) {
-            self.totals.rerequested += late.request.range.end - late.request.range.start;
-            self.request(late.to, late.request.id, late.request.range, late.request.why);
-        }
-        let idle: Vec<_> = self
-            .connections
-            .values()
-            .filter(|c| c.is_up() && self.coordinator.queue_length(c.id) == 0)
-            .map(|c| c.id)
-            .collect();
-        for connection in idle {
-            if let Some(help) = self.coordinator.help_at_the_end(connection, now) {
-                self.totals.rerequested += help.request.range.end - help.request.range.start;
-                self.request(help.to, help.request.id, help.request.range, help.request.why);
-            }
-        }
-        let mut hopeless = Vec::new();
-        for connection in self.connections.values().filter(|connection| connection.is_up()) {
-            let (carries, needed) = self.coordinator.carries(connection.id);
-            let to_drain = connection.rate.time_for(carries).max(connection.silent(now));
-            let too_long = Duration::from_secs(1).max(connection.srtt * 4);
-            if !carries.is_zero() && needed.is_zero() && to_drain > too_long {
-                hopeless.push((connection.id, "all that it carries has come another way"));
-            } else if self.coordinator.keeps_missing(connection.id) {
-                hopeless.push((connection.id, "it keeps missing play times"));
-            } else if connection.silent(now) > self.silent_after.max(connection.srtt * 10) {
-                hopeless.push((connection.id, "the server has been silent for too long"));
-            }
-        }
-        for (connection, why) in hopeless {
-            // Another one has to be there to go on with, unless this one is dead anyway.
-            if let Some(path) = self.connections.get(&connection).map(|connection| connection.path) {
-                self.paths.missed(path, why, now);
-            }
-            self.close_now(connection, why);
-        }
-    }
-
     fn measure(&mut self, now: Time) {
         let elapsed = now.since(self.measured);
         let ids: Vec<_> = self.connections.keys().copied().collect();
@@ -507,6 +509,7 @@ impl Session {
                 self.coordinator.estimate(id, connection.rate, connection.srtt);
             }
         }
+        self.estimate_groups();
         let interval = self.measured;
         self.measured = now;
         self.totals.connection_seconds += elapsed.as_secs_f64() * self.up_as_f64();
@@ -518,7 +521,7 @@ impl Session {
         let rerequested_now: Vec<_> = self
             .connections
             .values()
-            .filter(|connection| connection.closing && self.coordinator.queue_length(connection.id) == 0)
+            .filter(|connection| connection.closing && self.coordinator.queue_length(connection.pipe()) == 0)
             .map(|connection| connection.id)
             .collect();
         for connection in rerequested_now {
@@ -588,9 +591,13 @@ impl Session {
     fn close_when_empty(&mut self, connection: ConnectionId, why: &'static str) {
         let Some(state) = self.connections.get_mut(&connection) else { return };
         state.closing = true;
+        let pipe = state.pipe();
         self.controller.closed(connection, self.now);
-        self.coordinator.drain(connection);
-        if self.coordinator.queue_length(connection) == 0 {
+        if self.leave_group(connection, why) {
+            return;
+        }
+        self.coordinator.drain(pipe);
+        if self.coordinator.queue_length(pipe) == 0 {
             self.close_now(connection, why);
         }
     }
@@ -601,8 +608,8 @@ impl Session {
             if !state.closing {
                 self.controller.closed(connection, self.now);
             }
-            self.coordinator.remove_connection(connection);
             self.actions.push_back(Action::Close { connection, why });
+            self.forget_connection(connection, state.group);
         }
     }
 
@@ -612,7 +619,7 @@ impl Session {
         if !state.closing {
             self.controller.closed(connection, now);
         }
-        self.coordinator.remove_connection(connection);
+        self.forget_connection(connection, state.group);
         self.fill(now);
     }
 
@@ -624,53 +631,6 @@ impl Session {
         };
         state.window = bytes;
         self.actions.push_back(Action::SetWindow { connection, window: bytes, why });
-    }
-
-    /// Gives every connection that can take requests something to do.
-    fn fill(&mut self, now: Time) {
-        let ids: Vec<_> = self.connections.values().filter(|c| c.is_up()).map(|c| c.id).collect();
-        if !self.ranges {
-            // What has passed does not come again on this connection.
-            if self.coordinator.outstanding() > 0 && self.coordinator.starves() {
-                for connection in ids {
-                    self.close_now(connection, "a reader needs what has passed");
-                }
-                self.reopen_when_alone(now);
-            } else if let Some(first) = ids.first().copied()
-                && self.coordinator.outstanding() == 0
-                && self.coordinator.has_work()
-                && let Some(request) = self.coordinator.request_whole(first, now)
-            {
-                self.request(first, request.id, request.range, request.why);
-            }
-            return;
-        }
-        // In turn, so that nobody takes two before another has one.
-        loop {
-            let mut asked = false;
-            for connection in &ids {
-                if let Some(request) = self.coordinator.next_request(*connection, now) {
-                    self.request(*connection, request.id, request.range, request.why);
-                    asked = true;
-                }
-            }
-            if !asked {
-                return;
-            }
-        }
-    }
-
-    fn request(
-        &mut self,
-        connection: ConnectionId,
-        request: RequestId,
-        range: Range<u64>,
-        why: &'static str,
-    ) {
-        if let Some(state) = self.connections.get_mut(&connection) {
-            state.note_work(true, self.now);
-        }
-        self.actions.push_back(Action::Request { connection, request, range, why });
     }
 
     /// With no connection at all the controller has nothing to measure: the session tries again by itself.
@@ -691,7 +651,7 @@ impl Session {
 
     fn give_up_in_time(&mut self, now: Time) {
         let receiving =
-            self.connections.values().any(|c| c.is_up() && self.coordinator.queue_length(c.id) > 0);
+            self.connections.values().any(|c| c.is_up() && self.coordinator.queue_length(c.pipe()) > 0);
         if !self.wants_something() {
             self.last_arrival = now;
         } else if now.since(self.last_arrival) >= self.give_up_after && !self.failed {

@@ -91,6 +91,7 @@ impl World {
                 }
                 Action::LimitRate(rate) => self.limit = rate,
                 Action::SetWindow { .. } => {}
+                Action::Order { .. } | Action::Leave { .. } => panic!("no server stripes here"),
                 Action::Waiting { .. } => self.waited = true,
                 Action::Fail { error } => self.failed = Some(error),
             }

@@ -20,7 +20,7 @@ pub enum UnexpectedFrame {
         /// Number of the block before, on this connection.
         before: u64,
     },
-    /// Bytes that were never asked for.
+    /// Bytes that were never asked for, or more often than they were asked for.
     #[error("bytes that were not asked for")]
     Unwanted,
 }
@@ -36,6 +36,8 @@ pub struct Arrivals {
     connections: BTreeMap<ConnectionId, Option<u64>>,
     /// Everything ever asked for.
     asked: RangeSet,
+    /// How many bytes may still come: each is sent at most as often as it was asked for.
+    outstanding: u64,
     /// Asked for and not here.
     due: RangeSet,
     sync: Option<Sync>,
@@ -65,6 +67,7 @@ impl Arrivals {
     /// `range` was asked for, the first time or again.
     pub fn wanted(&mut self, range: Range<u64>) {
         self.asked.insert(range.clone());
+        self.outstanding = self.outstanding.saturating_add(range.end - range.start);
         self.due.insert(range);
     }
 
@@ -92,9 +95,11 @@ impl Arrivals {
         if let Some(before) = last.filter(|before| *before >= sequence) {
             return Err(UnexpectedFrame::Order { sequence, before });
         }
-        if !self.asked.contains(&range) {
+        let outstanding = self.outstanding.checked_sub(range.end - range.start);
+        let Some(outstanding) = outstanding.filter(|_| self.asked.contains(&range)) else {
             return Err(UnexpectedFrame::Unwanted);
-        }
+        };
+        self.outstanding = outstanding;
         *last = Some(sequence);
         Ok(self.take(range))
     }

@@ -1,0 +1,102 @@
+//! What is asked for next, and what again.
+
+use units::{Duration, Time};
+
+use super::{Action, Session};
+use crate::content::{Reassignment, Request};
+use crate::control::ConnectionId;
+
+impl Session {
+    /// Hands late segments to others; closes connections that keep missing or carry nothing that is needed.
+    pub(super) fn repair(&mut self, now: Time) {
+        while let Some(late) = self.coordinator.reassign_late(now) {
+            self.hand_over(late);
+        }
+        let mut idle = self.pipes();
+        idle.retain(|pipe| self.coordinator.queue_length(*pipe) == 0);
+        for pipe in idle {
+            if let Some(help) = self.coordinator.help_at_the_end(pipe, now) {
+                self.hand_over(help);
+            }
+        }
+        let mut hopeless = Vec::new();
+        for connection in self.connections.values().filter(|connection| connection.is_up()) {
+            let alone = connection.group.is_none();
+            let (carries, needed) = self.coordinator.carries(connection.id);
+            let to_drain = connection.rate.time_for(carries).max(connection.silent(now));
+            let too_long = Duration::from_secs(1).max(connection.srtt * 4);
+            if alone && !carries.is_zero() && needed.is_zero() && to_drain > too_long {
+                hopeless.push((connection.id, "all that it carries has come another way"));
+            } else if alone && self.coordinator.keeps_missing(connection.id) {
+                hopeless.push((connection.id, "it keeps missing play times"));
+            } else if connection.silent(now) > self.silent_after.max(connection.srtt * 10) {
+                hopeless.push((connection.id, "the server has been silent for too long"));
+            }
+        }
+        for (connection, why) in hopeless {
+            // Another one has to be there to go on with, unless this one is dead anyway.
+            if let Some(path) = self.connections.get(&connection).map(|connection| connection.path) {
+                self.paths.missed(path, why, now);
+            }
+            self.close_now(connection, why);
+        }
+    }
+
+    /// Gives every connection that can take requests something to do.
+    pub(super) fn fill(&mut self, now: Time) {
+        let ids = self.pipes();
+        if !self.ranges {
+            // What has passed does not come again on this connection.
+            if self.coordinator.outstanding() > 0 && self.coordinator.starves() {
+                for connection in ids {
+                    self.close_now(connection, "a reader needs what has passed");
+                }
+                self.reopen_when_alone(now);
+            } else if let Some(first) = ids.first().copied()
+                && self.coordinator.outstanding() == 0
+                && self.coordinator.has_work()
+                && let Some(request) = self.coordinator.request_whole(first, now)
+            {
+                self.request(first, request);
+            }
+            return;
+        }
+        // In turn, so that nobody takes two before another has one.
+        loop {
+            let mut asked = false;
+            for connection in &ids {
+                if let Some(request) = self.coordinator.next_request(*connection, now) {
+                    self.request(*connection, request);
+                    asked = true;
+                }
+            }
+            if !asked {
+                return;
+            }
+        }
+    }
+
+    fn hand_over(&mut self, late: Reassignment) {
+        self.totals.rerequested += late.request.range.end - late.request.range.start;
+        self.cancel(late.from, late.request.range.clone(), late.request.why);
+        self.request(late.to, late.request);
+    }
+
+    /// Sends a request, or orders it of a stripe group.
+    fn request(&mut self, pipe: ConnectionId, request: Request) {
+        if self.want(pipe, &request) {
+            return;
+        }
+        if let Some(state) = self.connections.get_mut(&pipe) {
+            state.note_work(true, self.now);
+        }
+        let Request { id, range, why, .. } = request;
+        self.actions.push_back(Action::Request { connection: pipe, request: id, range, why });
+    }
+
+    /// Whom the content coordinator can ask: connections, and stripe groups by their founders.
+    fn pipes(&self) -> Vec<ConnectionId> {
+        let alone = self.connections.values().filter(|c| c.is_up() && c.group.is_none()).map(|c| c.id);
+        alone.chain(self.groups.keys().copied()).collect()
+    }
+}
