@@ -10,6 +10,10 @@ use super::{ReportArguments, SourceArguments};
 #[derive(Args, Debug)]
 pub struct ProxyArguments {
     /// Listen at this address; players ask for http://ADDR/<url>
+    ///
+    /// Whoever can reach the address can reach through it whatever this machine can, its own network included. So it is a
+    /// loopback address unless another one is given, and there requests must name the proxy by its own address, so that no
+    /// web page gets in under a name of its own.
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8090")]
     pub listen: SocketAddr,
     /// How films are got.

@@ -126,18 +126,19 @@ impl Answer for Answers {
 /// How it went, on one line.
 fn in_words(status: &Status) -> String {
     let playback = &status.session.playback;
-    let startup =
-        playback.startup.map_or_else(|| "never began to play".into(), |after| format!("began after {after}"));
     let stalls = match playback.stalls {
         0 => "no stall".to_owned(),
         1 => format!("1 stall of {}", playback.stalled),
         count => format!("{count} stalls, {} in all", playback.stalled),
     };
+    // Without a rate nobody knows when a player starts and stops.
+    let play = playback.startup.map(|after| format!("; play began after {after}, {stalls}"));
     format!(
-        "{} in {} over {:.1} connections on average (at most {}); {startup}, {stalls}",
+        "{} in {} over {} connections at most, {:.1} on average{}",
         Bytes::new(status.session.totals.received),
         status.elapsed,
-        status.session.connections_mean,
         status.session.totals.connections_most,
+        status.session.connections_mean,
+        play.unwrap_or_default(),
     )
 }
