@@ -15,7 +15,7 @@ mod settings;
 
 mod stop;
 
-use std::io;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::FromArgMatches;
@@ -47,9 +47,14 @@ fn main() -> ExitCode {
     ended
 }
 
-/// Help and version are no errors; what is one gets one line more than clap's: how to go on.
+/// Help and version are no errors; what is one begins like all that this program says.
 fn usage(error: &clap::Error) -> ExitCode {
-    let _ = error.print();
+    let text = error.render().to_string();
+    // A terminal or a reader that is gone is no reason for another message.
+    let _ = match text.strip_prefix("error: ") {
+        Some(text) => io::stderr().write_all(format!("anabranch: {text}").as_bytes()),
+        None => error.print(),
+    };
     if error.use_stderr() { ExitCode::from(2) } else { ExitCode::SUCCESS }
 }
 
@@ -62,6 +67,7 @@ async fn start(cli: Cli) -> ExitCode {
         }
     };
     let output = Output::new(cli.globals, stop);
+    output.show_warnings();
     match run(cli.command, &output).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
@@ -81,7 +87,7 @@ async fn run(command: Command, output: &Output) -> Result<(), Failure> {
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut arguments::command(), "anabranch", &mut script);
-            io::Write::write_all(&mut io::stdout(), &script).map_err(|error| Failure::output(&error))
+            io::stdout().write_all(&script).map_err(|error| Failure::output(&error))
         }
         Command::Man { directory } => arguments::write_manual(&directory).map_err(|error| {
             Failure::failed(format_args!("cannot write to {}: {error}", directory.display()))

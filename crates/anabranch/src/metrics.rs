@@ -159,11 +159,18 @@ impl Families<'_> {
     ) -> fmt::Result {
         let mut metric = self.0.encode_descriptor(name, help, None, kind)?;
         for (labels, value) in values {
+            if labels.is_empty() {
+                // The one value of a family without labels.
+                return value.encode(metric);
+            }
             value.encode(metric.encode_family(&labels)?)?;
         }
         Ok(())
     }
 }
+
+/// One counter of a server.
+type Counter = fn(&server::Metrics) -> &AtomicU64;
 
 /// The metrics of `serve`: each listener's name and counters.
 #[derive(Debug)]
@@ -171,7 +178,7 @@ pub struct ServerCollector(pub Vec<(String, Arc<server::Metrics>)>);
 
 impl Collector for ServerCollector {
     fn encode(&self, encoder: DescriptorEncoder) -> fmt::Result {
-        let of_servers = |value: fn(&server::Metrics) -> &AtomicU64| {
+        let of_servers = |value: Counter| {
             let values =
                 self.0.iter().map(move |(name, metrics)| (name, value(metrics).load(Ordering::Relaxed)));
             values.map(|(name, value)| (vec![("listener", name.clone())], value)).collect::<Vec<_>>()
@@ -188,7 +195,7 @@ impl Collector for ServerCollector {
             })
         });
         families.counter("server_responses", "Responses by class of their status", responses)?;
-        let counters: [(&str, &str, fn(&server::Metrics) -> &AtomicU64); 7] = [
+        let counters: [(&str, &str, Counter); 7] = [
             ("server_accepted_connections", "Connections accepted", |metrics| &metrics.connections_total),
             ("server_refused_connections", "Connections beyond a limit", |metrics| {
                 &metrics.connections_refused

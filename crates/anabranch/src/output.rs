@@ -56,6 +56,19 @@ impl Output {
         }
     }
 
+    /// Shows the warnings that libraries log, around the progress line as well. Once a program.
+    pub fn show_warnings(&self) {
+        let level = if self.globals.quiet { tracing::Level::ERROR } else { tracing::Level::WARN };
+        let bars = self.bars.clone();
+        tracing_subscriber::fmt()
+            .with_max_level(level)
+            .without_time()
+            .with_target(false)
+            .with_ansi(false)
+            .with_writer(move || AroundBars(bars.clone()))
+            .init();
+    }
+
     /// Whether `--verbose` was given.
     pub fn is_verbose(&self) -> bool {
         self.globals.verbose
@@ -70,6 +83,19 @@ impl Output {
         // A terminal that is gone is no reason to stop, so an error is not one either.
         let write = || writeln!(io::stderr().lock(), "anabranch: {}", OneLine(&message.to_string()));
         let _ = self.bars.suspend(write);
+    }
+}
+
+/// Standard error without the progress line in the way.
+struct AroundBars(MultiProgress);
+
+impl Write for AroundBars {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.suspend(|| io::stderr().lock().write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

@@ -50,7 +50,6 @@ pub struct Globals {
 
 /// A command.
 #[derive(Debug, Subcommand)]
-#[expect(clippy::large_enum_variant, reason = "one exists, for the time of the program")]
 pub enum Command {
     /// Play a film in any player, over as many connections as its rate needs
     Play(PlayArguments),

@@ -77,7 +77,7 @@ pub(super) async fn fetch(
                 Bytes::new(kept),
                 film.info().size.map_or("an unknown size".into(), |size| Bytes::new(size).to_string()),
             )),
-            Err(error) => failure.with(format_args!("the state could not be saved: {error}")),
+            Err(error) => failure.with(format_args!("the state could not be saved ({error}), so the same command goes on from where it was a little before")),
         });
     }
     let size = film.have().total();

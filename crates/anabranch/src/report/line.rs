@@ -25,6 +25,10 @@ pub(super) enum Line<'a> {
         accepts_ranges: bool,
         media_rate_bps: Option<u64>,
         replicas: &'a [String],
+        /// Replicas that are not used, and why.
+        lost: &'a [(String, String)],
+        /// Replicas with another validator whose samples agree.
+        differing: &'a [String],
     },
     /// A second has passed.
     Interval(Interval),
@@ -59,6 +63,8 @@ impl<'a> Line<'a> {
             accepts_ranges: info.accepts_ranges,
             media_rate_bps: info.media.as_ref().map(|media| media.mean_rate.as_bps()),
             replicas: &info.replicas,
+            lost: &info.lost,
+            differing: &info.differing,
         }
     }
 }

@@ -11,8 +11,8 @@ use std::time::Duration;
 use prometheus_client::registry::Registry;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
-use transport::engine::{Film, Notice};
+use tokio::task::{JoinHandle, JoinSet};
+use transport::engine::{Event, Film, Notice};
 
 use crate::arguments::{FilmUrl, ReportArguments};
 use crate::failure::Failure;
@@ -25,6 +25,8 @@ use sink::Sink;
 
 /// How often an interval is reported.
 const INTERVAL: Duration = Duration::from_secs(1);
+/// How long the end of a run waits for the last notices of films that are being closed.
+const LAST_NOTICES: Duration = Duration::from_millis(500);
 
 /// Reports on the films of one run of a command. Every run ends with [`Self::finish`], a failed one as well.
 #[derive(Debug)]
@@ -39,6 +41,8 @@ pub struct Reporter {
 #[derive(Debug)]
 struct Shared {
     films: Mutex<Films>,
+    /// One for every film, which ends with it.
+    listeners: Mutex<JoinSet<()>>,
     sink: Option<Sink>,
     output: Output,
 }
@@ -46,6 +50,10 @@ struct Shared {
 impl Shared {
     fn films(&self) -> MutexGuard<'_, Films> {
         self.films.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn listeners(&self) -> MutexGuard<'_, JoinSet<()>> {
+        self.listeners.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn write(&self, line: &Line<'_>) {
@@ -60,12 +68,10 @@ impl Shared {
 pub struct Watch {
     shared: Arc<Shared>,
     film: u32,
-    notices: JoinHandle<()>,
 }
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        self.notices.abort();
         self.shared.films().remove(self.film);
     }
 }
@@ -82,7 +88,12 @@ impl Reporter {
         output: &Output,
     ) -> Result<Self, Failure> {
         let sink = arguments.stats.as_ref().map(|place| Sink::open(place, output)).transpose()?;
-        let shared = Arc::new(Shared { films: Mutex::new(Films::new()), sink, output: output.clone() });
+        let shared = Arc::new(Shared {
+            films: Mutex::new(Films::new()),
+            listeners: Mutex::default(),
+            sink,
+            output: output.clone(),
+        });
         let mut registry = Registry::with_prefix("anabranch");
         registry.register_collector(Box::new(FilmsCollector(shared.clone())));
         let registry = Arc::new(registry);
@@ -107,9 +118,23 @@ impl Reporter {
         // First, so that nothing is missed between.
         let mut receiver = film.notices();
         let (number, offset_s) = self.shared.films().add(film);
-        self.shared.write(&Line::film(self.shared.films().elapsed_s(), number, film.info()));
+        let info = film.info();
+        self.shared.write(&Line::film(self.shared.films().elapsed_s(), number, info));
+        for (url, error) in &info.lost {
+            self.shared.output.warn(format_args!("{url} is not used: {error}"));
+        }
+        for url in &info.differing {
+            self.shared
+                .output
+                .warn(format_args!("{url} has another validator, but samples of its content agree"));
+        }
+        if !info.accepts_ranges {
+            self.shared
+                .output
+                .warn("the server knows no ranges: one connection has to bring everything in order");
+        }
         let shared = self.shared.clone();
-        let notices = tokio::spawn(async move {
+        let listen = async move {
             loop {
                 match receiver.recv().await {
                     Ok(notice) => tell(&shared, number, offset_s, notice),
@@ -120,8 +145,11 @@ impl Reporter {
                     Err(RecvError::Closed) => break,
                 }
             }
-        });
-        Watch { shared: self.shared.clone(), film: number, notices }
+        };
+        let mut listeners = self.shared.listeners();
+        while listeners.try_join_next().is_some() {}
+        listeners.spawn(listen);
+        Watch { shared: self.shared.clone(), film: number }
     }
 
     /// Ends the reports with the summary, and passes on how the run ended. What is watched has to be dropped before.
@@ -131,6 +159,9 @@ impl Reporter {
     pub async fn finish(self, result: Result<(), Failure>) -> Result<(), Failure> {
         self.stop.send_replace(true);
         let _ = self.intervals.await;
+        let mut listeners = std::mem::take(&mut *self.shared.listeners());
+        let _ = tokio::time::timeout(LAST_NOTICES, async { while listeners.join_next().await.is_some() {} })
+            .await;
         let summary = self.shared.films().summary();
         let error = result.as_ref().err().map(Failure::message);
         let at_s = summary.seconds;
@@ -146,6 +177,16 @@ fn tell(shared: &Shared, film: u32, offset_s: f64, notice: Notice) {
     let at_s = notice.at_s + offset_s;
     if shared.output.is_verbose() {
         shared.output.detail(line::human(at_s, &notice.event));
+    } else {
+        match &notice.event {
+            Event::Waiting { error } => {
+                shared.output.say(format_args!("no server can be reached now: {error}; waits"));
+            }
+            Event::ReplicaLost { url, error } => {
+                shared.output.warn(format_args!("{url} is not used any more: {error}"));
+            }
+            _ => {}
+        }
     }
     shared.write(&Line::Notice { film, notice: Notice { at_s, event: notice.event } });
 }

@@ -2,7 +2,7 @@
 
 use clap::FromArgMatches;
 use stream::interval::Interval;
-use stream::playback::{self, StallRule};
+use stream::playback::StallRule;
 use transport::http::Interface;
 use units::{Rate, Ratio};
 
@@ -75,7 +75,7 @@ fn without_options_the_engines_defaults_hold() {
 #[test]
 fn the_help_tells_the_true_defaults() {
     let engine = Settings::new(Vec::new());
-    let playback::StallRule::Rebuffer { resume_at } = engine.playback.stall else { panic!() };
+    let StallRule::Rebuffer { resume_at } = engine.playback.stall else { panic!() };
     let mut cli = command();
     let fetch = cli.find_subcommand_mut("fetch").unwrap();
     let seconds = |time: Duration| format!("{}s", time.as_millis() / 1000);
@@ -167,7 +167,9 @@ fn network_and_playback() {
         [Interface::Name("eth0".into()), Interface::Address([10, 0, 0, 1].into())]
     );
     let mut headers = ExtraHeaders::default();
-    ["A: b", "C: d", "User-Agent: me"].map(|line| headers.add(line).unwrap());
+    for line in ["A: b", "C: d", "User-Agent: me"] {
+        headers.add(line).unwrap();
+    }
     assert_eq!(settings.headers, headers);
     assert_eq!(settings.give_up_after, Duration::from_secs(5));
     assert_eq!(settings.connect_timeout, Duration::from_secs(2));

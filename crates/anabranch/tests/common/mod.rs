@@ -1,0 +1,154 @@
+//! The program as its users see it: started, asked, interrupted.
+
+#![allow(dead_code, reason = "each test file uses its part")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+/// The program, not started yet.
+pub fn anabranch() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_anabranch"))
+}
+
+/// A directory to work in, with one to be served in it.
+pub struct World {
+    pub directory: tempfile::TempDir,
+}
+
+/// Bytes that no two places of are alike.
+pub fn film(length: usize, seed: u64) -> Vec<u8> {
+    let mut state = seed | 1;
+    let mut step = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state.to_be_bytes()
+    };
+    std::iter::repeat_with(&mut step)
+        .flat_map(|bytes| [bytes[0], bytes[1], bytes[2], bytes[3]])
+        .take(length)
+        .collect()
+}
+
+pub fn sha256(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+impl World {
+    /// With `film.bin` in the directory to be served.
+    pub fn new(film: &[u8]) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        fs::create_dir(directory.path().join("served")).unwrap();
+        fs::write(directory.path().join("served/film.bin"), film).unwrap();
+        Self { directory }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    pub fn serve(&self, options: &[&str]) -> Server {
+        Server::start(&self.path("served"), options)
+    }
+
+    /// `anabranch fetch` in this directory.
+    pub fn fetch(&self, options: &[&str]) -> Command {
+        let mut command = anabranch();
+        command.current_dir(self.directory.path()).arg("fetch").args(options).stdin(Stdio::null());
+        command
+    }
+
+    /// The lines of a file of `--stats`.
+    pub fn stats(&self, name: &str) -> Vec<Value> {
+        lines(&fs::read_to_string(self.path(name)).unwrap())
+    }
+}
+
+pub fn lines(text: &str) -> Vec<Value> {
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{line}: {error}")))
+        .collect()
+}
+
+pub fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// The exit code and what was said; the test fails when it is another one.
+#[track_caller]
+pub fn ends_with(output: &Output, code: i32) -> String {
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{said}");
+    said
+}
+
+/// `anabranch serve` on a free port; killed in the end.
+pub struct Server {
+    child: Child,
+    said: BufReader<ChildStderr>,
+    pub url: String,
+}
+
+impl Server {
+    pub fn start(directory: &Path, options: &[&str]) -> Self {
+        let mut command = anabranch();
+        command.arg("serve").arg(directory).args(options);
+        if !options.contains(&"--https") && !options.contains(&"--http") {
+            command.args(["--http", "127.0.0.1:0"]);
+        }
+        let mut child = command.stderr(Stdio::piped()).stdin(Stdio::null()).spawn().unwrap();
+        let mut said = BufReader::new(child.stderr.take().unwrap());
+        let mut line = String::new();
+        while !line.contains("serves ") {
+            line.clear();
+            assert_ne!(said.read_line(&mut line).unwrap(), 0, "the server has ended");
+        }
+        let url = line.split_whitespace().last().unwrap().to_owned();
+        Self { child, said, url }
+    }
+
+    pub fn film(&self) -> String {
+        format!("{}film.bin", self.url)
+    }
+
+    /// Ends it by a signal; answers its exit code.
+    pub fn stop(&mut self, signal: Signal) -> Option<i32> {
+        kill(&self.child, signal);
+        self.child.wait().unwrap().code()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+pub fn kill(child: &Child, signal: Signal) {
+    kill_process(Pid::from_child(child), signal).unwrap();
+}
+
+/// Waits for something that must come within ten seconds.
+#[track_caller]
+pub fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < Duration::from_secs(10), "{what} has not come");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Whether the file of an unfinished run is known to have at least so many bytes.
+pub fn saved(state: &Path, least: u64) -> bool {
+    let Ok(file) = File::open(state) else { return false };
+    let state: Value = serde_json::from_reader(file).unwrap();
+    let ranges = state["ranges"].as_array().unwrap();
+    ranges.iter().map(|range| range[1].as_u64().unwrap() - range[0].as_u64().unwrap()).sum::<u64>() >= least
+}
