@@ -38,7 +38,7 @@ pub(super) struct Connection {
     delivered: u64,
     pub(super) total: u64,
     last_arrival: Time,
-    /// Since when it has work; `None`: it has none.
+    /// Since when its work was not counted yet; `None`: it has none.
     working: Option<Time>,
     /// Time with work in this interval.
     worked: Duration,
@@ -103,7 +103,7 @@ impl Connection {
 
     /// How long it has had work and brought nothing.
     pub(super) fn silent(&self, now: Time) -> Duration {
-        self.working.map_or(Duration::ZERO, |since| now.since(since.max(self.last_arrival)))
+        self.working.map_or(Duration::ZERO, |_| now.since(self.last_arrival))
     }
 
     /// It has work from now on, or none.

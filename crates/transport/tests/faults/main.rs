@@ -1,0 +1,13 @@
+//! Servers that misbehave, and what the engine makes of them: right bytes or a clear error, in bounded time.
+//!
+//! Every server here runs a script on loopback. The cases run beside each other in one process.
+
+mod answers;
+mod bodies;
+mod ends;
+mod opening;
+mod rangeless;
+mod readers;
+mod replicas;
+mod server;
+mod viewer;
