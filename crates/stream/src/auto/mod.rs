@@ -74,6 +74,8 @@ impl Default for Parameters {
 
 /// A window of fewer packets cannot recover a loss by duplicate acknowledgements.
 const SMALLEST_WINDOW: Packets = Packets::new(6);
+/// The first window of a connection is for a round trip of at least this.
+const FIRST_ROUND_TRIP: Duration = Duration::from_millis(100);
 /// A measured rate is held when it comes this near.
 const ALMOST: Ratio = Ratio::new(97, 100);
 /// Rates are averaged over this long at most.
@@ -301,7 +303,9 @@ impl RateController for Auto {
         let mut orders = Vec::new();
         let allowed = self.set_limit(sample, &mut orders);
         if let Some(mine) = sample.connections.iter().find(|candidate| candidate.connection == connection) {
-            let fresh = [*mine];
+            // The handshake tells too little: under load the round trip is longer, and the first window would be
+            // far too small for a whole interval.
+            let fresh = [ConnectionSample { srtt: mine.srtt.max(FIRST_ROUND_TRIP), ..*mine }];
             let alone = Sample { connections: &fresh, ..*sample };
             self.set_windows(&alone, allowed, true, &mut orders);
         }

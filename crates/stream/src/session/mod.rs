@@ -192,7 +192,13 @@ impl Session {
             Pace::Media(rate) => rate.or(config.media_rate),
             _ => config.media_rate,
         };
-        let mut coordinator = Coordinator::new(config.policy, config.size, config.have);
+        let mut policy = config.policy;
+        if let Some(rate) = media_rate {
+            // The first segments are needed at once: several connections share them.
+            let half_a_second = rate.amount_in(Duration::from_millis(500)).max(Bytes::kib(16));
+            policy.first_segment = policy.first_segment.min(half_a_second);
+        }
+        let mut coordinator = Coordinator::new(policy, config.size, config.have);
         if let Some(rate) = media_rate {
             coordinator.set_media_rate(rate);
         }

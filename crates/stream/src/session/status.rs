@@ -77,7 +77,12 @@ impl Session {
         Status {
             connections,
             totals: self.totals,
-            connections_mean: if observed > 0.0 { self.totals.connection_seconds / observed } else { 0.0 },
+            // Before the first measurement: what there is.
+            connections_mean: if observed > 0.0 {
+                self.totals.connection_seconds / observed
+            } else {
+                Bytes::of(self.totals.connections_most).as_f64()
+            },
             playback: self.playback.report(),
             buffer: self.playback.buffer(),
             media_rate: self.media_rate,

@@ -40,6 +40,8 @@ pub struct ConnectOptions {
     pub connect_timeout: Duration,
     /// How long a probe waits for something to come.
     pub response_timeout: Duration,
+    /// How much of the film a probe asks for, at least one byte.
+    pub first_bytes: Bytes,
 }
 
 impl Default for ConnectOptions {
@@ -51,7 +53,15 @@ impl Default for ConnectOptions {
             tls: TlsClient::default(),
             connect_timeout: Duration::from_secs(10),
             response_timeout: Duration::from_secs(30),
+            first_bytes: super::probe::FIRST_BYTES,
         }
+    }
+}
+
+impl ConnectOptions {
+    /// The last byte that a probe asks for.
+    pub(super) fn last_first_byte(&self) -> u64 {
+        self.first_bytes.get().max(1) - 1
     }
 }
 

@@ -16,7 +16,7 @@ use super::target::{Target, TargetError};
 /// Most redirects that are followed.
 pub const MOST_REDIRECTS: usize = 10;
 
-/// How much of the film is asked for at first: enough for most containers to tell their rate.
+/// How much of the film is usually asked for at first: enough for most containers to tell their rate.
 pub const FIRST_BYTES: Bytes = Bytes::kib(64);
 
 /// What a URL leads to.
@@ -34,7 +34,7 @@ pub struct Probe {
     pub connection: Connection,
     /// The head of the response.
     pub head: ResponseHead,
-    /// The first bytes of the film, up to [`FIRST_BYTES`]; empty without ranges.
+    /// The first bytes of the film, up to [`ConnectOptions::first_bytes`]; empty without ranges.
     pub first: BytesMut,
     /// Size of the film, when the server tells.
     pub size: Option<u64>,
@@ -182,7 +182,7 @@ struct Asked {
 
 async fn ask(target: &Target, headers: &ExtraHeaders, options: &ConnectOptions) -> Result<Asked, ProbeError> {
     let mut connection = Connection::connect(target.origin(), options).await?;
-    let request = RequestHead::new(Method::Get, target, headers).range(0, Some(FIRST_BYTES.get() - 1));
+    let request = RequestHead::new(Method::Get, target, headers).range(0, Some(options.last_first_byte()));
     let failed = |source| ProbeError::Failed { target: target.clone().into(), source };
     connection.send(&request).map_err(failed)?;
     let mut nothing = BytesMut::new();
@@ -209,9 +209,9 @@ impl Asked {
             return Err(ProbeError::Encoded { target: target.into(), encoding });
         }
         let mut first = BytesMut::new();
-        let (size, accepts_ranges) = match head.check_range(0, Some(FIRST_BYTES.get() - 1)) {
+        let (size, accepts_ranges) = match head.check_range(0, Some(options.last_first_byte())) {
             Ok(range) => {
-                first.reserve(FIRST_BYTES.as_usize() + 1);
+                first.reserve(options.first_bytes.as_usize() + 1);
                 let reading = read_first(&mut connection, &mut first, range.length());
                 in_time(&target, options, reading).await?;
                 (range.total, true)
