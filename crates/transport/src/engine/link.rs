@@ -8,10 +8,12 @@ use bytes::BytesMut;
 use stream::content::RequestId;
 use stream::control::{ConnectionId, PathId};
 use stream::session::Refusal;
+use stream::stripe::frame::Frame;
 use tokio::sync::mpsc;
 
 use super::pacer::{LARGEST_READ, Pacer};
 use super::shared::Shared;
+use super::stripe;
 use crate::http::{Connection, Error, Method, RangeError, Received, RequestHead, ResponseHead};
 
 /// A request that waits for its answer.
@@ -21,8 +23,18 @@ pub(super) struct Asked {
     pub(super) range: Range<u64>,
 }
 
+/// What a connection's task is told to do.
+pub(super) enum Command {
+    /// Ask for a range.
+    Ask(Asked),
+    /// Send a frame to the stripe group.
+    Order(Frame<'static>),
+    /// Leave the stripe group in good order.
+    Leave,
+}
+
 /// How a connection's life ended.
-enum End {
+pub(super) enum End {
     /// In good order, by the server.
     Closed,
     /// By an error of the connection.
@@ -41,24 +53,32 @@ pub(super) async fn run(
     id: ConnectionId,
     path: PathId,
     first: Option<Connection>,
-    requests: mpsc::UnboundedReceiver<Asked>,
+    commands: mpsc::UnboundedReceiver<Command>,
     own_pacer: Arc<Pacer>,
 ) {
+    let is_probed = first.is_some();
     let connection = match first {
         Some(connection) => Ok(connection),
         None => {
             let (target, _, _) = shared.replica(path);
             let options = shared.settings.connect_options(shared.interface(path));
-            Connection::connect(target.origin(), &options).await.map_err(|error| error.to_string())
+            Connection::connect(target.origin(), &options)
+                .await
+                .map_err(|error| End::Failed(error.to_string()))
         }
     };
-    let end = match connection {
-        Err(error) => End::Failed(error),
-        Ok(connection) => {
+    let joined = match connection {
+        Ok(connection) => stripe::join(&shared, id, path, connection, is_probed).await,
+        Err(end) => Err(end),
+    };
+    let end = match joined {
+        Err(end) => end,
+        Ok(Ok(member)) => member.serve(&shared, commands, &own_pacer).await,
+        Ok(Err(connection)) => {
             shared.connected(id, &connection);
             let queue = VecDeque::new();
             Link { shared: &shared, id, path, connection, queue, left: 0, reads: 0, own_pacer }
-                .serve(requests)
+                .serve(commands)
                 .await
         }
     };
@@ -95,10 +115,10 @@ struct Link<'a> {
 }
 
 /// The kernel overwrites a window when the first data comes: during the first reads it is set again at once.
-const EARLY_READS: u32 = 32;
+pub(super) const EARLY_READS: u32 = 32;
 
 impl Link<'_> {
-    async fn serve(mut self, mut requests: mpsc::UnboundedReceiver<Asked>) -> End {
+    async fn serve(mut self, mut commands: mpsc::UnboundedReceiver<Command>) -> End {
         let mut buffer = BytesMut::with_capacity(LARGEST_READ.as_usize());
         // A server without ranges began its answer when it was probed.
         let mut answering = self.connection.in_flight() > 0;
@@ -106,8 +126,8 @@ impl Link<'_> {
         loop {
             tokio::select! {
                 biased;
-                asked = requests.recv() => {
-                    let Some(asked) = asked else { return End::Closed };
+                command = commands.recv() => {
+                    let Some(Command::Ask(asked)) = command else { return End::Closed };
                     if std::mem::take(&mut adopted) {
                         self.left = asked.range.end - asked.range.start;
                         self.queue.push_back(asked);

@@ -12,6 +12,7 @@ mod settings;
 mod shared;
 mod status;
 mod store;
+mod stripe;
 
 use std::ops::Range;
 use std::sync::Arc;

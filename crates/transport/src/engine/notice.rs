@@ -84,6 +84,20 @@ pub enum Event {
         /// Why.
         error: String,
     },
+    /// A connection is in a stripe group: the server decides what goes over it.
+    Striped {
+        /// Its number.
+        connection: u32,
+        /// Where to.
+        url: String,
+    },
+    /// Striping does not work although the server offers it; ranges are asked for instead.
+    NotStriped {
+        /// Which replica.
+        url: String,
+        /// Why.
+        error: String,
+    },
     /// No replica is up; the stream goes on when one returns.
     Waiting {
         /// What went wrong last.

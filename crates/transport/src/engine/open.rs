@@ -11,6 +11,7 @@ use crate::http::{
     ConnectOptions, Connection, ExtraHeaders, Method, Probe, ProbeError, Received, RequestHead, Target, probe,
 };
 use crate::media::{MediaFacts, MediaProbe, Step};
+use crate::server::TOKEN_HEADER;
 
 /// What is known of a film when it is opened.
 #[derive(Clone, Debug)]
@@ -67,6 +68,8 @@ pub(super) struct Replica {
     pub(super) target: Target,
     pub(super) headers: ExtraHeaders,
     pub(super) validator: Option<HeaderValue>,
+    /// Its server is one of ours and says that it stripes.
+    pub(super) stripes: bool,
     /// Its first connection, not given out yet.
     pub(super) connection: Option<Connection>,
 }
@@ -93,19 +96,26 @@ pub(super) async fn open(settings: &Settings) -> Result<Opened, OpenError> {
     for (index, url) in settings.urls.iter().cloned().enumerate() {
         let (headers, settings) = (settings.headers.clone(), settings.clone());
         probes.spawn(async move {
-            let result = probe_over_any(&url, &headers, &settings).await;
-            (index, url, result)
+            let result = probe_over_any(index, &url, &headers, &settings).await;
+            (index, url, Some(result))
         });
     }
-    let mut found = probes.join_all().await;
+    let mut found = answers(probes).await;
+    found.extend(
+        (0..settings.urls.len())
+            .filter(|index| found.iter().all(|(found, ..)| found != index))
+            .map(|index| (index, settings.urls[index].clone(), None))
+            .collect::<Vec<_>>(),
+    );
     found.sort_by_key(|(index, ..)| *index);
     let mut lost = Vec::new();
     let mut usable = Vec::new();
     let mut refused = None;
     for (index, url, result) in found {
         match result {
-            Ok(probe) => usable.push(probe),
-            Err(error) => {
+            Some(Ok(probe)) => usable.push(probe),
+            None => lost.push((shown(&url), "no answer while others had long answered".into())),
+            Some(Err(error)) => {
                 if let (0, ProbeError::Status { status, retry_after, .. }) = (index, &error) {
                     refused = Some((*status, *retry_after));
                 }
@@ -177,8 +187,10 @@ pub(super) async fn open(settings: &Settings) -> Result<Opened, OpenError> {
 impl From<Probe> for Replica {
     fn from(probe: Probe) -> Self {
         let usable = probe.connection.is_open() || !probe.accepts_ranges;
+        let stripes = probe.head.headers.get(TOKEN_HEADER).is_some_and(|value| value == "1");
         Self {
             url: probe.url.to_string(),
+            stripes,
             target: probe.target,
             headers: probe.headers,
             validator: probe.validator,
@@ -194,8 +206,38 @@ fn shown(url: &url::Url) -> String {
     url.to_string()
 }
 
+/// A replica's place among the URLs, its URL, and what probing it gave; `None`: nothing in time.
+type Found = (usize, url::Url, Option<Result<Probe, ProbeError>>);
+
+/// Collects answers. Once one replica can be used, the others have a little more time: a replica that hangs must not
+/// hold up the start.
+async fn answers(mut probes: tokio::task::JoinSet<Found>) -> Vec<Found> {
+    let begin = tokio::time::Instant::now();
+    let mut found = Vec::new();
+    let mut deadline = None;
+    loop {
+        let next = async {
+            match deadline {
+                None => probes.join_next().await,
+                Some(deadline) => tokio::time::timeout_at(deadline, probes.join_next()).await.ok().flatten(),
+            }
+        };
+        let Some(Ok(answer)) = next.await else { return found };
+        if matches!(answer.2, Some(Ok(_))) && deadline.is_none() {
+            deadline = Some(tokio::time::Instant::now() + (begin.elapsed() * 3).max(PATIENCE));
+        }
+        found.push(answer);
+    }
+}
+
+/// How long the other replicas have at least, once one can be used.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(2);
+/// What the replicas behind the first are asked for: enough to see whether they begin alike.
+const GLANCE: Bytes = Bytes::kib(4);
+
 /// Probes over the first interface that leads there.
 async fn probe_over_any(
+    index: usize,
     url: &url::Url,
     headers: &ExtraHeaders,
     settings: &Settings,
@@ -204,13 +246,18 @@ async fn probe_over_any(
         Some((last, others)) => (Some(last), others),
         None => (None, &[][..]),
     };
+    let options = |interface| {
+        let usual = settings.connect_options(interface);
+        let first_bytes = if index == 0 { usual.first_bytes } else { GLANCE };
+        ConnectOptions { first_bytes, ..usual }
+    };
     for interface in others {
-        let result = probe(url, headers, &settings.connect_options(Some(interface))).await;
+        let result = probe(url, headers, &options(Some(interface))).await;
         if !matches!(result, Err(ProbeError::Connect(_))) {
             return result;
         }
     }
-    probe(url, headers, &settings.connect_options(last)).await
+    probe(url, headers, &options(last)).await
 }
 
 enum Agreement {
@@ -225,7 +272,8 @@ async fn agree(one: &mut Probe, other: &mut Probe, options: &ConnectOptions) -> 
         let size = |size: Option<u64>| size.map_or("an unknown number of".into(), |size| size.to_string());
         return Err(format!("it is another film: {} bytes instead of {}", size(other.size), size(one.size)));
     }
-    if one.first != other.first {
+    let alike = one.first.len().min(other.first.len());
+    if one.first[..alike] != other.first[..alike] {
         return Err("it is another film: its first bytes differ".into());
     }
     if let (Some(validator), Some(others)) = (&one.validator, &other.validator)

@@ -1,6 +1,6 @@
 //! What the tasks of a stream share: the session, the store, the connections, the clock.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -10,16 +10,18 @@ use bytes::BytesMut;
 use stream::content::{ReaderId, RequestId};
 use stream::control::{ConnectionId, PathId};
 use stream::session::{Action, PathFigures, Session};
+use stream::stripe::frame::Frame;
 use tokio::sync::{Notify, broadcast, mpsc};
 use tokio::task::AbortHandle;
 use units::{Bytes, Duration, Ratio, Time};
 
-use super::link::{self, Asked};
+use super::link::{self, Asked, Command};
 use super::notice::{Event, Notice};
 use super::open::Replica;
 use super::pacer::Pacer;
 use super::settings::Settings;
 use super::store::Store;
+use super::stripe::{Brought, GroupName};
 use crate::http::{Connection, ExtraHeaders, Interface, Target};
 use crate::tcp::SocketControl;
 
@@ -46,6 +48,12 @@ pub(super) struct Core {
     pub(super) session: Session,
     pub(super) store: Store,
     links: BTreeMap<ConnectionId, Link>,
+    /// The stripe groups by path.
+    groups: BTreeMap<PathId, GroupName>,
+    /// Paths on which striping does not work, whatever the server says.
+    no_stripes: BTreeSet<PathId>,
+    /// Paths on which it has worked.
+    striped: BTreeSet<PathId>,
     /// First connections of the replicas, from the probing.
     probed: BTreeMap<u16, Connection>,
     pub(super) readers: BTreeMap<ReaderId, Range<u64>>,
@@ -58,7 +66,7 @@ pub(super) struct Core {
 
 /// A connection's task, as the others see it.
 struct Link {
-    requests: mpsc::UnboundedSender<Asked>,
+    commands: mpsc::UnboundedSender<Command>,
     task: AbortHandle,
     control: Option<SocketControl>,
     /// Paces this connection alone, where the system has no window to set.
@@ -87,6 +95,9 @@ impl Shared {
             session,
             store,
             links: BTreeMap::new(),
+            groups: BTreeMap::new(),
+            no_stripes: BTreeSet::new(),
+            striped: BTreeSet::new(),
             probed,
             readers: BTreeMap::new(),
             next_reader: 0,
@@ -177,7 +188,22 @@ impl Shared {
                     self.note(Event::Request { connection: connection.0, first: range.start, end, why });
                     if let Some(link) = core.links.get(&connection) {
                         // A task that has ended tells so itself.
-                        let _ = link.requests.send(Asked { request, range });
+                        let _ = link.commands.send(Command::Ask(Asked { request, range }));
+                    }
+                }
+                Action::Order { connection, frame, why } => {
+                    if let Frame::Want { range, .. } = &frame {
+                        let (connection, first, end) = (connection.0, range.start, Some(range.end));
+                        self.note(Event::Request { connection, first, end, why });
+                    }
+                    if let Some(link) = core.links.get(&connection) {
+                        let _ = link.commands.send(Command::Order(frame));
+                    }
+                }
+                Action::Leave { connection, why } => {
+                    if let Some(link) = core.links.get(&connection) {
+                        let _ = link.commands.send(Command::Leave);
+                        self.note(Event::Close { connection: connection.0, why });
                     }
                 }
                 Action::SetWindow { connection, window, why } => {
@@ -207,7 +233,7 @@ impl Shared {
         };
         let pacer = Arc::new(Pacer::new());
         let task = tokio::spawn(link::run(self.clone(), connection, path, probed, receiver, pacer.clone()));
-        let link = Link { requests: sender, task: task.abort_handle(), control: None, pacer, window: None };
+        let link = Link { commands: sender, task: task.abort_handle(), control: None, pacer, window: None };
         core.links.insert(connection, link);
         let interface = self.interface(path).map(ToString::to_string);
         self.note(Event::Open { connection: connection.0, url: self.url(path).to_owned(), interface, why });
@@ -222,6 +248,99 @@ impl Shared {
         let now = self.now();
         core.session.connected(id, connection.handshake_rtt(), now);
         self.carry_out(&mut core);
+    }
+
+    /// The group to join on a path; `None`: ranges are to be asked for.
+    pub(super) fn group_name(&self, path: PathId) -> Option<GroupName> {
+        let stripes = self.replicas[self.replica_index(path)].stripes && self.settings.stripe;
+        let mut core = self.lock();
+        if !stripes || !self.ranges || self.size.is_none() || core.no_stripes.contains(&path) {
+            return None;
+        }
+        let number = core.session.group_number(path);
+        let known = core.groups.get(&path).filter(|name| name.number == number).cloned();
+        let name = known.or_else(|| GroupName::draw(number))?;
+        core.groups.insert(path, name.clone());
+        Some(name)
+    }
+
+    /// Whether striping worked on a path before.
+    pub(super) fn has_striped(&self, path: PathId) -> bool {
+        self.lock().striped.contains(&path)
+    }
+
+    /// Ranges are asked for on this path from now on.
+    pub(super) fn stripes_no_more(&self, path: PathId, error: &str) {
+        if self.lock().no_stripes.insert(path) {
+            self.note(Event::NotStriped { url: self.url(path).to_owned(), error: error.to_owned() });
+        }
+    }
+
+    /// A connection is in the group of its path; false: that group has ended meanwhile.
+    pub(super) fn joined_group(
+        self: &Arc<Self>,
+        id: ConnectionId,
+        path: PathId,
+        number: u32,
+        control: SocketControl,
+        rtt: Duration,
+    ) -> bool {
+        let mut core = self.lock();
+        let core = &mut *core;
+        if core.session.group_number(path) != number {
+            return false;
+        }
+        let Some(link) = core.links.get_mut(&id) else { return false };
+        link.control = Some(control);
+        core.striped.insert(path);
+        self.note(Event::Striped { connection: id.0, url: self.url(path).to_owned() });
+        core.session.joined_group(id, rtt, self.now());
+        self.carry_out(core);
+        true
+    }
+
+    /// Frames have come over a connection of a group. Answers what is wrong with one of them.
+    ///
+    /// # Errors
+    /// The payload cannot be written.
+    pub(super) fn brought(
+        self: &Arc<Self>,
+        id: ConnectionId,
+        brought: Vec<Brought>,
+    ) -> Result<Option<String>, String> {
+        let mut core = self.lock();
+        let core = &mut *core;
+        let mut wrong = None;
+        for frame in brought {
+            // Closed meanwhile: nobody waits for it.
+            if !core.links.contains_key(&id) {
+                break;
+            }
+            let now = self.now();
+            let result = match frame {
+                Brought::Synced { mark, queued } => core.session.synced(id, mark, &queued, now),
+                Brought::Block { sequence, offset, mut payload } => {
+                    let range = offset..offset.saturating_add(Bytes::of(payload.len()).get());
+                    let gaps: Vec<_> = core.session.have().gaps(range.clone()).collect();
+                    match core.session.block_arrived(id, sequence, range, now) {
+                        Ok(_) => {
+                            let written = core.store.write(offset, &mut payload, gaps.into_iter());
+                            written.map_err(|error| format!("cannot write: {error}"))?;
+                            Ok(())
+                        }
+                        Err(error) => Err(error),
+                    }
+                }
+            };
+            if let Err(error) = result {
+                wrong = Some(error.to_string());
+                break;
+            }
+        }
+        self.bound_memory(core);
+        self.carry_out(core);
+        self.progress.notify_waiters();
+        Ok(wrong)
     }
 
     /// Payload has arrived.

@@ -15,7 +15,7 @@ use super::io_guard::BusyGuard;
 use super::log::Entry;
 use super::metrics::increment;
 use super::reply::{Reply, Representation, content_reply, precondition_reply};
-use super::stripe::{self, SIZE_HEADER};
+use super::stripe::{self, SIZE_HEADER, TOKEN_HEADER};
 
 const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, OPTIONS");
 /// When a client that was turned away may come again.
@@ -132,7 +132,8 @@ fn send(context: &Context, request: &mut Request<Incoming>, opened: Opened) -> A
     if let Some(token) = stripe::requested(request) {
         return upgrade(context, request, &token, opened).into();
     }
-    let reply = content_reply(request.method(), request.headers(), &representation);
+    let reply = content_reply(request.method(), request.headers(), &representation)
+        .with(TOKEN_HEADER, HeaderValue::from_static("1"));
     Answer { reply, file: Some(Arc::new(opened.file)) }
 }
 
