@@ -1,0 +1,245 @@
+#!/usr/bin/env python3
+"""Many streams at once over loopback from `anabranch serve`, beside nginx: stalls, and CPU of the server.
+
+Usage: bench/serve.py [--streams N] [--rate MBPS] [--seconds S] [ANABRANCH]
+
+Every stream is a player with a connection of its own and a buffer of one second: it starts when the buffer is full, plays at
+the rate, reads no more than fits, and stalls whenever the buffer is empty. Every byte is compared. Prints Markdown.
+"""
+
+import argparse
+import os
+import pathlib
+import resource
+import shutil
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+NGINX = """
+daemon off; worker_processes auto; pid {dir}/nginx.pid; error_log {dir}/error.log;
+worker_rlimit_nofile 65536;
+events {{ worker_connections 8192; }}
+http {{
+    access_log off; sendfile on; tcp_nopush on; root {dir}/root;
+    client_body_temp_path {dir}/t1; proxy_temp_path {dir}/t2; fastcgi_temp_path {dir}/t3;
+    uwsgi_temp_path {dir}/t4; scgi_temp_path {dir}/t5;
+    server {{ listen 127.0.0.1:{port} backlog=4096; }}
+}}
+"""
+BUFFER_SECONDS = 1.0
+# Every stream is looked at ten times a second, a tenth of them at a time.
+LOOKS_PER_SECOND = 10
+GROUPS = 10
+# Players do not all come in the same instant.
+ARRIVALS_SECONDS = 2.0
+# Small enough that the server has to stream: what waits in the kernel is another half second at 1 Mbit/s.
+RECEIVE_BUFFER = 32768
+
+
+class Stream:
+    """One player."""
+
+    def __init__(self, port, film, byte_rate, seconds):
+        self.film, self.byte_rate = film, byte_rate
+        self.wanted = int(byte_rate * seconds)
+        self.head = b""
+        self.got = 0
+        self.began = time.monotonic()
+        self.started = None
+        self.stood = 0.0
+        self.stalls = 0
+        self.empty_since = None
+        self.socket = socket.socket()
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER)
+        self.socket.connect(("127.0.0.1", port))
+        self.socket.setblocking(False)
+        self.socket.send(b"GET /film.bin HTTP/1.1\r\nHost: 127.0.0.1\r\nUser-Agent: bench\r\n\r\n")
+
+    def look(self):
+        """Plays until now and reads what fits; whether the film is over."""
+        now = time.monotonic()
+        played = 0 if self.started is None else self.byte_rate * (now - self.started - self.stood)
+        if self.empty_since is not None:
+            played = self.got
+        room = int(played + BUFFER_SECONDS * self.byte_rate) - self.got
+        before = self.got
+        while room > 0:
+            try:
+                data = self.socket.recv(room)
+            except BlockingIOError:
+                break
+            if not data:
+                sys.exit(f"the server hung up after {self.got} bytes")
+            data = self.body(data)
+            if data != self.film[self.got:self.got + len(data)]:
+                sys.exit(f"wrong bytes after {self.got}")
+            self.got += len(data)
+            room -= len(data)
+        if self.started is None:
+            if self.got >= BUFFER_SECONDS * self.byte_rate * 0.99:
+                self.started = now
+        elif self.empty_since is not None:
+            if self.got > before:
+                self.stood += now - self.empty_since
+                self.empty_since = None
+        elif played > before:
+            # It ran out between two looks, even if there is something now.
+            self.stalls += 1
+            self.stood += (played - before) / self.byte_rate
+            if self.got == before:
+                self.empty_since = now
+        return played >= self.wanted
+
+    def body(self, data):
+        """What follows the response's head."""
+        if self.head is None:
+            return data
+        self.head += data
+        head, separator, body = self.head.partition(b"\r\n\r\n")
+        if not separator:
+            return b""
+        if not head.startswith(b"HTTP/1.1 200 "):
+            sys.exit(f"the server said {head.decode(errors='replace')}")
+        self.head = None
+        return body
+
+
+def cpu_seconds(pid):
+    """User and system time of a process, and of its children that live."""
+    ticks = 0
+    for entry in pathlib.Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            if int(entry.name) == pid or int(fields[1]) == pid:
+                ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def resident(pid):
+    """Peak memory in MiB of a process and of its children, shared pages counted more than once."""
+    kilobytes = 0
+    for status in pathlib.Path("/proc").glob("[0-9]*/status"):
+        try:
+            fields = dict(line.split(":", 1) for line in status.read_text().splitlines() if ":" in line)
+        except OSError:
+            continue
+        if pid in (int(fields["Pid"]), int(fields["PPid"])) and "VmHWM" in fields:
+            kilobytes += int(fields["VmHWM"].split()[0])
+    return kilobytes / 1024
+
+
+def wait_for(port, process):
+    for _ in range(100):
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+            return
+        except OSError:
+            if process.poll() is not None:
+                sys.exit(f"a server ended with {process.returncode}")
+            time.sleep(0.1)
+    sys.exit("a server does not listen")
+
+
+def load(port, pid, film, options):
+    """Plays all streams; their start-ups, stalls, seconds in stalls, bytes, and the server's CPU and memory."""
+    byte_rate = options.rate * 1e6 / 8
+    groups = [[] for _ in range(GROUPS)]
+    over = []
+    before = cpu_seconds(pid)
+    begin = time.monotonic()
+    opened = tick = 0
+    late = 0.0
+    while opened < options.streams or any(groups):
+        due = min(options.streams, int((time.monotonic() - begin) / ARRIVALS_SECONDS * options.streams) + 1)
+        while opened < due:
+            groups[opened % GROUPS].append(Stream(port, film, byte_rate, options.seconds))
+            opened += 1
+        group = groups[tick % GROUPS]
+        ended = [stream for stream in group if stream.look()]
+        for stream in ended:
+            stream.socket.close()
+            group.remove(stream)
+        over += ended
+        tick += 1
+        pause = begin + tick / (LOOKS_PER_SECOND * GROUPS) - time.monotonic()
+        late = max(late, -pause)
+        time.sleep(max(0.0, pause))
+        if time.monotonic() - begin > ARRIVALS_SECONDS + 3 * options.seconds + 10:
+            sys.exit("the streams do not end")
+    return {
+        "startup": [stream.started - stream.began for stream in over],
+        "stalled_streams": sum(1 for stream in over if stream.stalls),
+        "stalls": sum(stream.stalls for stream in over),
+        "stood": sum(stream.stood for stream in over),
+        "bytes": sum(stream.got for stream in over),
+        "cpu": cpu_seconds(pid) - before,
+        "memory": resident(pid),
+        "late": late,
+    }
+
+
+def main():
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    arguments.add_argument("anabranch", nargs="?", default="target/release/anabranch")
+    arguments.add_argument("--streams", type=int, default=1000)
+    arguments.add_argument("--rate", type=float, default=1.0, help="of a stream, in Mbit/s")
+    arguments.add_argument("--seconds", type=float, default=20.0)
+    options = arguments.parse_args()
+    for program in ["nginx", options.anabranch]:
+        if not shutil.which(program):
+            sys.exit(f"{program} is missing: make setup build")
+    wanted = options.streams + 64
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < wanted:
+        sys.exit(f"{options.streams} streams need {wanted} open files, and the limit is {hard} (ulimit -Hn)")
+    # The servers inherit it.
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))
+    with tempfile.TemporaryDirectory(dir="/dev/shm", prefix="anabranch-bench-") as name:
+        run(pathlib.Path(name), options)
+
+
+def run(directory, options):
+    (directory / "root").mkdir()
+    os.chmod(directory, 0o755)
+    film = os.urandom(int(options.rate * 1e6 / 8 * (options.seconds + 3 * BUFFER_SECONDS)))
+    (directory / "root" / "film.bin").write_bytes(film)
+    ports = {"anabranch serve": 18081, "nginx": 18082}
+    config = directory / "nginx.conf"
+    config.write_text(NGINX.format(dir=directory, port=ports["nginx"]))
+    commands = {
+        "anabranch serve": [options.anabranch, "serve", directory / "root", "--quiet", "--http",
+                            f"127.0.0.1:{ports['anabranch serve']}", "--max-connections", str(options.streams + 64),
+                            "--max-connections-per-client", str(options.streams + 64)],
+        "nginx": ["nginx", "-c", config, "-p", directory],
+    }
+    results = {}
+    for name, command in commands.items():
+        server = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+        try:
+            wait_for(ports[name], server)
+            results[name] = load(ports[name], server.pid, film, options)
+        finally:
+            server.terminate()
+            server.wait()
+    print(f"{options.streams} streams at {options.rate:g} Mbit/s for {options.seconds:g} s each, one file, the player's buffer "
+          f"{BUFFER_SECONDS:g} s\n")
+    print("| server | streams that stalled | stalls | stalled (s) | start-up (s: median, worst) | GB | CPU s/GB | beside nginx "
+          "| peak MiB | reader late by at most (ms) |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
+    per_gigabyte = {name: result["cpu"] / (result["bytes"] / 1e9) for name, result in results.items()}
+    for name, result in results.items():
+        print(f"| {name} | {result['stalled_streams']} | {result['stalls']} | {result['stood']:.2f} "
+              f"| {statistics.median(result['startup']):.2f}, {max(result['startup']):.2f} | {result['bytes'] / 1e9:.2f} "
+              f"| {per_gigabyte[name]:.2f} | {per_gigabyte[name] / per_gigabyte['nginx']:.2f} | {result['memory']:.0f} "
+              f"| {result['late'] * 1000:.0f} |")
+
+
+if __name__ == "__main__":
+    main()
