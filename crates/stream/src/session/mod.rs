@@ -313,8 +313,9 @@ impl Session {
     /// A connection is gone or was never set up. `error` says why; `None`: it ended in good order.
     pub fn closed(&mut self, connection: ConnectionId, error: Option<&str>, now: Time) {
         self.now = now;
+        let brought = self.connections.get(&connection).map_or(0, |state| state.total);
         self.remove(connection, now, |paths, path| match error {
-            Some(error) => paths.failed(path, error, now),
+            Some(error) => paths.failed(path, error, Bytes::new(brought), now),
             None => paths.ended(path, now),
         });
         // A server that ends a connection after each answer is asked on at once.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use units::{Duration, Time};
+use units::{Bytes, Duration, Time};
 
 use super::connection::Connection;
 use crate::control::{ConnectionId, PathId, PathSample};
@@ -43,6 +43,8 @@ pub(super) struct Paths(Vec<Path>);
 
 const FIRST_RETRY: Duration = Duration::from_millis(500);
 const LONGEST_RETRY: Duration = Duration::from_secs(15);
+/// A connection that failed after less is not replaced at once.
+const OF_USE: Bytes = Bytes::kib(64);
 const LONGEST_REFUSAL: Duration = Duration::from_secs(300);
 /// A cap that a server's refusal lowered rises by one after so long without another.
 const CAP_RISES_AFTER: Duration = Duration::from_secs(60);
@@ -108,12 +110,15 @@ impl Paths {
         }
     }
 
-    /// A connection failed: later again, each time twice as late.
-    pub(super) fn failed(&mut self, id: PathId, error: &str, now: Time) {
+    /// A connection failed that had brought so much: later again, each time twice as late. Those that fail together count
+    /// once, and one that was of use is replaced at once.
+    pub(super) fn failed(&mut self, id: PathId, error: &str, brought: Bytes, now: Time) {
         if let Some(path) = self.get(id) {
-            let wait = FIRST_RETRY * (1 << path.failures.min(5));
-            path.retry = path.retry.max(now + wait.min(LONGEST_RETRY));
-            path.failures = path.failures.saturating_add(1);
+            if brought < OF_USE && now >= path.retry {
+                let wait = FIRST_RETRY * (1 << path.failures.min(5));
+                path.retry = now + wait.min(LONGEST_RETRY);
+                path.failures = path.failures.saturating_add(1);
+            }
             path.errors += 1;
             error.clone_into(&mut path.last_error);
         }
@@ -141,7 +146,7 @@ impl Paths {
                     path.last_error = "the server asks for fewer connections".into();
                 }
             }
-            Refusal::Trouble(error) => self.failed(id, error, now),
+            Refusal::Trouble(error) => self.failed(id, error, Bytes::ZERO, now),
             Refusal::Gone(error) => {
                 if let Some(path) = self.get(id) {
                     path.gone = Some(error.clone());

@@ -106,6 +106,7 @@ struct Link<'a> {
     id: ConnectionId,
     path: PathId,
     connection: Connection,
+    /// What has to be answered; those beyond what is in flight on the connection were not sent yet.
     queue: VecDeque<Asked>,
     /// Bytes of the present answer that belong to its request and have not come.
     left: u64,
@@ -130,12 +131,10 @@ impl Link<'_> {
                     let Some(Command::Ask(asked)) = command else { return End::Closed };
                     if std::mem::take(&mut adopted) {
                         self.left = asked.range.end - asked.range.start;
-                        self.queue.push_back(asked);
-                    } else if let Err(error) = self.send(asked) {
-                        return match error {
-                            Error::Closed => End::Closed,
-                            error => End::Failed(error.to_string()),
-                        };
+                    }
+                    self.queue.push_back(asked);
+                    if let Err(error) = self.send_waiting() {
+                        return End::Failed(error.to_string());
                     }
                 }
                 received = receive(self.shared, &self.own_pacer, &mut self.connection, &mut buffer),
@@ -151,6 +150,9 @@ impl Link<'_> {
                                 return end;
                             }
                             answering = true;
+                            if let Err(error) = self.send_waiting() {
+                                return End::Failed(error.to_string());
+                            }
                         }
                         Received::Data(count) => {
                             self.shared.pacer.spend(count);
@@ -178,17 +180,21 @@ impl Link<'_> {
         }
     }
 
-    fn send(&mut self, asked: Asked) -> Result<(), Error> {
+    /// Sends what was not sent yet, as far as the connection takes it now.
+    fn send_waiting(&mut self) -> Result<(), Error> {
         let (target, headers, validator) = self.shared.replica(self.path);
-        let mut request = RequestHead::new(Method::Get, target, headers);
-        if self.shared.ranges {
-            request = request.range(asked.range.start, Some(asked.range.end - 1));
-            if let Some(validator) = validator {
-                request = request.if_range(validator);
+        while self.connection.may_send()
+            && let Some(asked) = self.queue.get(self.connection.in_flight())
+        {
+            let mut request = RequestHead::new(Method::Get, target, headers);
+            if self.shared.ranges {
+                request = request.range(asked.range.start, Some(asked.range.end - 1));
+                if let Some(validator) = validator {
+                    request = request.if_range(validator);
+                }
             }
+            self.connection.send(&request)?;
         }
-        self.connection.send(&request)?;
-        self.queue.push_back(asked);
         Ok(())
     }
 

@@ -76,6 +76,12 @@ impl Connection {
         self.decoder.is_open()
     }
 
+    /// Whether a request is better sent now than later: not behind another one while it is not known that the server keeps the
+    /// connection.
+    pub fn may_send(&self) -> bool {
+        self.decoder.may_send()
+    }
+
     /// Sends a request, also before earlier ones were answered; responses come in the same order. It never waits: what
     /// the socket does not take at once goes out during [`Connection::receive`].
     ///

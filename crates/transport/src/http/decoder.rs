@@ -84,6 +84,8 @@ pub(super) struct Decoder {
     searched: usize,
     interim: usize,
     asked: VecDeque<Asked>,
+    /// Whether the server has answered here and keeps the connection.
+    persistent: bool,
     state: State,
 }
 
@@ -94,6 +96,7 @@ impl Decoder {
             searched: 0,
             interim: 0,
             asked: VecDeque::with_capacity(2),
+            persistent: false,
             state: State::Head,
         }
     }
@@ -122,6 +125,12 @@ impl Decoder {
             State::Body(body) => body.keep_alive,
             State::Upgraded | State::Closed => false,
         }
+    }
+
+    /// Whether a request can go out now: behind others only when the server is known to keep the connection (RFC 9112, 9.3.2).
+    /// One that closes would answer what it does not read with a reset, and that destroys what it has sent.
+    pub(super) fn may_send(&self) -> bool {
+        self.is_open() && (self.in_flight() == 0 || self.persistent)
     }
 
     pub(super) fn is_upgraded(&self) -> bool {
@@ -264,6 +273,7 @@ impl Decoder {
             None => Framing::UntilClose,
         };
         let keep_alive = head.keep_alive && !matches!(framing, Framing::UntilClose);
+        self.persistent = keep_alive;
         self.state = State::Body(Body { framing, keep_alive });
     }
 
