@@ -19,8 +19,7 @@ fn main() {
 /// A film with so many segments outstanding over eight connections, none of them late.
 fn world(outstanding: usize) -> Coordinator {
     let size = 1 << 40;
-    let policy =
-        Policy { requests_in_flight: usize::MAX, ..Policy::rome(SEGMENT, Bytes::new(u64::MAX / 4)) };
+    let policy = Policy { requests_in_flight: usize::MAX, ..Policy::rome(SEGMENT, Bytes::new(u64::MAX / 4)) };
     let policy = Policy { missing: Policy::expected(SEGMENT).missing, ..policy };
     let mut coordinator = Coordinator::new(policy, Some(size), RangeSet::new());
     coordinator.set_media_rate(Rate::from_kbps(1));

@@ -88,8 +88,8 @@ struct Proxy {
 impl Proxy {
     /// `pause` after each 16 KiB of the connections by their number.
     async fn start(server: SocketAddr, upgrade: Upgrade, pause: fn(usize) -> Duration) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("a port");
         let upgraded = Arc::new(Mutex::new(Vec::new()));
         let list = upgraded.clone();
         tokio::spawn(async move {
@@ -111,7 +111,8 @@ async fn pass(
     upgraded: Arc<Mutex<Vec<AbortHandle>>>,
 ) {
     let (mut from_client, mut to_client) = client.into_split();
-    let (mut from_server, mut to_server) = TcpStream::connect(server).await.unwrap().into_split();
+    let (mut from_server, mut to_server) =
+        TcpStream::connect(server).await.expect("it is there").into_split();
     let more = if let Upgrade::IsFollowedBy(more) = &upgrade { more.clone() } else { Vec::new() };
     let down = async move {
         let mut buffer = vec![0; 16 * 1024];
@@ -150,7 +151,7 @@ async fn pass(
     let both = tokio::spawn(async move {
         tokio::select! { () = down => {}, () = up => {} }
     });
-    upgraded.lock().unwrap().push(both.abort_handle());
+    upgraded.lock().expect("no panic").push(both.abort_handle());
     let _ = both.await;
 }
 
@@ -276,6 +277,27 @@ async fn readers_seek_and_read_at_once() {
     let (one, two) = tokio::join!(read(&film, 5_000_000, 500_000), read(&film, 30_000_000, 500_000));
     assert!(one == content[5_000_000..5_500_000] && two == content[30_000_000..30_500_000]);
     assert_eq!(server.metrics.stripe_groups.load(Ordering::Relaxed), 1);
+}
+
+#[tokio::test]
+async fn a_group_that_the_server_ended_for_idleness_is_replaced() {
+    let root = tempfile::tempdir().unwrap();
+    let content = film(root.path(), 10_000_000);
+    let server = serve(root.path(), None, |config| config.idle_timeout = Duration::from_millis(300));
+    let mut settings = settings(server.address, 3);
+    settings.memory = units::Bytes::mib(1);
+    let film = Film::open(settings, Storage::Memory).await.unwrap();
+    let mut reader = film.reader(0..u64::MAX);
+    let mut got = Vec::new();
+    while let Some(piece) = reader.next().await.unwrap() {
+        got.extend_from_slice(&piece);
+        if got.len() < 100_000 {
+            // Nothing is wanted meanwhile: the memory is full.
+            tokio::time::sleep(Duration::from_millis(900)).await;
+        }
+    }
+    assert!(got == content);
+    assert!(server.metrics.stripe_groups.load(Ordering::Relaxed) > 1);
 }
 
 #[tokio::test]

@@ -114,11 +114,16 @@ impl Session {
             self.totals.rerequested += range.end - range.start;
             self.coordinator.unassign(id, &range);
         }
+        self.fill(now);
+        Ok(())
+    }
+
+    /// Something came over a connection of a stripe group, if only a part of a block: it lives. A block is long for a
+    /// slow one.
+    pub fn heard(&mut self, connection: ConnectionId, now: Time) {
         if let Some(state) = self.connections.get_mut(&connection) {
             state.heard(now);
         }
-        self.fill(now);
-        Ok(())
     }
 
     fn group_of(&mut self, connection: ConnectionId) -> Option<(ConnectionId, &mut Group)> {

@@ -311,6 +311,7 @@ impl Shared {
         let mut core = self.lock();
         let core = &mut *core;
         let mut wrong = None;
+        core.session.heard(id, self.now());
         for frame in brought {
             // Closed meanwhile: nobody waits for it.
             if !core.links.contains_key(&id) {

@@ -204,6 +204,7 @@ impl World {
                 && !wire.rate.is_zero()
                 && wire.on_the_way.front().is_some_and(|(at, _)| *at <= now)
             {
+                self.session.heard(id, now);
                 match wire.on_the_way.pop_front().expect("there is one").1 {
                     Sent::Block(Block { sequence, range }) => {
                         *self.delivered.entry(id).or_default() += range.end - range.start;
