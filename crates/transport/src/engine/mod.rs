@@ -4,6 +4,7 @@
 //! connection and one that keeps the time; they share the session under a lock that is never held across a wait,
 //! and whoever told the session something carries out at once what it answers.
 
+mod groups;
 mod link;
 mod notice;
 mod open;

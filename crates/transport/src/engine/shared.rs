@@ -1,6 +1,6 @@
 //! What the tasks of a stream share: the session, the store, the connections, the clock.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -15,13 +15,13 @@ use tokio::sync::{Notify, broadcast, mpsc};
 use tokio::task::AbortHandle;
 use units::{Bytes, Duration, Ratio, Time};
 
+use super::groups::Groups;
 use super::link::{self, Asked, Command};
 use super::notice::{Event, Notice};
 use super::open::Replica;
 use super::pacer::Pacer;
 use super::settings::Settings;
 use super::store::Store;
-use super::stripe::{Brought, GroupName};
 use crate::http::{Connection, ExtraHeaders, Interface, Target};
 use crate::tcp::SocketControl;
 
@@ -47,13 +47,8 @@ pub(super) struct Shared {
 pub(super) struct Core {
     pub(super) session: Session,
     pub(super) store: Store,
-    links: BTreeMap<ConnectionId, Link>,
-    /// The stripe groups by path.
-    groups: BTreeMap<PathId, GroupName>,
-    /// Paths on which striping does not work, whatever the server says.
-    no_stripes: BTreeSet<PathId>,
-    /// Paths on which it has worked.
-    striped: BTreeSet<PathId>,
+    pub(super) links: BTreeMap<ConnectionId, Link>,
+    pub(super) groups: Groups,
     /// First connections of the replicas, from the probing.
     probed: BTreeMap<u16, Connection>,
     pub(super) readers: BTreeMap<ReaderId, Range<u64>>,
@@ -65,10 +60,10 @@ pub(super) struct Core {
 }
 
 /// A connection's task, as the others see it.
-struct Link {
+pub(super) struct Link {
     commands: mpsc::UnboundedSender<Command>,
     task: AbortHandle,
-    control: Option<SocketControl>,
+    pub(super) control: Option<SocketControl>,
     /// Paces this connection alone, where the system has no window to set.
     pacer: Arc<Pacer>,
     window: Option<Bytes>,
@@ -95,9 +90,7 @@ impl Shared {
             session,
             store,
             links: BTreeMap::new(),
-            groups: BTreeMap::new(),
-            no_stripes: BTreeSet::new(),
-            striped: BTreeSet::new(),
+            groups: Groups::default(),
             probed,
             readers: BTreeMap::new(),
             next_reader: 0,
@@ -147,6 +140,11 @@ impl Shared {
     pub(super) fn replica(&self, path: PathId) -> (&Target, &ExtraHeaders, Option<&HeaderValue>) {
         let replica = &self.replicas[self.replica_index(path)];
         (&replica.target, &replica.headers, replica.validator.as_ref())
+    }
+
+    /// Whether the replica says that it stripes.
+    pub(super) fn offers_stripes(&self, path: PathId) -> bool {
+        self.replicas[self.replica_index(path)].stripes
     }
 
     pub(super) fn url(&self, path: PathId) -> &str {
@@ -248,100 +246,6 @@ impl Shared {
         let now = self.now();
         core.session.connected(id, connection.handshake_rtt(), now);
         self.carry_out(&mut core);
-    }
-
-    /// The group to join on a path; `None`: ranges are to be asked for.
-    pub(super) fn group_name(&self, path: PathId) -> Option<GroupName> {
-        let stripes = self.replicas[self.replica_index(path)].stripes && self.settings.stripe;
-        let mut core = self.lock();
-        if !stripes || !self.ranges || self.size.is_none() || core.no_stripes.contains(&path) {
-            return None;
-        }
-        let number = core.session.group_number(path);
-        let known = core.groups.get(&path).filter(|name| name.number == number).cloned();
-        let name = known.or_else(|| GroupName::draw(number))?;
-        core.groups.insert(path, name.clone());
-        Some(name)
-    }
-
-    /// Whether striping worked on a path before.
-    pub(super) fn has_striped(&self, path: PathId) -> bool {
-        self.lock().striped.contains(&path)
-    }
-
-    /// Ranges are asked for on this path from now on.
-    pub(super) fn stripes_no_more(&self, path: PathId, error: &str) {
-        if self.lock().no_stripes.insert(path) {
-            self.note(Event::NotStriped { url: self.url(path).to_owned(), error: error.to_owned() });
-        }
-    }
-
-    /// A connection is in the group of its path; false: that group has ended meanwhile.
-    pub(super) fn joined_group(
-        self: &Arc<Self>,
-        id: ConnectionId,
-        path: PathId,
-        number: u32,
-        control: SocketControl,
-        rtt: Duration,
-    ) -> bool {
-        let mut core = self.lock();
-        let core = &mut *core;
-        if core.session.group_number(path) != number {
-            return false;
-        }
-        let Some(link) = core.links.get_mut(&id) else { return false };
-        link.control = Some(control);
-        core.striped.insert(path);
-        self.note(Event::Striped { connection: id.0, url: self.url(path).to_owned() });
-        core.session.joined_group(id, rtt, self.now());
-        self.carry_out(core);
-        true
-    }
-
-    /// Frames have come over a connection of a group. Answers what is wrong with one of them.
-    ///
-    /// # Errors
-    /// The payload cannot be written.
-    pub(super) fn brought(
-        self: &Arc<Self>,
-        id: ConnectionId,
-        brought: Vec<Brought>,
-    ) -> Result<Option<String>, String> {
-        let mut core = self.lock();
-        let core = &mut *core;
-        let mut wrong = None;
-        core.session.heard(id, self.now());
-        for frame in brought {
-            // Closed meanwhile: nobody waits for it.
-            if !core.links.contains_key(&id) {
-                break;
-            }
-            let now = self.now();
-            let result = match frame {
-                Brought::Synced { mark, queued } => core.session.synced(id, mark, &queued, now),
-                Brought::Block { sequence, offset, mut payload } => {
-                    let range = offset..offset.saturating_add(Bytes::of(payload.len()).get());
-                    let gaps: Vec<_> = core.session.have().gaps(range.clone()).collect();
-                    match core.session.block_arrived(id, sequence, range, now) {
-                        Ok(_) => {
-                            let written = core.store.write(offset, &mut payload, gaps.into_iter());
-                            written.map_err(|error| format!("cannot write: {error}"))?;
-                            Ok(())
-                        }
-                        Err(error) => Err(error),
-                    }
-                }
-            };
-            if let Err(error) = result {
-                wrong = Some(error.to_string());
-                break;
-            }
-        }
-        self.bound_memory(core);
-        self.carry_out(core);
-        self.progress.notify_waiters();
-        Ok(wrong)
     }
 
     /// Payload has arrived.
@@ -507,7 +411,7 @@ impl Shared {
     }
 
     /// Keeps what is a little behind and the look-ahead before every reader; more than the bound goes.
-    fn bound_memory(&self, core: &mut Core) {
+    pub(super) fn bound_memory(&self, core: &mut Core) {
         if core.store.in_memory() <= self.settings.memory.get() {
             return;
         }

@@ -19,30 +19,13 @@ use stream::stripe::frame::{DATA_HEADER_BYTES, Frame, FrameError};
 use tokio::io::{AsyncReadExt, AsyncWrite};
 use tokio::sync::mpsc;
 
+use super::groups::GroupName;
 use super::link::{Command, EARLY_READS, End};
 use super::pacer::Pacer;
 use super::shared::Shared;
 use crate::http::{Connection, Error, Method, Received, RequestHead, ResponseHead, Stream};
 use crate::server::{SIZE_HEADER, TOKEN_HEADER};
 use crate::tcp::SocketControl;
-
-/// The name of a path's group.
-#[derive(Clone, Debug)]
-pub(super) struct GroupName {
-    /// The session's groups of this path that ended before it.
-    pub(super) number: u32,
-    pub(super) token: HeaderValue,
-}
-
-impl GroupName {
-    /// Draws a token; `None`: the system has no randomness to give.
-    pub(super) fn draw(number: u32) -> Option<Self> {
-        let mut random = [0; 16];
-        rustls::crypto::ring::default_provider().secure_random.fill(&mut random).ok()?;
-        let token = HeaderValue::try_from(format!("{:032x}", u128::from_be_bytes(random))).ok()?;
-        Some(Self { number, token })
-    }
-}
 
 /// What the answer to the upgrade says.
 enum Answer {
