@@ -218,3 +218,46 @@ impl Paths {
         Some(choice)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PATH: PathId = PathId(0);
+
+    fn at(millis: u64) -> Time {
+        Time::ZERO + Duration::from_millis(millis)
+    }
+
+    #[test]
+    fn a_server_is_left_alone_as_long_as_it_says_whatever_else_goes_well() {
+        let mut paths = Paths::new(&[8]);
+        paths.refused(PATH, &Refusal::TooMany(Some(Duration::from_secs(5))), at(0));
+        paths.answered(PATH);
+        paths.delivered(PATH, 100_000);
+        paths.failed(PATH, "reset", Bytes::mib(1), at(100));
+        assert!(!paths.any_open(at(4999)));
+        assert!(paths.any_open(at(5000)));
+    }
+
+    #[test]
+    fn connections_that_fail_together_count_once() {
+        let mut paths = Paths::new(&[16]);
+        for connection in 0..16 {
+            paths.failed(PATH, "reset", Bytes::ZERO, at(connection));
+        }
+        assert!(!paths.any_open(at(499)) && paths.any_open(at(500)));
+        paths.failed(PATH, "refused", Bytes::ZERO, at(600));
+        assert!(!paths.any_open(at(1599)) && paths.any_open(at(1600)));
+        assert_eq!(paths.totals(), [(0, 17)]);
+    }
+
+    #[test]
+    fn a_connection_that_was_of_use_is_replaced_at_once() {
+        let mut paths = Paths::new(&[8]);
+        paths.failed(PATH, "reset", OF_USE, at(100));
+        assert!(paths.any_open(at(100)));
+        paths.failed(PATH, "reset", OF_USE - Bytes::new(1), at(200));
+        assert!(!paths.any_open(at(201)));
+    }
+}

@@ -25,7 +25,7 @@ where
         Server::start(&content, script).await
     };
     let liar = start(2).await;
-    let fetch = Fetch::begin(short(vec![&liar])).await;
+    let fetch = Fetch::begin(short(&[&liar])).await;
     let told = fetch.fails().await;
     assert!(told.contains(error), "{told:?} instead of {error:?}");
     liar.is_left().await;
@@ -33,12 +33,12 @@ where
     assert!(requests < 20, "{requests} requests to a server that lies");
     let good = Server::start(&content, async |x| x.paced(1_000_000).await).await;
     let liar = start(1).await;
-    comes_right(short(vec![&liar, &good]), &content).await;
+    comes_right(short(&[&liar, &good]), &content).await;
     let liar = start(1).await;
-    comes_right(short(vec![&good, &liar]), &content).await;
+    comes_right(short(&[&good, &liar]), &content).await;
 }
 
-fn short(servers: Vec<&Server>) -> Settings {
+fn short(servers: &[&Server]) -> Settings {
     let mut settings = settings(servers.iter().map(|server| server.url()).collect());
     settings.give_up_after = millis(2500);
     settings

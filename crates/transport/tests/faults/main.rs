@@ -2,6 +2,8 @@
 //!
 //! Every server here runs a script on loopback. The cases run beside each other in one process.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by it")]
+
 mod answers;
 mod bodies;
 mod ends;
