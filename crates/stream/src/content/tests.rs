@@ -277,6 +277,22 @@ fn a_seek_takes_back_what_nobody_waits_for() {
     check(&world);
 }
 
+/// What a group misses is in pieces: only a piece is moved to another path, and the group has it no longer.
+#[test]
+fn a_late_groups_bytes_are_moved_and_not_shared() {
+    let mut world = coordinator(32, 4);
+    let (group, live) = (found(&mut world, 1, 2, 4), connect(&mut world, 2, 4));
+    ask(&mut world, group, at(0));
+    world.block_arrived(group, 2 * KIB..3 * KIB, at(0));
+    let moved = world.reassign_late(at(3_000)).expect("silent for three seconds, due now");
+    assert_eq!((moved.from, moved.to, moved.request.range), (group, live, 0..2 * KIB));
+    assert_eq!(draw(&world), "22#1............................");
+    check(&world);
+    world.remove_connection(live);
+    assert_eq!(draw(&world), "..#1............................");
+    check(&world);
+}
+
 #[test]
 fn a_hole_that_keeps_the_reader_waiting_is_asked_for_again() {
     let mut world = coordinator(32, 4);
