@@ -15,7 +15,8 @@ use url::Url;
 /// A server in a task; aborting it cuts its connections.
 async fn serve(root: &Path, rate: Option<Rate>) -> (SocketAddr, JoinHandle<()>) {
     let mut config = Config::new(root, SocketAddr::from(([127, 0, 0, 1], 0)));
-    config.shape = rate.map(|rate| Shape { rate: Some(rate), first_byte_delay: std::time::Duration::from_millis(5) });
+    config.shape =
+        rate.map(|rate| Shape { rate: Some(rate), first_byte_delay: std::time::Duration::from_millis(5) });
     let server = Server::bind(config).expect("it binds");
     let address = server.local_addr().expect("it has an address");
     (address, tokio::spawn(server.run(std::future::pending())))
@@ -27,7 +28,8 @@ fn url(address: SocketAddr) -> Url {
 
 fn film(root: &Path, size: usize) -> Vec<u8> {
     // Different at every position, so that a byte at the wrong place shows.
-    let content: Vec<u8> = (0..size as u64).map(|i| (i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8).collect();
+    let content: Vec<u8> =
+        (0..size as u64).map(|i| (i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8).collect();
     std::fs::write(root.join("film.bin"), &content).expect("written");
     content
 }

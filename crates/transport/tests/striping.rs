@@ -1,5 +1,7 @@
 //! The engine against our own server in striping mode, on loopback, also through proxies that disturb it.
 
+#![allow(clippy::unwrap_used, reason = "a test fails where it panics")]
+
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::atomic::Ordering;

@@ -160,7 +160,12 @@ impl Auto {
     /// Tells what all connections may take together, when it changed.
     fn set_limit(&mut self, sample: &Sample<'_>, orders: &mut Vec<Order>) -> Option<Rate> {
         let allowed = sample.wanted.map(|wanted| self.allowed(wanted, sample.buffer));
-        if allowed != self.limit {
+        let same = match (allowed, self.limit) {
+            // The slope moves it a little at every measurement.
+            (Some(new), Some(old)) => (0.98..=1.02).contains(&new.ratio_to(old)),
+            (new, old) => new == old,
+        };
+        if !same {
             self.limit = allowed;
             orders.push(Order { what: What::LimitRate(allowed), why: "the wanted rate at this buffer" });
         }
