@@ -4,7 +4,7 @@
 
 CARGO ?= cargo
 # A C compiler for the crates that have C in them, then the programs that tests, demo and benchmarks play against.
-PACKAGES := build-essential pkg-config nginx-light ffmpeg mpv curl aria2 axel iperf3 iproute2 iputils-ping
+PACKAGES := build-essential pkg-config nginx-light ffmpeg mpv curl aria2 axel iperf3 iproute2 iputils-ping openssl
 WASM := wasm32-unknown-unknown
 # The crates without input and output, which must build where there is none.
 CORE := anabranch-units anabranch-congestion anabranch-stream
@@ -62,8 +62,10 @@ wasm:
 		$(CARGO) check --locked --target $(WASM) $(CORE:%=-p %); \
 	else echo "NOT CHECKED: that the core builds without a system, because its target is missing (rustup target add $(WASM))"; fi
 
+# BENCH="--only a,serve" for a part; BENCH=--write for the tables of docs/benchmarks.md.
 bench: setup
-	$(CARGO) bench --locked --workspace
+	$(CARGO) build --locked --release -p anabranch -p anabranch-testbed
+	bench/run $(BENCH)
 
 fuzz: setup
 	fuzz/run
