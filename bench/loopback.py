@@ -9,11 +9,13 @@ All clients write to the same tmpfs, one after another, round by round; the tabl
 import argparse
 import os
 import pathlib
+import re
 import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 NGINX = """
@@ -35,13 +37,31 @@ def measure(command, out):
         path.unlink()
     begin = time.monotonic()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    peak = [0]
+    watch = threading.Thread(target=watch_memory, args=(process.pid, peak))
+    watch.start()
     errors = process.stderr.read()
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     seconds = time.monotonic() - begin
     if process.returncode:
         sys.exit(f"{' '.join(command)} failed with {process.returncode}:\n{errors.decode()[-2000:]}")
-    return seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+    watch.join()
+    return seconds, usage.ru_utime + usage.ru_stime, peak[0] / 1024
+
+
+def watch_memory(pid, peak):
+    """Notes the peak in KiB until the process ends. What wait4 tells is never less than this script's own, which forked it."""
+    status = pathlib.Path(f"/proc/{pid}/status")
+    while True:
+        try:
+            found = re.search(r"^VmHWM:\s+(\d+) kB$", status.read_text(), re.MULTILINE)
+        except OSError:
+            return
+        if not found:
+            return
+        peak[0] = int(found[1])
+        time.sleep(0.02)
 
 
 def main():
