@@ -78,6 +78,8 @@ const SMALLEST_WINDOW: Packets = Packets::new(6);
 const FIRST_ROUND_TRIP: Duration = Duration::from_millis(100);
 /// A measured rate is held when it comes this near.
 const ALMOST: Ratio = Ratio::new(97, 100);
+/// A connection finds its rate within this time, or not at all.
+const FINDING_ITS_RATE: Duration = Duration::from_secs(6);
 /// Rates are averaged over this long at most.
 const MEMORY: Duration = Duration::from_secs(8);
 
@@ -93,6 +95,8 @@ pub struct Auto {
     history: VecDeque<(Time, Duration, Bytes)>,
     /// No judgement before: connections were opened or closed.
     settles: Time,
+    /// When the last connection was set up.
+    newest: Time,
     /// Since when the needed rate is missed.
     missed_since: Option<Time>,
     /// Since when the receiver holds the rate back.
@@ -127,6 +131,7 @@ impl Auto {
             limit: None,
             history: VecDeque::new(),
             settles: Time::ZERO,
+            newest: Time::ZERO,
             missed_since: None,
             ample_since: None,
             trial: None,
@@ -180,14 +185,25 @@ impl Auto {
         wanted * Ratio::from_f64(1.0 + self.parameters.margin.as_f64() + 0.1 * emptiness)
     }
 
-    /// Mean throughput over the last `span`, but not from before the connections settled.
+    /// Mean throughput over the last `span`.
     fn throughput(&self, span: Duration, now: Time) -> Rate {
-        let from = now - span;
-        let recent = self.history.iter().rev().take_while(|(end, _, _)| *end > from);
-        let (time, bytes) = recent.fold((Duration::ZERO, Bytes::ZERO), |(time, sum), (_, length, bytes)| {
+        self.throughput_between(now - span, now)
+    }
+
+    fn throughput_between(&self, from: Time, to: Time) -> Rate {
+        let within = self.history.iter().filter(|(end, _, _)| *end > from && *end <= to);
+        let (time, bytes) = within.fold((Duration::ZERO, Bytes::ZERO), |(time, sum), (_, length, bytes)| {
             (time + *length, sum + *bytes)
         });
         Rate::of(bytes, time)
+    }
+
+    /// Whether a new connection is still finding its rate: then more of them would be credited with its growth.
+    fn rises(&self, sample: &Sample<'_>) -> bool {
+        let (now, span) = (sample.now, (sample.mean_rtt() * 6).max(Duration::from_millis(600)));
+        let middle = now - span;
+        let (before, lately) = (self.throughput_between(middle - span, middle), self.throughput(span, now));
+        now.since(self.newest) < FINDING_ITS_RATE && lately > before * Ratio::new(23, 20)
     }
 
     fn remember(&mut self, sample: &Sample<'_>) {
@@ -305,6 +321,7 @@ impl RateController for Auto {
 
     fn connected(&mut self, connection: ConnectionId, _path: PathId, sample: &Sample<'_>) -> Vec<Order> {
         self.settles = self.settles.max(sample.now + self.settling(sample));
+        self.newest = sample.now;
         let mut orders = Vec::new();
         let allowed = self.set_limit(sample, &mut orders);
         if let Some(mine) = sample.connections.iter().find(|candidate| candidate.connection == connection) {

@@ -70,6 +70,7 @@ impl Auto {
             || missed_for < self.patience(sample)
             || now < self.grow.until
             || self.target >= self.parameters.most
+            || self.rises(sample)
         {
             return;
         }

@@ -49,6 +49,8 @@ pub(super) struct Connection {
 
 /// Weight of the past in a connection's rate.
 const SMOOTHING: f64 = 0.7;
+/// The same while it rises.
+const RISING: f64 = 0.5;
 /// A usual payload of a full packet, until the connection's own is known.
 const USUAL_PACKET: Bytes = Bytes::new(1448);
 
@@ -146,7 +148,9 @@ impl Connection {
         }
         let sample = Rate::of(Bytes::new(self.delivered), worked).as_f64();
         let known = self.rate.as_f64();
-        let mean = if known > 0.0 { SMOOTHING * known + (1.0 - SMOOTHING) * sample } else { sample };
+        // Up faster than down: while a connection finds its rate, requests must not be the limit.
+        let weight = if sample > known { RISING } else { SMOOTHING };
+        let mean = if known > 0.0 { weight * known + (1.0 - weight) * sample } else { sample };
         self.rate = Rate::from_bps_f64(mean);
     }
 
