@@ -217,7 +217,7 @@ impl Auto {
     /// How long a change takes to show: slow start and a few round trips.
     fn settling(&self, sample: &Sample<'_>) -> Duration {
         let hurried = sample.buffer.is_some_and(|buffer| buffer < self.parameters.buffer.0);
-        let (floor, trips) = if hurried { (1, 8) } else { (2, 12) };
+        let (floor, trips) = if hurried { (1, 8) } else { (3, 12) };
         (sample.mean_rtt() * trips).max(Duration::from_secs(floor)).min(Duration::from_secs(6))
     }
 

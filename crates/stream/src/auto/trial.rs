@@ -78,7 +78,9 @@ impl Auto {
         let in_proportion = (count + 1..2 * count)
             .find(|more| recent.as_f64() * as_f64(*more) >= needed.as_f64() * as_f64(count));
         self.target = in_proportion.unwrap_or(2 * count).clamp(count + 1, self.parameters.most);
-        self.trial = Some(Trial::Added { before: recent, count });
+        // A dip just now (BBR's probing of the RTT, a moment of cross traffic) must not pass for what these bring alone.
+        let before = recent.max(self.throughput(Duration::from_secs(4), now));
+        self.trial = Some(Trial::Added { before, count });
         self.fill(sample, "the needed rate is missed", orders);
     }
 
