@@ -18,6 +18,8 @@ import tempfile
 import threading
 import time
 
+import serve
+
 NGINX = """
 daemon off; worker_processes 1; pid {dir}/nginx.pid; error_log {dir}/error.log;
 events {{ worker_connections 1024; }}
@@ -31,10 +33,11 @@ http {{
 """
 
 
-def measure(command, out):
-    """Runs a command; seconds, CPU seconds and peak memory in MiB of it alone."""
+def measure(command, out, nginx):
+    """Runs a command; seconds, CPU seconds and peak memory in MiB of it alone, and CPU seconds of nginx meanwhile."""
     for path in out.parent.glob(out.name + "*"):
         path.unlink()
+    before = serve.cpu_seconds(nginx)
     begin = time.monotonic()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     peak = [0]
@@ -47,7 +50,7 @@ def measure(command, out):
     if process.returncode:
         sys.exit(f"{' '.join(command)} failed with {process.returncode}:\n{errors.decode()[-2000:]}")
     watch.join()
-    return seconds, usage.ru_utime + usage.ru_stime, peak[0] / 1024
+    return seconds, usage.ru_utime + usage.ru_stime, peak[0] / 1024, serve.cpu_seconds(nginx) - before
 
 
 def watch_memory(pid, peak):
@@ -96,7 +99,7 @@ def run(directory, options):
     nginx = subprocess.Popen(["nginx", "-c", config, "-p", directory], stderr=subprocess.DEVNULL)
     try:
         time.sleep(1)
-        tables(directory, options, f"http://127.0.0.1:{http}/film.bin", f"https://127.0.0.1:{https}/film.bin")
+        tables(directory, options, nginx.pid, f"http://127.0.0.1:{http}/film.bin", f"https://127.0.0.1:{https}/film.bin")
     finally:
         nginx.terminate()
         nginx.wait()
@@ -119,24 +122,25 @@ def clients(directory, anabranch, url):
     }
 
 
-def tables(directory, options, http, https):
+def tables(directory, options, nginx, http, https):
     for scheme, url in [("HTTP", http), ("HTTPS", https)]:
         out, commands = clients(directory, options.anabranch, url)
         results = {name: [] for name in commands}
         for _ in range(options.rounds):
             for name, command in commands.items():
-                results[name].append(measure(command, out))
+                results[name].append(measure(command, out, nginx))
                 if out.stat().st_size != options.size << 20:
                     sys.exit(f"{name}: {out.stat().st_size} bytes instead of {options.size << 20}")
         print(f"\n**{scheme}**, {options.size} MiB, medians of {options.rounds} rounds\n")
-        print("| client | Gbit/s | beside curl | beside aria2c -x4 | CPU s/GB | beside curl | peak MiB |")
-        print("| --- | --- | --- | --- | --- | --- | --- |")
+        print("| client | Gbit/s | beside curl | beside aria2c -x4 | CPU s/GB | beside curl | peak MiB "
+              "| cores that nginx used |")
+        print("| --- | --- | --- | --- | --- | --- | --- | --- |")
         median = {name: [statistics.median(column) for column in zip(*rows)] for name, rows in results.items()}
         gigabytes = options.size * 1.048576 / 1000
-        for name, (seconds, cpu, memory) in median.items():
+        for name, (seconds, cpu, memory, server) in median.items():
             rate = gigabytes * 8 / seconds
             print(f"| {name} | {rate:.1f} | {median['curl'][0] / seconds:.2f} | {median['aria2c -x4'][0] / seconds:.2f} "
-                  f"| {cpu / gigabytes:.2f} | {cpu / median['curl'][1]:.2f} | {memory:.0f} |")
+                  f"| {cpu / gigabytes:.2f} | {cpu / median['curl'][1]:.2f} | {memory:.0f} | {server / seconds:.2f} |")
     print(flush=True)
 
 
