@@ -58,6 +58,8 @@ pub struct PathSample {
     pub connections: usize,
     /// Whether one more connection may be opened: the path is up, not backing off and below its cap.
     pub may_open: bool,
+    /// Whether nothing has come over it since something failed there: to be tried last.
+    pub failing: bool,
 }
 
 /// What a session measured in one interval.
@@ -136,7 +138,7 @@ pub trait RateController: fmt::Debug + Send {
     /// The first orders, before any connection exists: how many to open.
     fn start(&mut self) -> Vec<Order>;
 
-    /// A connection was set up (after an `Open`, or again after it broke): the window it starts with.
+    /// A connection was set up after an `Open`, or one that was being closed goes on instead: the window it starts with.
     fn connected(&mut self, connection: ConnectionId, path: PathId, sample: &Sample<'_>) -> Vec<Order>;
 
     /// A connection is gone, by order or by accident.

@@ -90,6 +90,8 @@ pub struct Auto {
     /// How many connections there should be.
     target: usize,
     windows: BTreeMap<ConnectionId, Window>,
+    /// What each connection delivers, averaged over some seconds.
+    yields: BTreeMap<ConnectionId, Rate>,
     limit: Option<Rate>,
     /// Recent intervals: end, length, bytes.
     history: VecDeque<(Time, Duration, Bytes)>,
@@ -128,6 +130,7 @@ impl Auto {
             parameters,
             target: parameters.at_start.clamp(1, parameters.most.max(1)),
             windows: BTreeMap::new(),
+            yields: BTreeMap::new(),
             limit: None,
             history: VecDeque::new(),
             settles: Time::ZERO,
@@ -198,15 +201,22 @@ impl Auto {
         Rate::of(bytes, time)
     }
 
-    /// Whether a new connection is still finding its rate: then more of them would be credited with its growth.
-    fn rises(&self, sample: &Sample<'_>) -> bool {
+    /// Whether a new connection is still finding its rate, in slow start or coming down from it: then more of them would
+    /// be credited with what it gains, or blamed for what it loses.
+    fn is_finding_its_rate(&self, sample: &Sample<'_>) -> bool {
         let (now, span) = (sample.now, (sample.mean_rtt() * 6).max(Duration::from_millis(600)));
         let middle = now - span;
         let (before, lately) = (self.throughput_between(middle - span, middle), self.throughput(span, now));
-        now.since(self.newest) < FINDING_ITS_RATE && lately > before * Ratio::new(23, 20)
+        now.since(self.newest) < FINDING_ITS_RATE && !(0.85..=1.15).contains(&lately.ratio_to(before))
     }
 
     fn remember(&mut self, sample: &Sample<'_>) {
+        let weight = Ratio::from_f64((sample.elapsed.as_secs_f64() / 4.0).min(1.0));
+        for connection in sample.connections {
+            let rate = Rate::of(connection.delivered, sample.elapsed);
+            let mean = self.yields.entry(connection.connection).or_insert(rate);
+            *mean = *mean * weight.complement() + rate * weight;
+        }
         let bytes = sample.connections.iter().map(|connection| connection.delivered).sum();
         self.history.push_back((sample.now, sample.elapsed, bytes));
         while self.history.front().is_some_and(|(end, _, _)| sample.now.since(*end) > MEMORY) {
@@ -237,7 +247,8 @@ impl Auto {
         };
         let open = sample.paths.iter().filter(|path| path.may_open);
         open.min_by_key(|path| {
-            (path.connections + on(path.path), std::cmp::Reverse(delivered(path.path)), path.path)
+            let connections = path.connections + on(path.path);
+            (path.failing, connections, std::cmp::Reverse(delivered(path.path)), path.path)
         })
         .map(|path| path.path)
     }
@@ -336,6 +347,7 @@ impl RateController for Auto {
 
     fn closed(&mut self, connection: ConnectionId, _now: Time) {
         self.windows.remove(&connection);
+        self.yields.remove(&connection);
     }
 
     fn measure(&mut self, sample: &Sample<'_>) -> Vec<Order> {

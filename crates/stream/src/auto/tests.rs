@@ -61,6 +61,7 @@ impl World {
         let ids = (0..self.paths.len()).map(|index| PathId(index as u16));
         ids.map(|path| PathSample {
             path,
+            failing: false,
             connections: on(path),
             may_open: !self.paths[path.0 as usize].capacity.is_zero(),
         })

@@ -70,14 +70,17 @@ impl Auto {
             || missed_for < self.patience(sample)
             || now < self.grow.until
             || self.target >= self.parameters.most
-            || self.rises(sample)
+            || self.is_finding_its_rate(sample)
         {
             return;
         }
         // In proportion to the shortfall, at most double.
         let in_proportion = (count + 1..2 * count)
             .find(|more| recent.as_f64() * as_f64(*more) >= needed.as_f64() * as_f64(count));
-        self.target = in_proportion.unwrap_or(2 * count).clamp(count + 1, self.parameters.most);
+        // With enough in the buffer there is time to add them one by one, and see.
+        let in_no_hurry = sample.buffer.is_some_and(|buffer| buffer >= self.parameters.buffer.0);
+        let wanted = if in_no_hurry { count + 1 } else { in_proportion.unwrap_or(2 * count) };
+        self.target = wanted.clamp(count + 1, self.parameters.most);
         // A dip just now (BBR's probing of the RTT, a moment of cross traffic) must not pass for what these bring alone.
         let before = recent.max(self.throughput(Duration::from_secs(4), now));
         self.trial = Some(Trial::Added { before, count });
@@ -118,9 +121,13 @@ impl Auto {
         why: &'static str,
         orders: &mut Vec<Order>,
     ) {
-        let mut by_yield: Vec<_> = sample.connections.iter().map(|c| (c.delivered, c.connection)).collect();
+        let mut by_yield: Vec<_> = sample
+            .connections
+            .iter()
+            .map(|connection| (self.yields.get(&connection.connection).copied(), connection.connection))
+            .collect();
         // Among equals the newest goes: the older ones have found their window.
-        by_yield.sort_by_key(|(delivered, ConnectionId(id))| (*delivered, std::cmp::Reverse(*id)));
+        by_yield.sort_by_key(|(rate, ConnectionId(id))| (*rate, std::cmp::Reverse(*id)));
         for (_, connection) in by_yield.into_iter().take(how_many) {
             orders.push(Order { what: What::Close(connection), why });
         }

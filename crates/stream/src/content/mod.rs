@@ -294,6 +294,13 @@ impl Coordinator {
         }
     }
 
+    /// The connection gets requests again.
+    pub fn resume(&mut self, connection: ConnectionId) {
+        if let Some(pipe) = self.pipes.get_mut(&connection) {
+            pipe.draining = false;
+        }
+    }
+
     /// What the connection delivers, and its smoothed round-trip time.
     pub fn estimate(&mut self, connection: ConnectionId, rate: Rate, rtt: Duration) {
         if let Some(pipe) = self.pipes.get_mut(&connection) {

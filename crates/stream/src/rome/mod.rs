@@ -6,7 +6,7 @@ mod share;
 use std::collections::BTreeMap;
 
 use congestion::response::TcpModel;
-use units::{Duration, Rate, Ratio, Time};
+use units::{Duration, Packets, Rate, Ratio, Time};
 
 use crate::control::{ConnectionId, Order, PathId, RateController, Sample, Window};
 use crate::interval::Interval;
@@ -19,6 +19,9 @@ pub const MOST_CONNECTIONS: u32 = 256;
 
 const BEGIN: &str = "the window opens until the wanted rate is there (TCP-ROME III-B)";
 const ENOUGH: &str = "the rate is above R+: the connection keeps its size (TCP-ROME III-C)";
+/// What a connection keeps at least above R+ or B+. It may have only just begun; with fewer packets it could not even
+/// recover a loss by duplicate acknowledgements. Ours.
+const LEAST_KEPT: Packets = Packets::new(4);
 const FULL: &str = "the buffer is above B+: the connection keeps its size (TCP-ROME III-B)";
 const FAIR: &str = "the rate is below R-: left to TCP (TCP-ROME III-C, strict fairness)";
 const COMPENSATE: &str = "the rate is below R-: share of the wanted rate (TCP-ROME III-C, compensation)";
@@ -176,7 +179,8 @@ impl Rome {
                 .filter(|(_, window, _)| *window == Window::Unlimited)
                 .map(|(one, _, estimate)| {
                     let rate = Rate::of(one.delivered, sample.elapsed);
-                    (one.connection, Window::Packets(window_of(rate, estimate.srtt, one.packet_size)))
+                    let window = window_of(rate, estimate.srtt, one.packet_size).max(LEAST_KEPT);
+                    (one.connection, Window::Packets(window))
                 })
                 .collect(),
             Need::More(_) => known.map(|(one, ..)| (one.connection, Window::Unlimited)).collect(),
@@ -264,7 +268,7 @@ impl RateController for Rome {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use units::{Bytes, Packets};
+    use units::Bytes;
 
     use super::*;
     use crate::control::{ConnectionSample, What};

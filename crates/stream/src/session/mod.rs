@@ -585,6 +585,9 @@ impl Session {
     }
 
     fn open(&mut self, path: Option<PathId>, why: &'static str) {
+        if self.keep_instead(path) {
+            return;
+        }
         let choice = self.paths.choose(path, &self.connections, self.ranges, self.now);
         let Some(path) = choice else { return };
         let connection = ConnectionId(self.next_connection);
@@ -592,6 +595,20 @@ impl Session {
         self.connections.insert(connection, Connection::new(connection, path, self.now));
         self.totals.connections_most = self.totals.connections_most.max(self.connections.len());
         self.actions.push_back(Action::Open { connection, path, why });
+    }
+
+    /// Takes the closing of a connection back, if one is being closed that would do: it has found its rate, and a new one
+    /// beside it would be one too many.
+    fn keep_instead(&mut self, path: Option<PathId>) -> bool {
+        let closing = self.connections.values_mut().find(|state| {
+            state.closing && state.pipe() == state.id && path.is_none_or(|path| state.path == path)
+        });
+        let Some(state) = closing else { return false };
+        state.closing = false;
+        let (connection, path) = (state.id, state.path);
+        self.coordinator.resume(connection);
+        self.with_sample(self.now, |controller, sample| controller.connected(connection, path, sample));
+        true
     }
 
     /// Closes a connection after what it was asked for has arrived.

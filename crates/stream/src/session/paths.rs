@@ -192,7 +192,7 @@ impl Paths {
             let raised = usize::from(now >= path.cap_rises);
             let cap = (path.cap + raised).min(path.wanted_cap);
             let may_open = path.is_open(now) && there < cap && !alone;
-            PathSample { path: id, connections: there, may_open }
+            PathSample { path: id, connections: there, may_open, failing: path.failures > 0 }
         };
         self.ids().map(sample).collect()
     }
@@ -208,7 +208,7 @@ impl Paths {
         let samples = self.samples(connections, ranges, now);
         let open =
             samples.iter().filter(|path| path.may_open && wanted.is_none_or(|wanted| path.path == wanted));
-        let choice = open.min_by_key(|path| (path.connections, path.path))?.path;
+        let choice = open.min_by_key(|path| (path.failing, path.connections, path.path))?.path;
         if let Some(path) = self.get(choice)
             && now >= path.cap_rises
         {

@@ -69,6 +69,8 @@ pub(super) struct Link {
     window: Option<Bytes>,
 }
 
+/// How long the connections of the probing wait to be used.
+const PROBED_ARE_KEPT: Duration = Duration::from_secs(10);
 /// The reader that stands for the file that is written.
 pub(super) const FILE_READER: ReaderId = ReaderId(u32::MAX);
 
@@ -337,10 +339,15 @@ impl Shared {
     }
 
     /// Time passes: figures of the paths, windows, the session's clock. Answers when to come again.
+    ///
+    /// Connections of the probing that nobody needed soon are closed: servers count them.
     pub(super) fn tick(self: &Arc<Self>) -> Time {
         let mut core = self.lock();
         let core = &mut *core;
         let now = self.now();
+        if now.since(Time::ZERO) > PROBED_ARE_KEPT {
+            core.probed.clear();
+        }
         for (id, link) in &mut core.links {
             let Some(control) = &link.control else { continue };
             let _ = control.keep_window();
