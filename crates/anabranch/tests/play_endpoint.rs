@@ -9,7 +9,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use play_support::{
-    Origin, Program, assert_same, content, frames, get, raw_origin, read_response, request, send, tool,
+    Origin, Program, SeekingPlayer, assert_same, content, frames, get, raw_origin, read_response, real_film,
+    request, send, tool,
 };
 use units::Rate;
 
@@ -307,18 +308,6 @@ fn the_players_end_is_the_programs() {
     }
 }
 
-/// A real film with its index at the end.
-fn real_film(path: &Path) -> Option<()> {
-    let path = path.to_str().unwrap();
-    let size =
-        ["-f", "lavfi", "-i", "testsrc2=size=320x180:rate=25", "-f", "lavfi", "-i", "sine", "-t", "20"];
-    let codecs =
-        ["-v", "error", "-c:v", "libx264", "-preset", "veryfast", "-b:v", "600k", "-c:a", "aac", path];
-    let output = tool("ffmpeg", &[&size[..], &codecs[..]].concat())?;
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    Some(())
-}
-
 #[test]
 fn ffmpeg_decodes_every_frame() {
     let directory = tempfile::tempdir().unwrap();
@@ -344,28 +333,9 @@ fn mpv_plays_to_the_end_with_seeks() {
     if tool("mpv", &["--version"]).is_none() {
         return;
     }
-    let script = directory.path().join("seeks.lua");
-    // Forth, back and forth while it plays.
-    std::fs::write(
-        &script,
-        "local at = {12, 3, 16}\nlocal next = 1\n\
-         mp.observe_property('playback-time', 'number', function(_, time)\n\
-           if time and next <= #at and not mp.get_property_bool('seeking') then\n\
-             mp.commandv('seek', at[next], 'absolute'); next = next + 1\n\
-           end\n\
-         end)\n\
-         mp.register_event('end-file', function(event) print('ENDED ' .. event.reason .. ' after ' .. (next - 1) .. ' seeks') end)\n",
-    )
-    .unwrap();
     let origin = Origin::start(directory.path(), Some(Rate::from_mbps(4)));
-    let log = directory.path().join("log");
-    let player = format!(
-        "mpv --no-config --no-terminal --vo=null --ao=null --speed=4 --log-file='{}' --script='{}' {{}}",
-        log.display(),
-        script.display()
-    );
-    let (code, said) = Program::start(["play", &origin.url("film.mp4"), "--player", &player]).ended();
+    let mpv = SeekingPlayer::new(directory.path());
+    let (code, said) = Program::start(["play", &origin.url("film.mp4"), "--player", &mpv.command]).ended();
     assert_eq!(code, Some(0), "{said}");
-    let log = std::fs::read_to_string(log).unwrap();
-    assert!(log.contains("ENDED eof after 3 seeks"), "{log}");
+    mpv.assert_played_to_the_end();
 }

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, mpsc};
@@ -234,4 +234,50 @@ pub fn frames(input: &str) -> Option<String> {
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success() && errors.is_empty(), "{input}: {errors}");
     Some(String::from_utf8(output.stdout).unwrap())
+}
+
+/// A real film with its index at the end.
+pub fn real_film(path: &Path) -> Option<()> {
+    let path = path.to_str().unwrap();
+    let size =
+        ["-f", "lavfi", "-i", "testsrc2=size=320x180:rate=25", "-f", "lavfi", "-i", "sine", "-t", "20"];
+    let codecs =
+        ["-v", "error", "-c:v", "libx264", "-preset", "veryfast", "-b:v", "600k", "-c:a", "aac", path];
+    let output = tool("ffmpeg", &[&size[..], &codecs[..]].concat())?;
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Some(())
+}
+
+/// mpv, playing fast and without a window, which seeks forth, back and forth.
+pub struct SeekingPlayer {
+    pub command: String,
+    log: PathBuf,
+}
+
+impl SeekingPlayer {
+    pub fn new(directory: &Path) -> Self {
+        let (script, log) = (directory.join("seeks.lua"), directory.join("mpv.log"));
+        std::fs::write(
+            &script,
+            "local at = {12, 3, 16}\nlocal next = 1\n\
+             mp.observe_property('playback-time', 'number', function(_, time)\n\
+               if time and next <= #at and not mp.get_property_bool('seeking') then\n\
+                 mp.commandv('seek', at[next], 'absolute'); next = next + 1\n\
+               end\n\
+             end)\n\
+             mp.register_event('end-file', function(event) print('ENDED ' .. event.reason .. ' after ' .. (next - 1) .. ' seeks') end)\n",
+        )
+        .unwrap();
+        let command = format!(
+            "mpv --no-config --no-terminal --vo=null --ao=null --speed=4 --log-file='{}' --script='{}' {{}}",
+            log.display(),
+            script.display()
+        );
+        Self { command, log }
+    }
+
+    pub fn assert_played_to_the_end(&self) {
+        let log = std::fs::read_to_string(&self.log).unwrap();
+        assert!(log.contains("ENDED eof after 3 seeks"), "{log}");
+    }
 }
