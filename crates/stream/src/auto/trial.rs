@@ -70,16 +70,19 @@ impl Auto {
             || missed_for < self.patience(sample)
             || now < self.grow.until
             || self.target >= self.parameters.most
-            || self.is_finding_its_rate(sample)
         {
+            return;
+        }
+        let hurried = sample.buffer.is_some_and(|buffer| buffer < self.parameters.buffer.0);
+        if !hurried && self.is_finding_its_rate(sample) {
             return;
         }
         // In proportion to the shortfall, at most double.
         let in_proportion = (count + 1..2 * count)
             .find(|more| recent.as_f64() * as_f64(*more) >= needed.as_f64() * as_f64(count));
         // With enough in the buffer there is time to add them one by one, and see.
-        let in_no_hurry = sample.buffer.is_some_and(|buffer| buffer >= self.parameters.buffer.0);
-        let wanted = if in_no_hurry { count + 1 } else { in_proportion.unwrap_or(2 * count) };
+        let plays_on = sample.buffer.is_some() && !hurried;
+        let wanted = if plays_on { count + 1 } else { in_proportion.unwrap_or(2 * count) };
         self.target = wanted.clamp(count + 1, self.parameters.most);
         // A dip just now (BBR's probing of the RTT, a moment of cross traffic) must not pass for what these bring alone.
         let before = recent.max(self.throughput(Duration::from_secs(4), now));
