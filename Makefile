@@ -51,7 +51,6 @@ clippy:
 	else echo "NOT CHECKED: lints, because clippy is missing (rustup component add clippy)"; fi
 
 unit:
-	$(CARGO) build --locked --workspace --all-targets
 	$(CARGO) test --locked --workspace
 
 doc:
