@@ -10,7 +10,6 @@
 //! - [`ranges`]: a set of byte positions.
 //! - [`stripe`]: a file in blocks over the connections of a group, for a sender that speaks our own protocol.
 //! - [`interval`]: how often a rate controller measures.
-//! - [`meter`]: meters of throughput.
 //! - [`multitcp`]: the rate controllers of MultiTCP, basic and advanced.
 //! - [`rome`]: the rate coordinator of TCP-ROME.
 //! - [`control`]: the contract between a receiver session and a rate controller.
@@ -19,7 +18,6 @@ pub mod auto;
 pub mod content;
 pub mod control;
 pub mod interval;
-pub mod meter;
 pub mod multitcp;
 mod orders;
 #[cfg(test)]

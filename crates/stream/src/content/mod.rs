@@ -5,7 +5,7 @@
 //! assigned one above. A connection that can take a request gets the unassigned bytes with the nearest play time
 //! (equation (1)), as many as it delivers in [`Policy::segment_time`], so that connections carry segments in
 //! proportion to what they deliver. Segments that would miss their play time are asked for again on a connection that
-//! makes it ([`late`]).
+//! makes it ([`Coordinator::reassign_late`]).
 //!
 //! Cost: a decision is O(log n) in the number of outstanding segments and linear in the number of connections and
 //! readers, which are few; nothing scans the table. (libtorrent's time-critical picker, the strongest of its kind,

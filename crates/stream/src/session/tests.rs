@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::auto::{Auto, Parameters};
+use crate::content::Policy;
 use crate::multitcp::{self, Basic};
+use crate::playback;
 
 const READER: ReaderId = ReaderId(0);
 const STEP: Duration = Duration::from_millis(20);
