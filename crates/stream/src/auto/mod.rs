@@ -9,14 +9,17 @@
 //!    [`Parameters::window_headroom`] (MultiTCP (6.1)); when the rate is missed, up to [`Parameters::window_spread`] (MultiTCP's f)
 //!    times that, so that no connection is held back by us.
 //! 3. **Growth.** When the needed rate (wanted plus a margin, more when the buffer is low) has been missed for a
-//!    while that shrinks with the buffer, connections are added: as many as the shortfall asks for in proportion, at
-//!    most as many as there are. Each addition is a *trial*: after it has settled it must have brought at least
-//!    [`Parameters::least_gain`] of the proportional gain. If it has not (a BBR sender, a capped line, a full access link),
-//!    what was added is closed, and growth rests for a time that doubles with each failure.
+//!    while that shrinks with the buffer, and the newest connection has found its rate, connections are added: one
+//!    while the buffer is above B-, else as many as the shortfall asks for in proportion, at most as many as there are.
+//!    Each addition is a *trial*: after it has settled it must have brought at least [`Parameters::least_gain`] of the
+//!    proportional gain. If it has not (a BBR sender, a capped line, a full access link), what was added is closed, and
+//!    growth rests for a time that doubles with each failure.
 //! 4. **Giving back.** When the receiver and not the network has held the rate back for a while and the buffer is
-//!    above B-, the connection that delivers least is closed: again a trial, undone when the rate is missed.
+//!    above B-, the connection that delivered least over the last seconds is closed: again a trial, undone when the
+//!    rate is missed.
 //! 5. **Where.** A new connection goes to the path with the fewest connections, among equals to the one whose
-//!    connections deliver most; replicas and interfaces are so explored before one of them is doubled.
+//!    connections deliver most, to one that failed only when there is no other; replicas and interfaces are so explored
+//!    before one of them is doubled.
 
 mod trial;
 
