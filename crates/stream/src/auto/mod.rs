@@ -81,7 +81,8 @@ const SMALLEST_WINDOW: Packets = Packets::new(6);
 const FIRST_ROUND_TRIP: Duration = Duration::from_millis(100);
 /// A measured rate is held when it comes this near.
 const ALMOST: Ratio = Ratio::new(97, 100);
-/// A connection finds its rate within this time, or not at all.
+/// A connection finds its rate within this time: up in slow start, and down again where that went too far. Before, more of
+/// them would be credited with what it gains, or blamed for what it loses.
 const FINDING_ITS_RATE: Duration = Duration::from_secs(6);
 /// Rates are averaged over this long at most.
 const MEMORY: Duration = Duration::from_secs(8);
@@ -202,15 +203,6 @@ impl Auto {
             (time + *length, sum + *bytes)
         });
         Rate::of(bytes, time)
-    }
-
-    /// Whether a new connection is still finding its rate, in slow start or coming down from it: then more of them would
-    /// be credited with what it gains, or blamed for what it loses.
-    fn is_finding_its_rate(&self, sample: &Sample<'_>) -> bool {
-        let (now, span) = (sample.now, (sample.mean_rtt() * 6).max(Duration::from_millis(600)));
-        let middle = now - span;
-        let (before, lately) = (self.throughput_between(middle - span, middle), self.throughput(span, now));
-        now.since(self.newest) < FINDING_ITS_RATE && !(0.85..=1.15).contains(&lately.ratio_to(before))
     }
 
     fn remember(&mut self, sample: &Sample<'_>) {

@@ -2,7 +2,7 @@
 
 use units::{Duration, Rate, Ratio};
 
-use super::Auto;
+use super::{Auto, FINDING_ITS_RATE};
 use crate::control::{ConnectionId, Order, Sample, What};
 
 /// A change whose effect is still to be seen.
@@ -74,7 +74,7 @@ impl Auto {
             return;
         }
         let hurried = sample.buffer.is_some_and(|buffer| buffer < self.parameters.buffer.0);
-        if !hurried && self.is_finding_its_rate(sample) {
+        if !hurried && now.since(self.newest) < FINDING_ITS_RATE {
             return;
         }
         // In proportion to the shortfall, at most double.
@@ -85,7 +85,7 @@ impl Auto {
         let wanted = if plays_on { count + 1 } else { in_proportion.unwrap_or(2 * count) };
         self.target = wanted.clamp(count + 1, self.parameters.most);
         // A dip just now (BBR's probing of the RTT, a moment of cross traffic) must not pass for what these bring alone.
-        let before = recent.max(self.throughput(Duration::from_secs(4), now));
+        let before = recent.max(self.throughput(Duration::from_secs(3), now));
         self.trial = Some(Trial::Added { before, count });
         self.fill(sample, "the needed rate is missed", orders);
     }
