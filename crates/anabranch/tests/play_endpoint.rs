@@ -5,7 +5,6 @@
 mod play_support;
 
 use std::io::Read;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use play_support::{
