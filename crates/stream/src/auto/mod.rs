@@ -96,6 +96,8 @@ pub struct Auto {
     windows: BTreeMap<ConnectionId, Window>,
     /// What each connection delivers, averaged over some seconds.
     yields: BTreeMap<ConnectionId, Rate>,
+    /// The shortest round trip of each path: without queueing.
+    shortest: BTreeMap<PathId, Duration>,
     limit: Option<Rate>,
     /// Recent intervals: end, length, bytes.
     history: VecDeque<(Time, Duration, Bytes)>,
@@ -135,6 +137,7 @@ impl Auto {
             target: parameters.at_start.clamp(1, parameters.most.max(1)),
             windows: BTreeMap::new(),
             yields: BTreeMap::new(),
+            shortest: BTreeMap::new(),
             limit: None,
             history: VecDeque::new(),
             settles: Time::ZERO,
@@ -211,6 +214,8 @@ impl Auto {
             let rate = Rate::of(connection.delivered, sample.elapsed);
             let mean = self.yields.entry(connection.connection).or_insert(rate);
             *mean = *mean * weight.complement() + rate * weight;
+            let shortest = self.shortest.entry(connection.path).or_insert(connection.srtt);
+            *shortest = connection.srtt.min(*shortest);
         }
         let bytes = sample.connections.iter().map(|connection| connection.delivered).sum();
         self.history.push_back((sample.now, sample.elapsed, bytes));
@@ -221,8 +226,7 @@ impl Auto {
 
     /// How long a change takes to show: slow start and a few round trips.
     fn settling(&self, sample: &Sample<'_>) -> Duration {
-        let hurried = sample.buffer.is_some_and(|buffer| buffer < self.parameters.buffer.0);
-        let (floor, trips) = if hurried { (1, 8) } else { (3, 12) };
+        let (floor, trips) = if self.is_hurried(sample) { (1, 8) } else { (3, 12) };
         (sample.mean_rtt() * trips).max(Duration::from_secs(floor)).min(Duration::from_secs(6))
     }
 
@@ -231,6 +235,19 @@ impl Auto {
     fn patience(&self, sample: &Sample<'_>) -> Duration {
         let buffer = sample.buffer.unwrap_or(Duration::from_secs(4));
         (buffer / 4).max(Duration::from_millis(400)).min(Duration::from_secs(4))
+    }
+
+    /// Whether the buffer is below B-.
+    fn is_hurried(&self, sample: &Sample<'_>) -> bool {
+        sample.buffer.is_some_and(|buffer| buffer < self.parameters.buffer.0)
+    }
+
+    /// Whether no queue stands on any path: losses, and not its capacity, hold the connections back.
+    fn sees_no_queue(&self, sample: &Sample<'_>) -> bool {
+        sample.connections.iter().all(|connection| {
+            let shortest = self.shortest.get(&connection.path).copied().unwrap_or(connection.srtt);
+            connection.srtt <= shortest * Ratio::new(5, 4)
+        })
     }
 
     /// The path for one more connection (rule 5), and how its connections do now.

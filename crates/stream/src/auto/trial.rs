@@ -5,6 +5,9 @@ use units::{Duration, Rate, Ratio};
 use super::{Auto, FINDING_ITS_RATE};
 use crate::control::{ConnectionId, Order, Sample, What};
 
+/// Growth that brought nothing rests only so long while the buffer is low.
+const SHORT_REST: Duration = Duration::from_secs(2);
+
 /// A change whose effect is still to be seen.
 #[derive(Clone, Debug)]
 pub(super) enum Trial {
@@ -40,7 +43,15 @@ impl Auto {
                     self.grow.next = self.parameters.first_rest;
                     return;
                 }
-                self.grow.begin(now, longest);
+                if self.is_hurried(sample) {
+                    if self.sees_no_queue(sample) {
+                        // The others' fall from slow start hides what it brings, and there is room on the path.
+                        return;
+                    }
+                    self.grow.until = now + SHORT_REST;
+                } else {
+                    self.grow.begin(now, longest);
+                }
                 self.give_back(sample, there - count, "more connections brought no more", orders);
             }
             Trial::GaveBack => {
@@ -73,7 +84,7 @@ impl Auto {
         {
             return;
         }
-        let hurried = sample.buffer.is_some_and(|buffer| buffer < self.parameters.buffer.0);
+        let hurried = self.is_hurried(sample);
         if !hurried && now.since(self.newest) < FINDING_ITS_RATE {
             return;
         }
