@@ -9,7 +9,7 @@ use super::{ReportArguments, SourceArguments};
 /// Options of `anabranch proxy`.
 #[derive(Args, Debug)]
 pub struct ProxyArguments {
-    /// Listen at this address; players ask for http://ADDR/<url>
+    /// Listen at this address; players ask for http://ADDR/URL
     ///
     /// Whoever can reach the address can reach through it whatever this machine can, its own network included. So it is a
     /// loopback address unless another one is given, and there requests must name the proxy by its own address, so that no
