@@ -38,6 +38,8 @@ fn hls_references_in_lines() {
         ("http://127.0.0.1:8080/https://cdn.example/1.ts", "http://127.0.0.1:8080/https://cdn.example/1.ts"),
         ("https://{$host}/1.ts", "http://127.0.0.1:8080/https://{$host}/1.ts"),
         ("{$path}/1.ts", "{$path}/1.ts"),
+        // It leads through the endpoint already.
+        ("http://127.0.0.1:8080/https://{$host}/1.ts", "http://127.0.0.1:8080/https://{$host}/1.ts"),
     ] {
         assert_eq!(hls(reference), expected);
     }

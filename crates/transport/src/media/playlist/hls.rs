@@ -62,11 +62,13 @@ fn rewrite_tag(result: &mut String, line: &str, base: &Url, prefix: &str) -> Res
 }
 
 /// One reference. A variable in it (`{$name}`, RFC 8216bis) is put in by the player, so that it cannot be resolved
-/// here: such a reference stays as it is, unless it begins like an absolute one.
+/// here: such a reference stays as it is, unless it begins like an absolute one that does not lead through `prefix` yet.
 fn uri<'a>(reference: &'a str, base: &Url, prefix: &str) -> std::borrow::Cow<'a, str> {
     if !reference.contains("{$") {
         through_or_same(reference, base, prefix)
-    } else if reference.starts_with("http://") || reference.starts_with("https://") {
+    } else if !reference.starts_with(prefix)
+        && ["http://", "https://"].iter().any(|start| reference.starts_with(start))
+    {
         format!("{prefix}{reference}").into()
     } else {
         reference.into()
