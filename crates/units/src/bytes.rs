@@ -34,6 +34,11 @@ impl Bytes {
         Self(count.saturating_mul(1 << 20))
     }
 
+    /// A float without its fraction; negative and not-a-number give zero.
+    pub fn from_f64(count: f64) -> Self {
+        Self(count as u64)
+    }
+
     /// The length of a buffer.
     pub const fn of(length: usize) -> Self {
         Self(length as u64)

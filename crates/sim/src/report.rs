@@ -1,0 +1,212 @@
+//! What a simulation tells: samples while it runs, totals at its end.
+
+use units::{Bytes, Duration, Time};
+
+use crate::model::{FlowId, LinkId};
+
+/// A flow during one sampling interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct FlowSample {
+    /// End of the interval.
+    pub at: Time,
+    /// Which flow.
+    pub flow: FlowId,
+    /// Payload that the receiver got in order (TCP), or got at all (UDP).
+    pub delivered: Bytes,
+    /// Data packets sent, retransmissions included.
+    pub sent: u64,
+    /// Data packets dropped or lost on the way.
+    pub lost: u64,
+    /// Retransmitted packets.
+    pub retransmitted: u64,
+    /// Congestion window at the end of the interval, over all connections; zero without one.
+    pub cwnd: Bytes,
+    /// Slow start threshold of the first connection.
+    pub ssthresh: Bytes,
+    /// Receive window over all connections; [`Bytes::MAX`] where nothing limits it.
+    pub receive_window: Bytes,
+    /// Smoothed RTT, a mean over connections; zero while unknown.
+    pub srtt: Duration,
+    /// Open connections.
+    pub connections: u32,
+    /// What a media stream's player has in its buffer.
+    pub buffer: Option<Duration>,
+}
+
+/// A link during one sampling interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct LinkSample {
+    /// End of the interval.
+    pub at: Time,
+    /// Which link.
+    pub link: LinkId,
+    /// Bytes whose transmission ended in the interval.
+    pub transmitted: Bytes,
+    /// Packets whose transmission ended in the interval.
+    pub packets: u64,
+    /// Packets dropped by the queue.
+    pub dropped: u64,
+    /// Packets lost on the wire.
+    pub lost: u64,
+    /// Sum of the times that the packets transmitted in the interval had waited; over the interval's length it is the mean
+    /// number of waiting packets (Little's law).
+    pub waited: Duration,
+}
+
+/// A decision of a flow's controller, with its reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decision {
+    /// When.
+    pub at: Time,
+    /// Which flow.
+    pub flow: FlowId,
+    /// Which of its connections, where one is meant.
+    pub connection: Option<u32>,
+    /// What: `open`, `close`, `request`, `window`, `stall`, `loss_event`, `timeout` and so on.
+    pub what: &'static str,
+    /// A figure that belongs to it: bytes of a window or a request.
+    pub value: Option<u64>,
+    /// Why.
+    pub why: String,
+}
+
+/// A flow from the end of the warm-up to the end of the run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FlowTotals {
+    /// Payload that the receiver got in order (TCP), or got at all (UDP).
+    pub delivered: Bytes,
+    /// Bytes of data packets that arrived at the receiver, headers included.
+    pub arrived_wire: Bytes,
+    /// Data packets sent, retransmissions included.
+    pub sent: u64,
+    /// Data packets dropped by queues.
+    pub dropped: u64,
+    /// Data packets lost on wires.
+    pub lost: u64,
+    /// Retransmitted packets.
+    pub retransmitted: u64,
+    /// Window reductions: recoveries and time-outs.
+    pub loss_events: u64,
+    /// Retransmission time-outs.
+    pub timeouts: u64,
+    /// Mean of the measured round trips; zero where none was measured.
+    pub rtt_mean: Duration,
+    /// When a file had arrived as a whole.
+    pub completed: Option<Time>,
+    /// What a media stream adds.
+    pub media: Option<MediaTotals>,
+}
+
+/// What a media stream adds to its flow's totals; not cut by the warm-up.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct MediaTotals {
+    /// How long until play began.
+    pub startup: Option<Duration>,
+    /// Stalls after the beginning.
+    pub stalls: u32,
+    /// How long they took.
+    pub stalled: Duration,
+    /// Most connections at a time.
+    pub connections_max: u32,
+    /// Mean number of connections over the stream's time.
+    pub connections_mean: f64,
+    /// Bytes that came twice.
+    pub duplicate: Bytes,
+    /// Bytes asked for again.
+    pub rerequested: Bytes,
+}
+
+/// A link from the end of the warm-up to the end of the run.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct LinkTotals {
+    /// Packets that came to the queue.
+    pub offered: u64,
+    /// Packets that the queue dropped.
+    pub dropped: u64,
+    /// Packets lost on the wire.
+    pub lost: u64,
+    /// Packets transmitted.
+    pub packets: u64,
+    /// Bytes transmitted.
+    pub transmitted: Bytes,
+    /// Sum of the times that packets waited; over the counted time it is the mean number of waiting packets.
+    pub waited: Duration,
+    /// Most packets in the queue at a time, the one in transmission included.
+    pub queue_max: u32,
+}
+
+/// The totals of a run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Totals {
+    /// From the end of the warm-up to the end of the run.
+    pub counted: Duration,
+    /// Each flow, in the model's order.
+    pub flows: Vec<FlowTotals>,
+    /// Each link, in the model's order.
+    pub links: Vec<LinkTotals>,
+    /// Data packets sent by all flows in the whole run.
+    pub data_packets: u64,
+    /// Events of the whole run.
+    pub events: u64,
+}
+
+/// A packet as it begins its way over a link, for traces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PacketRecord {
+    /// When its transmission began.
+    pub at: Time,
+    /// Which link.
+    pub link: LinkId,
+    /// Which flow.
+    pub flow: FlowId,
+    /// Which connection of the flow.
+    pub connection: u32,
+    /// Whether it goes from the side that opened the connection to the other.
+    pub from_opener: bool,
+    /// Size on the wire.
+    pub size: Bytes,
+    /// Payload.
+    pub payload: Bytes,
+    /// What it is.
+    pub what: Segment,
+}
+
+/// What a packet is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Segment {
+    /// The first of a TCP connection's set-up.
+    Syn,
+    /// The second.
+    SynAck,
+    /// Data: position of its first byte.
+    Data(u64),
+    /// An acknowledgement: everything before it has arrived; the receive window in bytes; SACK blocks, empty ones unused.
+    Ack {
+        /// Everything before it has arrived.
+        acknowledged: u64,
+        /// The receive window.
+        window: u64,
+        /// SACK blocks, half open; empty ones are unused.
+        sack: [(u64, u64); 3],
+    },
+    /// A datagram: its number.
+    Datagram(u64),
+}
+
+/// Who listens to a running simulation.
+pub trait Observer {
+    /// A flow's interval ended.
+    fn flow(&mut self, _sample: &FlowSample) {}
+    /// A link's interval ended.
+    fn link(&mut self, _sample: &LinkSample) {}
+    /// A controller decided something.
+    fn decision(&mut self, _decision: &Decision) {}
+    /// A packet began its way over a link; only called when [`Observer::wants_packets`].
+    fn packet(&mut self, _packet: &PacketRecord) {}
+    /// Whether packets are to be told.
+    fn wants_packets(&self) -> bool {
+        false
+    }
+}
+
+impl Observer for () {}
