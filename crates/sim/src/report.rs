@@ -2,7 +2,7 @@
 
 use units::{Bytes, Duration, Time};
 
-use crate::model::{FlowId, LinkId};
+use crate::model::{FlowId, LinkId, NodeId};
 
 /// A flow during one sampling interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -163,6 +163,10 @@ pub struct PacketRecord {
     pub connection: u32,
     /// Whether it goes from the side that opened the connection to the other.
     pub from_opener: bool,
+    /// The node that sent it.
+    pub source: NodeId,
+    /// The node that it is sent to.
+    pub destination: NodeId,
     /// Size on the wire.
     pub size: Bytes,
     /// Payload.
