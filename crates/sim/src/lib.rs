@@ -1,7 +1,20 @@
 //! A deterministic packet-level network simulator.
 //!
 //! - [`model`]: what is simulated, as plain data.
+//! - [`Simulation`]: a run of a model.
 //! - [`report`]: what a simulation tells.
 
+mod check;
+mod link;
 pub mod model;
+mod network;
+mod packet;
+mod queue;
+mod random;
 pub mod report;
+mod route;
+mod simulation;
+mod tcp;
+
+pub use check::{ModelError, Place};
+pub use simulation::Simulation;

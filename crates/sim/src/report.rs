@@ -193,6 +193,8 @@ pub enum Segment {
         /// SACK blocks, half open; empty ones are unused.
         sack: [(u64, u64); 3],
     },
+    /// Ends a connection at once.
+    Reset,
     /// A datagram: its number.
     Datagram(u64),
 }
@@ -207,6 +209,10 @@ pub trait Observer {
     fn decision(&mut self, _decision: &Decision) {}
     /// A packet began its way over a link; only called when [`Observer::wants_packets`].
     fn packet(&mut self, _packet: &PacketRecord) {}
+    /// Whether loss events and time-outs of every TCP connection are to be told as decisions, besides those of media streams.
+    fn wants_loss_events(&self) -> bool {
+        false
+    }
     /// Whether packets are to be told.
     fn wants_packets(&self) -> bool {
         false

@@ -1,0 +1,228 @@
+//! A link at work. When a packet comes, all that will happen to it here is computed at once: whether the queue drops it, when
+//! its transmission ends, whether the wire loses it, when it arrives. Only a queue that decides when a packet leaves
+//! it (CoDel) has to be asked again.
+
+mod codel;
+mod loss;
+mod red;
+mod schedule;
+
+use std::collections::VecDeque;
+
+use crate::model::{self, Discipline, Limit};
+use crate::random::Random;
+use codel::CoDelQueue;
+use loss::Losses;
+use red::RedAverage;
+use schedule::{Steps, Transmitter};
+
+/// What becomes of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// It arrives at the other end at this time.
+    Arrives(u64),
+    /// The queue had no place for it.
+    Dropped,
+    /// The wire lost it.
+    Lost,
+    /// It waits; see [`Link::serve`].
+    Waits,
+}
+
+/// Counted since the beginning.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counters {
+    pub offered: u64,
+    pub dropped: u64,
+    pub lost: u64,
+    pub packets: u64,
+    pub bytes: u64,
+    pub waited: u128,
+    pub queue_max: u32,
+}
+
+/// A packet that has not left yet.
+#[derive(Clone, Copy, Debug)]
+struct Leaving {
+    at: u64,
+    size: u32,
+}
+
+/// The state of one direction of a link.
+#[derive(Debug)]
+pub(crate) struct Link {
+    transmitter: Transmitter,
+    delay: Steps<u64>,
+    losses: Steps<Losses>,
+    limit: Limit,
+    queued_bytes: u64,
+    leaving: VecDeque<Leaving>,
+    red: Option<Box<RedAverage>>,
+    codel: Option<Box<CoDelQueue>>,
+    last_arrival: u64,
+    random: Random,
+    counters: Counters,
+}
+
+impl Link {
+    pub(crate) fn new(link: &model::Link, random: Random) -> Self {
+        let rate = link.rate.as_bps();
+        let changes = &link.changes;
+        let rates =
+            changes.iter().filter_map(|c| c.rate.map(|rate| (c.at.as_nanos(), rate.as_bps()))).collect();
+        let delays = changes.iter().filter_map(|c| c.delay.map(|delay| (c.at.as_nanos(), delay.as_nanos())));
+        let losses =
+            changes.iter().filter_map(|c| c.loss.as_ref().map(|l| (c.at.as_nanos(), Losses::new(l))));
+        let (red, codel) = match link.queue.discipline {
+            Discipline::DropTail => (None, None),
+            Discipline::Red(parameters) => (Some(Box::new(RedAverage::new(parameters, link.rate))), None),
+            Discipline::CoDel(parameters) => (None, Some(Box::new(CoDelQueue::new(parameters)))),
+        };
+        Self {
+            transmitter: Transmitter::new(rate, rates, link.opportunities.as_ref()),
+            delay: Steps::new(link.delay.as_nanos(), delays.collect()),
+            losses: Steps::new(Losses::new(&link.loss), losses.collect()),
+            limit: link.queue.limit,
+            queued_bytes: 0,
+            leaving: VecDeque::new(),
+            red,
+            codel,
+            last_arrival: 0,
+            random,
+            counters: Counters::default(),
+        }
+    }
+
+    /// A packet of `size` bytes comes to the queue. Calls come in the order of time.
+    #[inline]
+    pub(crate) fn offer(&mut self, packet: u32, size: u32, now: u64) -> Fate {
+        self.counters.offered += 1;
+        self.forget_left(now);
+        if self.codel.is_some() {
+            return self.offer_to_codel(packet, size, now);
+        }
+        if self.is_full(size) || !self.passes_red(now) {
+            self.counters.dropped += 1;
+            return Fate::Dropped;
+        }
+        self.transmit(size, now, now)
+    }
+
+    fn forget_left(&mut self, now: u64) {
+        while let Some(first) = self.leaving.front() {
+            if first.at > now {
+                break;
+            }
+            self.queued_bytes -= u64::from(first.size);
+            self.leaving.pop_front();
+        }
+    }
+
+    /// How many packets are here, the one in transmission included.
+    fn occupancy(&self) -> usize {
+        self.leaving.len() + self.codel.as_ref().map_or(0, |queue| queue.len())
+    }
+
+    fn is_full(&self, size: u32) -> bool {
+        match self.limit {
+            Limit::Packets(most) => self.occupancy() >= most as usize,
+            Limit::Bytes(most) => self.queued_bytes + u64::from(size) > most.get(),
+        }
+    }
+
+    fn passes_red(&mut self, now: u64) -> bool {
+        let waiting = self.leaving.len().saturating_sub(1);
+        let idle_since = self.transmitter.busy_until();
+        match &mut self.red {
+            None => true,
+            Some(red) => red.passes(waiting, idle_since, now, &mut self.random),
+        }
+    }
+
+    /// A packet that came at `came` is transmitted as soon as it can be.
+    fn transmit(&mut self, size: u32, came: u64, now: u64) -> Fate {
+        let (start, end) = self.transmitter.transmit(size, now);
+        self.counters.packets += 1;
+        self.counters.bytes += u64::from(size);
+        self.counters.waited += u128::from(start - came);
+        self.queued_bytes += u64::from(size);
+        self.leaving.push_back(Leaving { at: end, size });
+        self.counters.queue_max = self.counters.queue_max.max(self.occupancy() as u32);
+        if end == u64::MAX {
+            // It never leaves: the link is down for good.
+            return Fate::Lost;
+        }
+        if self.losses.at(end).loses(&mut self.random) {
+            self.counters.lost += 1;
+            return Fate::Lost;
+        }
+        // Packets never overtake each other, though the delay may shrink.
+        self.last_arrival = self.last_arrival.max(end.saturating_add(*self.delay.at(end)));
+        Fate::Arrives(self.last_arrival)
+    }
+
+    fn offer_to_codel(&mut self, packet: u32, size: u32, now: u64) -> Fate {
+        if self.is_full(size) {
+            self.counters.dropped += 1;
+            return Fate::Dropped;
+        }
+        // Where others wait and nothing is in transmission, their turn comes at this very moment.
+        let is_idle = self.occupancy() == 0;
+        let Some(queue) = self.codel.as_mut().filter(|_| !is_idle) else {
+            return self.transmit(size, now, now);
+        };
+        queue.push(packet, size, now);
+        self.queued_bytes += u64::from(size);
+        self.counters.queue_max = self.counters.queue_max.max(self.occupancy() as u32);
+        Fate::Waits
+    }
+
+    /// When the transmission under way ends and [`Link::serve`] has to be called, if this link's queue needs it.
+    pub(crate) fn next_service(&self) -> Option<u64> {
+        self.codel.as_ref().and(self.leaving.front()).map(|leaving| leaving.at)
+    }
+
+    /// A transmission has ended: takes the next packet from a queue that decides when packets leave it. `gone` is told of
+    /// packets that the queue drops now.
+    pub(crate) fn serve(&mut self, now: u64, mut gone: impl FnMut(u32)) -> Option<(u32, Fate)> {
+        self.forget_left(now);
+        let queue = self.codel.as_mut().filter(|_| self.leaving.is_empty())?;
+        let mut dropped = 0;
+        let mut dropped_bytes = 0;
+        let next = queue.pop(now, |packet, size| {
+            dropped += 1;
+            dropped_bytes += u64::from(size);
+            gone(packet);
+        });
+        self.counters.dropped += dropped;
+        self.queued_bytes -= dropped_bytes;
+        let (packet, size, came) = next?;
+        self.queued_bytes -= u64::from(size);
+        Some((packet, self.transmit(size, came, now)))
+    }
+
+    /// When the transmission of the last packet accepted began.
+    pub(crate) fn last_start(&self) -> u64 {
+        self.transmitter.last_start()
+    }
+
+    /// Whether a packet that comes from a link of `rate` could ever wait here or come out of order.
+    pub(crate) fn only_delays(&self, rate: u64) -> bool {
+        self.red.is_none() && self.codel.is_none() && self.transmitter.is_always_at_least(rate)
+    }
+
+    /// The most that it ever transmits, in bits per second.
+    pub(crate) fn highest_rate(&self) -> u64 {
+        self.transmitter.highest_rate()
+    }
+
+    /// What was counted until now. What has not left yet does not count as transmitted.
+    pub(crate) fn counters(&self, now: u64) -> Counters {
+        let mut counters = self.counters;
+        for leaving in self.leaving.iter().rev().take_while(|leaving| leaving.at > now) {
+            counters.packets -= 1;
+            counters.bytes -= u64::from(leaving.size);
+        }
+        counters
+    }
+}

@@ -1,0 +1,411 @@
+//! A run: flows that begin and end, samples at every interval, totals at the end.
+
+use units::{Bytes, Duration, Time};
+
+use crate::check::{self, ModelError, Place};
+use crate::model::{FlowId, Kind, Model, Source, When};
+use crate::network::{Datagrams, HalfId, Network, Role, Upcall};
+use crate::report::{FlowSample, FlowTotals, LinkSample, LinkTotals, Observer, Totals};
+use crate::route::Routes;
+use crate::tcp::NO_LIMIT;
+
+/// What the engine keeps of a flow.
+#[derive(Debug)]
+enum FlowState {
+    Tcp { half: HalfId, source: Source, next: usize, written: u64, is_open: bool, completed: Option<Time> },
+    Datagrams { index: usize },
+}
+
+/// A simulation of a model.
+#[derive(Debug)]
+pub struct Simulation {
+    model: Model,
+    network: Network,
+    flows: Vec<FlowState>,
+    next_sample: u64,
+    samples: Counted,
+    /// What was counted at the end of the warm-up, once that is over.
+    warm: Option<Counted>,
+}
+
+/// The counters of everything at one moment.
+#[derive(Clone, Debug, Default)]
+struct Counted {
+    flows: Vec<FlowCounted>,
+    links: Vec<LinkTotals>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct FlowCounted {
+    delivered: u64,
+    arrived_wire: u64,
+    sent: u64,
+    dropped: u64,
+    lost: u64,
+    retransmitted: u64,
+    loss_events: u64,
+    timeouts: u64,
+    rtt: (u64, u64),
+}
+
+impl Simulation {
+    /// A run of `model` that has not begun.
+    ///
+    /// # Errors
+    /// When something in the model is impossible, or a flow's ends have no path between them.
+    pub fn new(model: Model) -> Result<Self, ModelError> {
+        check::check(&model)?;
+        let mut network = Network::new(&model);
+        let mut routes = Routes::new(&model);
+        let mut flows = Vec::with_capacity(model.flows.len());
+        for (id, flow) in model.flows.iter().enumerate() {
+            let mut path = |network: &mut Network, from: usize, to: usize| {
+                network.add_path(&mut routes, from, to).ok_or_else(|| ModelError {
+                    place: Place::Flow(id),
+                    problem: format!(
+                        "no path leads from '{}' to '{}': add a link",
+                        model.nodes[from].name, model.nodes[to].name
+                    ),
+                })
+            };
+            let start = match flow.start {
+                When::At(time) => time.as_nanos(),
+                When::Between(from, to) => {
+                    from.as_nanos() + network.random(id).below(to.as_nanos() - from.as_nanos())
+                }
+            };
+            flows.push(match &flow.kind {
+                Kind::Tcp { from, to, tcp, source } => {
+                    let paths = (path(&mut network, *from, *to)?, path(&mut network, *to, *from)?);
+                    let written = match source {
+                        Source::Greedy => NO_LIMIT,
+                        Source::File(size) => size.get(),
+                        Source::Constant(_) | Source::Timetable(_) => 0,
+                    };
+                    let is_file = !matches!(source, Source::Greedy);
+                    let half = network.add_half(id, 0, tcp, Role::Opener, paths, written, is_file);
+                    FlowState::Tcp {
+                        half,
+                        source: source.clone(),
+                        next: 0,
+                        written,
+                        is_open: false,
+                        completed: None,
+                    }
+                }
+                Kind::Udp { from, to, size, pattern } => {
+                    let path = path(&mut network, *from, *to)?;
+                    let index = network.datagrams.len();
+                    network.add_datagrams(Datagrams::new(id, size.get() as u32, *pattern, path));
+                    FlowState::Datagrams { index }
+                }
+                Kind::Media(_) => {
+                    return Err(ModelError { place: Place::Flow(id), problem: "not yet".to_owned() });
+                }
+            });
+            network.call_flow(id, start);
+            if let Some(stop) = flow.stop {
+                network.stop_flow(id, stop.as_nanos());
+            }
+        }
+        network.find_direct_links();
+        let next_sample = model.run.sampling.as_nanos();
+        let mut simulation =
+            Self { model, network, flows, next_sample, samples: Counted::default(), warm: None };
+        simulation.samples = simulation.counted();
+        if simulation.model.run.warm_up.is_zero() {
+            simulation.warm = Some(simulation.samples.clone());
+        }
+        Ok(simulation)
+    }
+
+    /// The model that runs.
+    pub fn model(&self) -> &Model {
+        &self.model
+    }
+
+    /// When the run ends.
+    pub fn end(&self) -> Time {
+        Time::ZERO + self.model.run.duration
+    }
+
+    /// The time of the last event.
+    pub fn now(&self) -> Time {
+        Time::from_nanos(self.network.now)
+    }
+
+    /// Events until now.
+    pub fn events(&self) -> u64 {
+        self.network.events
+    }
+
+    /// Data packets sent until now, those of UDP included.
+    pub fn data_packets(&self) -> u64 {
+        self.network.data_packets + self.network.datagrams.iter().map(|datagrams| datagrams.sent).sum::<u64>()
+    }
+
+    /// Lets everything happen that happens before `until`, and takes the samples up to and at `until`.
+    pub fn run_until(&mut self, until: Time, observer: &mut dyn Observer) {
+        let until = until.min(self.end()).as_nanos();
+        self.network.tells_loss_events = observer.wants_loss_events();
+        if observer.wants_packets() && self.network.trace.is_none() {
+            self.network.trace = Some(Vec::new());
+        }
+        let warm_up = self.model.run.warm_up.as_nanos();
+        while self.network.now < until {
+            let mut stop = self.next_sample.min(until);
+            if self.warm.is_none() {
+                stop = stop.min(warm_up);
+            }
+            while self.network.step(stop) {
+                if !self.network.upcalls.is_empty() {
+                    self.obey_upcalls();
+                }
+            }
+            self.network.now = stop;
+            self.tell(stop, observer);
+            if self.warm.is_none() && stop == warm_up {
+                self.warm = Some(self.counted());
+            }
+            if stop == self.next_sample {
+                self.sample(observer);
+                self.next_sample = stop.saturating_add(self.model.run.sampling.as_nanos());
+            }
+        }
+    }
+
+    fn obey_upcalls(&mut self) {
+        let mut upcalls = std::mem::take(&mut self.network.upcalls);
+        for upcall in upcalls.drain(..) {
+            match upcall {
+                Upcall::Flow(flow) => self.flow_timer(flow),
+                Upcall::Stop(flow) => self.stop_flow(flow),
+                Upcall::Delivered(half, _) => self.delivered(half),
+                Upcall::Connected(_) | Upcall::Reset(_) => {}
+            }
+        }
+        // The list's memory is used again.
+        upcalls.append(&mut self.network.upcalls);
+        self.network.upcalls = upcalls;
+    }
+
+    fn flow_timer(&mut self, flow: FlowId) {
+        let now = self.network.now;
+        let FlowState::Tcp { half, source, next, written, is_open, .. } = &mut self.flows[flow] else {
+            return;
+        };
+        let half = *half;
+        if !*is_open {
+            *is_open = true;
+            self.network.open(half);
+        }
+        match source {
+            Source::Greedy | Source::File(_) => {}
+            Source::Constant(rate) => {
+                let segment = self.network.halves[half as usize].segment();
+                *written += segment;
+                let interval = rate.time_for(Bytes::new(segment)).as_nanos();
+                let end = *written;
+                self.network.write_to(half, end);
+                self.network.call_flow(flow, now + interval);
+            }
+            Source::Timetable(files) => {
+                while let Some((at, size)) = files.get(*next).filter(|(at, _)| at.as_nanos() <= now) {
+                    let _ = at;
+                    *written += size.get();
+                    *next += 1;
+                }
+                let (end, later) = (*written, files.get(*next).map(|(at, _)| at.as_nanos()));
+                self.network.write_to(half, end);
+                if let Some(at) = later {
+                    self.network.call_flow(flow, at);
+                }
+            }
+        }
+    }
+
+    fn stop_flow(&mut self, flow: FlowId) {
+        match &mut self.flows[flow] {
+            FlowState::Tcp { half, source, .. } => {
+                *source = Source::Greedy;
+                self.network.halves[*half as usize].sender.stop();
+            }
+            FlowState::Datagrams { .. } => self.network.stop_datagrams(flow),
+        }
+    }
+
+    fn delivered(&mut self, half: HalfId) {
+        let (flow, now) = (self.network.halves[half as usize].flow, self.now());
+        let arrived = self.network.halves[half as usize].receiver.next();
+        if let FlowState::Tcp { source: Source::File(size), completed, .. } = &mut self.flows[flow]
+            && arrived >= size.get()
+        {
+            completed.get_or_insert(now);
+        }
+    }
+
+    /// Hands over what was written down until `until`.
+    fn tell(&mut self, until: u64, observer: &mut dyn Observer) {
+        for decision in self.network.decisions.drain(..) {
+            observer.decision(&decision);
+        }
+        if let Some(trace) = &mut self.network.trace {
+            // A packet may have been computed ahead of the others.
+            trace.sort_by_key(|record| record.at);
+            let ready = trace.partition_point(|record| record.at.as_nanos() <= until);
+            trace.drain(..ready).for_each(|record| observer.packet(&record));
+        }
+    }
+
+    fn counted(&self) -> Counted {
+        Counted {
+            flows: self.flows.iter().map(|flow| self.flow_counted(flow)).collect(),
+            links: (0..self.model.links.len()).map(|link| self.link_counted(link)).collect(),
+        }
+    }
+
+    fn flow_counted(&self, flow: &FlowState) -> FlowCounted {
+        match flow {
+            FlowState::Tcp { half, .. } => self.half_counted(*half),
+            FlowState::Datagrams { index } => {
+                let datagrams = &self.network.datagrams[*index];
+                let bytes = datagrams.arrived * u64::from(datagrams.size);
+                FlowCounted {
+                    delivered: bytes,
+                    arrived_wire: bytes,
+                    sent: datagrams.sent,
+                    dropped: datagrams.dropped,
+                    lost: datagrams.lost,
+                    ..FlowCounted::default()
+                }
+            }
+        }
+    }
+
+    fn half_counted(&self, half: HalfId) -> FlowCounted {
+        let half = &self.network.halves[half as usize];
+        let counters = &half.counters;
+        FlowCounted {
+            delivered: half.receiver.next(),
+            arrived_wire: counters.arrived_wire,
+            sent: counters.sent,
+            dropped: counters.dropped,
+            lost: counters.lost,
+            retransmitted: counters.retransmitted,
+            loss_events: counters.loss_events,
+            timeouts: counters.timeouts,
+            rtt: half.sender.measured(),
+        }
+    }
+
+    fn link_counted(&self, link: usize) -> LinkTotals {
+        let counters = self.network.link(link).counters(self.network.now);
+        LinkTotals {
+            offered: counters.offered,
+            dropped: counters.dropped,
+            lost: counters.lost,
+            packets: counters.packets,
+            transmitted: Bytes::new(counters.bytes),
+            waited: Duration::from_nanos(u64::try_from(counters.waited).unwrap_or(u64::MAX)),
+            queue_max: counters.queue_max,
+        }
+    }
+
+    fn sample(&mut self, observer: &mut dyn Observer) {
+        let counted = self.counted();
+        let at = self.now();
+        for (id, (new, old)) in counted.flows.iter().zip(&self.samples.flows).enumerate() {
+            let mut sample = FlowSample {
+                at,
+                flow: id,
+                delivered: Bytes::new(new.delivered - old.delivered),
+                sent: new.sent - old.sent,
+                lost: new.lost + new.dropped - old.lost - old.dropped,
+                retransmitted: new.retransmitted - old.retransmitted,
+                ..FlowSample::default()
+            };
+            self.state_of(id, &mut sample);
+            observer.flow(&sample);
+        }
+        for (id, (new, old)) in counted.links.iter().zip(&self.samples.links).enumerate() {
+            observer.link(&LinkSample {
+                at,
+                link: id,
+                transmitted: new.transmitted - old.transmitted,
+                packets: new.packets - old.packets,
+                dropped: new.dropped - old.dropped,
+                lost: new.lost - old.lost,
+                waited: new.waited - old.waited,
+            });
+        }
+        self.samples = counted;
+    }
+
+    /// What a sample says of the moment itself.
+    fn state_of(&self, flow: FlowId, sample: &mut FlowSample) {
+        match &self.flows[flow] {
+            FlowState::Tcp { half, .. } => {
+                let half = &self.network.halves[*half as usize];
+                sample.cwnd = Bytes::new(half.sender.cwnd());
+                sample.ssthresh = half.sender.ssthresh();
+                sample.receive_window = match half.receiver.window() {
+                    NO_LIMIT => Bytes::MAX,
+                    window => Bytes::new(window),
+                };
+                sample.srtt = Duration::from_nanos(half.sender.srtt());
+                sample.connections = u32::from(half.sender.is_established());
+            }
+            FlowState::Datagrams { .. } => {}
+        }
+    }
+
+    /// The totals until now, from the end of the warm-up on.
+    pub fn totals(&self) -> Totals {
+        let nothing = Counted::default();
+        let (from, begun) = match &self.warm {
+            Some(warm) => (warm, self.model.run.warm_up),
+            None => (&nothing, self.now().since(Time::ZERO)),
+        };
+        let counted = self.counted();
+        let zero = FlowCounted::default();
+        let flows = counted.flows.iter().enumerate().map(|(id, new)| {
+            let old = from.flows.get(id).unwrap_or(&zero);
+            let (sum, count) = (new.rtt.0 - old.rtt.0, new.rtt.1 - old.rtt.1);
+            FlowTotals {
+                delivered: Bytes::new(new.delivered - old.delivered),
+                arrived_wire: Bytes::new(new.arrived_wire - old.arrived_wire),
+                sent: new.sent - old.sent,
+                dropped: new.dropped - old.dropped,
+                lost: new.lost - old.lost,
+                retransmitted: new.retransmitted - old.retransmitted,
+                loss_events: new.loss_events - old.loss_events,
+                timeouts: new.timeouts - old.timeouts,
+                rtt_mean: Duration::from_nanos(sum.checked_div(count).unwrap_or(0)),
+                completed: match &self.flows[id] {
+                    FlowState::Tcp { completed, .. } => *completed,
+                    FlowState::Datagrams { .. } => None,
+                },
+                media: None,
+            }
+        });
+        let links = counted.links.iter().enumerate().map(|(id, new)| {
+            let old = from.links.get(id).copied().unwrap_or_default();
+            LinkTotals {
+                offered: new.offered - old.offered,
+                dropped: new.dropped - old.dropped,
+                lost: new.lost - old.lost,
+                packets: new.packets - old.packets,
+                transmitted: new.transmitted - old.transmitted,
+                waited: new.waited - old.waited,
+                queue_max: new.queue_max,
+            }
+        });
+        Totals {
+            counted: self.now().since(Time::ZERO + begun),
+            flows: flows.collect(),
+            links: links.collect(),
+            data_packets: self.data_packets(),
+            events: self.events(),
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! TCP, one direction of data: a sender and a receiver. A connection that carries data both ways is two of them.
+
+mod receiver;
+mod rto;
+mod scoreboard;
+mod sender;
+
+pub(crate) use receiver::{Answer, NO_LIMIT, Receiver};
+pub(crate) use sender::{Acknowledgement, Event, Sender};

@@ -1,0 +1,138 @@
+//! The receiving half of a TCP connection.
+
+use crate::model::{DelayedAck, Tcp};
+
+/// What an arriving segment asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// An acknowledgement at once.
+    Now,
+    /// One at this time at the latest.
+    By(u64),
+    /// One was promised already.
+    Later,
+}
+
+/// The state of the receiving half.
+#[derive(Debug)]
+pub(crate) struct Receiver {
+    /// Everything before it has arrived.
+    next: u64,
+    /// What has arrived beyond a gap; the range that grew last comes first, as in RFC 2018, section 4.
+    beyond: Vec<(u64, u64)>,
+    /// The receive window that is kept up.
+    window: u64,
+    /// The right edge that was advertised; it never goes back (RFC 7323, section 2.4).
+    edge: u64,
+    delayed: Option<DelayedAck>,
+    segment: u64,
+    /// Bytes in order that no acknowledgement was sent for.
+    unacknowledged: u64,
+    ack_is_promised: bool,
+    /// The timestamp to echo (RFC 7323, section 4.3).
+    timestamp: u32,
+}
+
+/// A window as large as can be.
+pub(crate) const NO_LIMIT: u64 = 1 << 62;
+
+impl Receiver {
+    pub(crate) fn new(tcp: &Tcp) -> Self {
+        let window = tcp.receive_window.map_or(NO_LIMIT, |window| window.get().min(NO_LIMIT));
+        Self {
+            next: 0,
+            beyond: Vec::new(),
+            window,
+            edge: window,
+            delayed: tcp.delayed_ack,
+            segment: tcp.segment.get(),
+            unacknowledged: 0,
+            ack_is_promised: false,
+            timestamp: 0,
+        }
+    }
+
+    /// Everything before it has arrived.
+    pub(crate) fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// The receive window that is kept up.
+    pub(crate) fn window(&self) -> u64 {
+        self.window
+    }
+
+    /// Drives the receive window. Answers whether the sender should hear of it at once.
+    pub(crate) fn set_window(&mut self, window: u64) -> bool {
+        self.window = window.min(NO_LIMIT);
+        self.next + self.window >= self.edge + self.segment
+    }
+
+    /// A segment `[start, end)` arrives.
+    pub(crate) fn segment(&mut self, start: u64, end: u64, timestamp: u32, now: u64) -> Answer {
+        if start > self.next {
+            self.keep_beyond(start, end);
+            return Answer::Now;
+        }
+        if !self.ack_is_promised {
+            self.timestamp = timestamp;
+        }
+        if end <= self.next {
+            return Answer::Now;
+        }
+        let had_gap = !self.beyond.is_empty();
+        self.unacknowledged += end - self.next;
+        self.next = end;
+        if had_gap {
+            self.close_gap();
+            return Answer::Now;
+        }
+        match self.delayed {
+            Some(delayed) if self.unacknowledged < u64::from(delayed.every) * self.segment => {
+                if std::mem::replace(&mut self.ack_is_promised, true) {
+                    Answer::Later
+                } else {
+                    Answer::By(now + delayed.delay.as_nanos())
+                }
+            }
+            _ => Answer::Now,
+        }
+    }
+
+    fn keep_beyond(&mut self, start: u64, end: u64) {
+        let mut merged = (start, end);
+        self.beyond.retain(|(other_start, other_end)| {
+            let touches = *other_start <= end && start <= *other_end;
+            if touches {
+                merged = (merged.0.min(*other_start), merged.1.max(*other_end));
+            }
+            !touches
+        });
+        self.beyond.insert(0, merged);
+    }
+
+    fn close_gap(&mut self) {
+        while let Some(place) = self.beyond.iter().position(|(start, _)| *start <= self.next) {
+            let (_, end) = self.beyond.remove(place);
+            self.next = self.next.max(end);
+        }
+    }
+
+    /// Whether an acknowledgement that was put off is still due.
+    pub(crate) fn owes_ack(&self) -> bool {
+        self.ack_is_promised
+    }
+
+    /// What an acknowledgement says now: everything before it, the window, SACK blocks (empty ones are unused) and the timestamp
+    /// it echoes.
+    pub(crate) fn acknowledge(&mut self) -> (u64, u64, [(u64, u64); 3], u32) {
+        self.unacknowledged = 0;
+        self.ack_is_promised = false;
+        self.edge = self.edge.max(self.next + self.window);
+        let mut blocks = [(0, 0); 3];
+        for (block, range) in blocks.iter_mut().zip(&self.beyond) {
+            *block = *range;
+        }
+        (self.next, self.edge - self.next, blocks, self.timestamp)
+    }
+}
