@@ -158,7 +158,7 @@ fn check_flow(flow: &Flow, model: &Model) -> Checked {
                 Source::Greedy => {}
                 Source::File(size) => ensure(!size.is_zero(), || "the file is empty".to_owned())?,
                 Source::Constant(rate) => {
-                    ensure(!rate.is_zero(), || "the application's rate is zero".to_owned())?
+                    ensure(!rate.is_zero(), || "the application's rate is zero".to_owned())?;
                 }
                 Source::Timetable(files) => ensure(
                     !files.is_empty()

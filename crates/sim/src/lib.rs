@@ -5,7 +5,9 @@
 //! - [`report`]: what a simulation tells.
 
 mod check;
+mod counted;
 mod link;
+mod media;
 pub mod model;
 mod network;
 mod packet;

@@ -12,8 +12,7 @@ use crate::queue::EventQueue;
 use crate::random::Random;
 use crate::report::{Decision, PacketRecord, Segment};
 use crate::route::{ARRIVED, Routes};
-use connections::Half;
-pub(crate) use connections::{HalfId, Role};
+pub(crate) use connections::{Half, HalfId, Role};
 pub(crate) use datagrams::Datagrams;
 use units::{Bytes, Time};
 
@@ -73,8 +72,6 @@ pub(crate) enum Upcall {
     Connected(HalfId),
     /// Bytes have arrived in order at the receiver of this half.
     Delivered(HalfId, u64),
-    /// The other side has ended the connection of this half.
-    Reset(HalfId),
 }
 
 /// Everything that moves.

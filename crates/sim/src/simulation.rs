@@ -3,6 +3,8 @@
 use units::{Bytes, Duration, Time};
 
 use crate::check::{self, ModelError, Place};
+use crate::counted::{FlowCounted, half_counted};
+use crate::media::Stream;
 use crate::model::{FlowId, Kind, Model, Source, When};
 use crate::network::{Datagrams, HalfId, Network, Role, Upcall};
 use crate::report::{FlowSample, FlowTotals, LinkSample, LinkTotals, Observer, Totals};
@@ -14,6 +16,7 @@ use crate::tcp::NO_LIMIT;
 enum FlowState {
     Tcp { half: HalfId, source: Source, next: usize, written: u64, is_open: bool, completed: Option<Time> },
     Datagrams { index: usize },
+    Media { stream: Box<Stream>, is_started: bool },
 }
 
 /// A simulation of a model.
@@ -33,19 +36,6 @@ pub struct Simulation {
 struct Counted {
     flows: Vec<FlowCounted>,
     links: Vec<LinkTotals>,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct FlowCounted {
-    delivered: u64,
-    arrived_wire: u64,
-    sent: u64,
-    dropped: u64,
-    lost: u64,
-    retransmitted: u64,
-    loss_events: u64,
-    timeouts: u64,
-    rtt: (u64, u64),
 }
 
 impl Simulation {
@@ -83,7 +73,8 @@ impl Simulation {
                         Source::Constant(_) | Source::Timetable(_) => 0,
                     };
                     let is_file = !matches!(source, Source::Greedy);
-                    let half = network.add_half(id, 0, tcp, Role::Opener, paths, written, is_file);
+                    let half = network.add_half(id, 0, tcp, Role::Opener, paths, written);
+                    network.halves[half as usize].tells = is_file;
                     FlowState::Tcp {
                         half,
                         source: source.clone(),
@@ -99,8 +90,16 @@ impl Simulation {
                     network.add_datagrams(Datagrams::new(id, size.get() as u32, *pattern, path));
                     FlowState::Datagrams { index }
                 }
-                Kind::Media(_) => {
-                    return Err(ModelError { place: Place::Flow(id), problem: "not yet".to_owned() });
+                Kind::Media(media) => {
+                    let mut paths = Vec::with_capacity(media.servers.len());
+                    for server in &media.servers {
+                        paths.push((
+                            path(&mut network, media.client, *server)?,
+                            path(&mut network, *server, media.client)?,
+                        ));
+                    }
+                    let stream = Stream::new(id, (**media).clone(), paths, Time::from_nanos(start));
+                    FlowState::Media { stream: Box::new(stream), is_started: false }
                 }
             });
             network.call_flow(id, start);
@@ -180,8 +179,13 @@ impl Simulation {
             match upcall {
                 Upcall::Flow(flow) => self.flow_timer(flow),
                 Upcall::Stop(flow) => self.stop_flow(flow),
-                Upcall::Delivered(half, _) => self.delivered(half),
-                Upcall::Connected(_) | Upcall::Reset(_) => {}
+                Upcall::Delivered(half, bytes) => self.delivered(half, bytes),
+                Upcall::Connected(half) => {
+                    let (flow, connection) = self.owner(half);
+                    if let FlowState::Media { stream, .. } = &mut self.flows[flow] {
+                        stream.connected(connection, &mut self.network);
+                    }
+                }
             }
         }
         // The list's memory is used again.
@@ -191,8 +195,19 @@ impl Simulation {
 
     fn flow_timer(&mut self, flow: FlowId) {
         let now = self.network.now;
-        let FlowState::Tcp { half, source, next, written, is_open, .. } = &mut self.flows[flow] else {
-            return;
+        let (half, source, next, written, is_open) = match &mut self.flows[flow] {
+            FlowState::Tcp { half, source, next, written, is_open, .. } => {
+                (half, source, next, written, is_open)
+            }
+            FlowState::Media { stream, is_started } => {
+                if std::mem::replace(is_started, true) {
+                    stream.timer(&mut self.network);
+                } else {
+                    stream.start(&mut self.network);
+                }
+                return;
+            }
+            FlowState::Datagrams { .. } => return,
         };
         let half = *half;
         if !*is_open {
@@ -210,8 +225,7 @@ impl Simulation {
                 self.network.call_flow(flow, now + interval);
             }
             Source::Timetable(files) => {
-                while let Some((at, size)) = files.get(*next).filter(|(at, _)| at.as_nanos() <= now) {
-                    let _ = at;
+                while let Some((_, size)) = files.get(*next).filter(|(at, _)| at.as_nanos() <= now) {
                     *written += size.get();
                     *next += 1;
                 }
@@ -231,16 +245,27 @@ impl Simulation {
                 self.network.halves[*half as usize].sender.stop();
             }
             FlowState::Datagrams { .. } => self.network.stop_datagrams(flow),
+            FlowState::Media { stream, .. } => stream.stop(&mut self.network),
         }
     }
 
-    fn delivered(&mut self, half: HalfId) {
-        let (flow, now) = (self.network.halves[half as usize].flow, self.now());
-        let arrived = self.network.halves[half as usize].receiver.next();
-        if let FlowState::Tcp { source: Source::File(size), completed, .. } = &mut self.flows[flow]
-            && arrived >= size.get()
-        {
-            completed.get_or_insert(now);
+    /// The flow and the number of the connection that a half belongs to.
+    fn owner(&self, half: HalfId) -> (FlowId, u32) {
+        let half = &self.network.halves[half as usize];
+        (half.flow, half.connection)
+    }
+
+    fn delivered(&mut self, half: HalfId, bytes: u64) {
+        let now = self.now();
+        let (flow, connection) = self.owner(half);
+        match &mut self.flows[flow] {
+            FlowState::Tcp { source: Source::File(size), completed, .. }
+                if self.network.halves[half as usize].receiver.next() >= size.get() =>
+            {
+                completed.get_or_insert(now);
+            }
+            FlowState::Media { stream, .. } => stream.delivered(connection, half, bytes, &mut self.network),
+            _ => {}
         }
     }
 
@@ -259,14 +284,14 @@ impl Simulation {
 
     fn counted(&self) -> Counted {
         Counted {
-            flows: self.flows.iter().map(|flow| self.flow_counted(flow)).collect(),
+            flows: self.flows_counted(),
             links: (0..self.model.links.len()).map(|link| self.link_counted(link)).collect(),
         }
     }
 
-    fn flow_counted(&self, flow: &FlowState) -> FlowCounted {
-        match flow {
-            FlowState::Tcp { half, .. } => self.half_counted(*half),
+    fn flows_counted(&self) -> Vec<FlowCounted> {
+        let counted = |flow: &FlowState| match flow {
+            FlowState::Tcp { half, .. } => half_counted(&self.network.halves[*half as usize]),
             FlowState::Datagrams { index } => {
                 let datagrams = &self.network.datagrams[*index];
                 let bytes = datagrams.arrived * u64::from(datagrams.size);
@@ -279,23 +304,11 @@ impl Simulation {
                     ..FlowCounted::default()
                 }
             }
-        }
-    }
-
-    fn half_counted(&self, half: HalfId) -> FlowCounted {
-        let half = &self.network.halves[half as usize];
-        let counters = &half.counters;
-        FlowCounted {
-            delivered: half.receiver.next(),
-            arrived_wire: counters.arrived_wire,
-            sent: counters.sent,
-            dropped: counters.dropped,
-            lost: counters.lost,
-            retransmitted: counters.retransmitted,
-            loss_events: counters.loss_events,
-            timeouts: counters.timeouts,
-            rtt: half.sender.measured(),
-        }
+            FlowState::Media { stream, .. } => {
+                FlowCounted { delivered: stream.received(), ..stream.counted(&self.network) }
+            }
+        };
+        self.flows.iter().map(counted).collect()
     }
 
     fn link_counted(&self, link: usize) -> LinkTotals {
@@ -355,6 +368,7 @@ impl Simulation {
                 sample.srtt = Duration::from_nanos(half.sender.srtt());
                 sample.connections = u32::from(half.sender.is_established());
             }
+            FlowState::Media { stream, .. } => stream.state(&self.network, sample),
             FlowState::Datagrams { .. } => {}
         }
     }
@@ -383,9 +397,12 @@ impl Simulation {
                 rtt_mean: Duration::from_nanos(sum.checked_div(count).unwrap_or(0)),
                 completed: match &self.flows[id] {
                     FlowState::Tcp { completed, .. } => *completed,
-                    FlowState::Datagrams { .. } => None,
+                    _ => None,
                 },
-                media: None,
+                media: match &self.flows[id] {
+                    FlowState::Media { stream, .. } => Some(stream.totals()),
+                    _ => None,
+                },
             }
         });
         let links = counted.links.iter().enumerate().map(|(id, new)| {

@@ -218,7 +218,7 @@ mod tests {
             size: Bytes::new(1500),
         };
         let mut transmitter = Transmitter::new(1, Vec::new(), Some(&opportunities));
-        let mut end = |size, now| transmitter.transmit(size, now * 1_000_000).1 / 1_000_000;
+        let mut end = |size, now: u64| transmitter.transmit(size, now * 1_000_000u64).1 / 1_000_000;
         assert_eq!(end(1000, 0), 1);
         assert_eq!(end(500, 0), 1);
         assert_eq!(end(1501, 0), 2);

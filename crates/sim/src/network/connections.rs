@@ -30,6 +30,9 @@ pub(crate) struct Counters {
     pub loss_events: u64,
     pub timeouts: u64,
     pub arrived_wire: u64,
+    /// Data packets that arrived, and those of them that came beyond a gap.
+    pub arrived: u64,
+    pub out_of_order: u64,
 }
 
 /// Data of a connection in one direction: a sender at one end, a receiver at the other.
@@ -49,8 +52,8 @@ pub(crate) struct Half {
     ack_path: u32,
     /// Where the receiver stopped listening.
     is_closed: bool,
-    /// Whether arrivals are told to the user.
-    tells: bool,
+    /// Whether the set-up and arrivals are told to the user.
+    pub tells: bool,
     set_up_sent: u64,
     set_up_tries: u32,
     /// When the retransmission timer's event comes; [`u64::MAX`]: there is none. The deadline may be later by then.
@@ -76,7 +79,7 @@ impl Half {
 }
 
 impl Network {
-    /// Adds a half connection that is not set up yet. `tells`: whether arrivals are told as [`Upcall::Delivered`].
+    /// Adds a half connection that is not set up yet.
     pub(crate) fn add_half(
         &mut self,
         flow: FlowId,
@@ -85,7 +88,6 @@ impl Network {
         role: Role,
         paths: (u32, u32),
         written: u64,
-        tells: bool,
     ) -> HalfId {
         let id = self.halves.len() as HalfId;
         let other = match role {
@@ -108,7 +110,7 @@ impl Network {
             data_path: paths.0,
             ack_path: paths.1,
             is_closed: false,
-            tells,
+            tells: false,
             set_up_sent: 0,
             set_up_tries: 0,
             timer_at: u64::MAX,
@@ -190,6 +192,13 @@ impl Network {
         }
     }
 
+    /// The application at this half's receiver reads what it had left unread.
+    pub(crate) fn read(&mut self, id: HalfId, bytes: u64) {
+        if self.halves[id as usize].receiver.read(bytes) {
+            self.send_ack(id);
+        }
+    }
+
     /// The receiver of this half, and the sender of the other, leave; the far end hears of it.
     pub(crate) fn close(&mut self, id: HalfId) {
         let half = &mut self.halves[id as usize];
@@ -207,12 +216,8 @@ impl Network {
         let half = &mut self.halves[packet.owner as usize];
         half.sender.abort();
         half.timer_at = u64::MAX;
-        let (other, tells) = (half.other, half.tells);
-        if let Some(other) = other {
+        if let Some(other) = half.other {
             self.halves[other as usize].is_closed = true;
-        }
-        if tells {
-            self.upcalls.push(Upcall::Reset(packet.owner));
         }
     }
 
@@ -225,6 +230,8 @@ impl Network {
             return;
         }
         half.counters.arrived_wire += u64::from(packet.size);
+        half.counters.arrived += 1;
+        half.counters.out_of_order += u64::from(packet.sequence > half.receiver.next());
         let before = half.receiver.next();
         let end = packet.sequence + u64::from(packet.size - half.header);
         let answer = half.receiver.segment(packet.sequence, end, packet.timestamp, now);
@@ -284,7 +291,7 @@ impl Network {
             blocks: packet.blocks.map(absolute),
             echo: packet.timestamp,
         };
-        if half.sender.acknowledgement(&acknowledgement, now) == Event::LossEvent {
+        if half.sender.acknowledgement(&acknowledgement, now) == Event::Loss {
             half.counters.loss_events += 1;
             self.tell(id, "loss_event", "three segments beyond the missing one have arrived");
         }

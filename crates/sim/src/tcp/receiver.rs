@@ -22,6 +22,8 @@ pub(crate) struct Receiver {
     beyond: Vec<(u64, u64)>,
     /// The receive window that is kept up.
     window: u64,
+    /// What has arrived in order and was left in the buffer.
+    unread: u64,
     /// The right edge that was advertised; it never goes back (RFC 7323, section 2.4).
     edge: u64,
     delayed: Option<DelayedAck>,
@@ -43,6 +45,7 @@ impl Receiver {
             next: 0,
             beyond: Vec::new(),
             window,
+            unread: 0,
             edge: window,
             delayed: tcp.delayed_ack,
             segment: tcp.segment.get(),
@@ -65,7 +68,33 @@ impl Receiver {
     /// Drives the receive window. Answers whether the sender should hear of it at once.
     pub(crate) fn set_window(&mut self, window: u64) -> bool {
         self.window = window.min(NO_LIMIT);
-        self.next + self.window >= self.edge + self.segment
+        self.opens()
+    }
+
+    /// The right edge that the window allows now.
+    fn possible_edge(&self) -> u64 {
+        self.next + self.window.saturating_sub(self.unread)
+    }
+
+    /// Whether the window has opened so far that the sender should hear of it.
+    fn opens(&self) -> bool {
+        self.possible_edge() >= self.edge + self.segment
+    }
+
+    /// What has arrived and was left in the buffer.
+    pub(crate) fn unread(&self) -> u64 {
+        self.unread
+    }
+
+    /// The application leaves so much of what has arrived in the buffer.
+    pub(crate) fn keep_unread(&mut self, bytes: u64) {
+        self.unread += bytes;
+    }
+
+    /// The application reads what it had left. Answers whether the sender should hear of it at once.
+    pub(crate) fn read(&mut self, bytes: u64) -> bool {
+        self.unread = self.unread.saturating_sub(bytes);
+        self.opens()
     }
 
     /// A segment `[start, end)` arrives.
@@ -128,7 +157,7 @@ impl Receiver {
     pub(crate) fn acknowledge(&mut self) -> (u64, u64, [(u64, u64); 3], u32) {
         self.unacknowledged = 0;
         self.ack_is_promised = false;
-        self.edge = self.edge.max(self.next + self.window);
+        self.edge = self.edge.max(self.possible_edge());
         let mut blocks = [(0, 0); 3];
         for (block, range) in blocks.iter_mut().zip(&self.beyond) {
             *block = *range;

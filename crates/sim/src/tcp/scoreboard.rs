@@ -8,10 +8,6 @@ pub(super) struct Scoreboard {
 }
 
 impl Scoreboard {
-    pub(super) fn is_empty(&self) -> bool {
-        self.ranges.is_empty()
-    }
-
     pub(super) fn clear(&mut self) {
         self.ranges.clear();
         self.bytes = 0;

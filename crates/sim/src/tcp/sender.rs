@@ -42,7 +42,7 @@ pub(crate) struct Acknowledgement {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     Nothing,
-    LossEvent,
+    Loss,
     Timeout,
 }
 
@@ -182,10 +182,6 @@ impl Sender {
         self.round_trip.srtt()
     }
 
-    pub(crate) fn oldest(&self) -> u64 {
-        self.oldest
-    }
-
     /// Sum and number of the round trips measured.
     pub(crate) fn measured(&self) -> (u64, u64) {
         self.measured
@@ -299,7 +295,7 @@ impl Sender {
         self.lost_below = self.lost_below.max(self.oldest + 1);
         self.urgent = 1;
         self.deadline = now.saturating_add(self.round_trip.timeout());
-        Event::LossEvent
+        Event::Loss
     }
 
     /// The deadline has come. Answers whether the set-up's packet has to be sent again, or [`Event::Timeout`].

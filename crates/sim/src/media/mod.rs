@@ -1,0 +1,377 @@
+//! Media streams: the receiver session of `stream` over simulated TCP, and the servers it asks.
+//!
+//! A connection is opened by the client, carries its requests one way and the answers the other. A server answers
+//! requests in their order, each with a header and the bytes asked for.
+
+mod fixed;
+mod limit;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use stream::content::ReaderId;
+use stream::control::{ConnectionId, RateController};
+use stream::ranges::RangeSet;
+use stream::session::{Action, Config, PathFigures, Session, Status};
+use units::{Bytes, Duration, Time};
+
+use crate::counted::{FlowCounted, half_counted};
+use crate::model::{Algorithm, FlowId, Media};
+use crate::network::{HalfId, Network, Role};
+use crate::report::{Decision, FlowSample, MediaTotals};
+use crate::tcp::NO_LIMIT;
+use limit::ReadLimit;
+
+/// What a request takes on its way, and the header of an answer: an HTTP/1.1 range request and a server that says little.
+const REQUEST_SIZE: u64 = 200;
+const ANSWER_HEADER_SIZE: u64 = 200;
+/// Larger than any run can fetch: the size of media without an end.
+const ENDLESS: u64 = 1 << 50;
+const READER: ReaderId = ReaderId(0);
+
+/// A connection of a stream.
+#[derive(Debug)]
+struct Connection {
+    /// From the client to the server: requests.
+    up: HalfId,
+    /// From the server to the client: answers.
+    down: HalfId,
+    /// At the server: where each request ends, and how long its answer's body is.
+    asked: VecDeque<(u64, u64)>,
+    /// Everything written by the client, and by the server.
+    written_up: u64,
+    written_down: u64,
+    /// At the client: what is still to come of each answer, its header and its body.
+    awaited: VecDeque<(u64, u64)>,
+}
+
+/// A running stream.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    flow: FlowId,
+    media: Media,
+    session: Session,
+    /// The paths to each server and back.
+    paths: Vec<(u32, u32)>,
+    connections: BTreeMap<ConnectionId, Connection>,
+    /// Every connection's half that carries answers, the closed ones included.
+    downs: Vec<HalfId>,
+    tick_at: u64,
+    limit: ReadLimit,
+    is_over: bool,
+}
+
+fn controller(algorithm: &Algorithm) -> Box<dyn RateController> {
+    match algorithm {
+        Algorithm::Fixed { connections, window } => Box::new(fixed::Fixed::new(*connections, *window)),
+        Algorithm::Basic(parameters) => Box::new(stream::multitcp::Basic::new(*parameters)),
+        Algorithm::Advanced(parameters) => Box::new(stream::multitcp::Advanced::new(*parameters)),
+        Algorithm::Rome(parameters) => Box::new(stream::rome::Rome::new(*parameters)),
+        Algorithm::Auto(parameters) => Box::new(stream::auto::Auto::new(*parameters)),
+    }
+}
+
+impl Stream {
+    pub(crate) fn new(flow: FlowId, media: Media, paths: Vec<(u32, u32)>, start: Time) -> Self {
+        let size = media.size.map_or(ENDLESS, Bytes::get);
+        let config = Config {
+            policy: media.policy,
+            controller: controller(&media.algorithm),
+            pace: media.pace,
+            playback: media.playback,
+            media_rate: Some(media.rate),
+            size: Some(size),
+            have: RangeSet::new(),
+            ranges: true,
+            path_caps: vec![media.connections_per_server; media.servers.len()],
+            give_up_after: Duration::MAX,
+            silent_after: Duration::from_secs(10),
+        };
+        let mut session = Session::new(config, start);
+        session.add_reader(READER, 0..size, start);
+        Self {
+            flow,
+            media,
+            session,
+            paths,
+            connections: BTreeMap::new(),
+            downs: Vec::new(),
+            tick_at: u64::MAX,
+            limit: ReadLimit::default(),
+            is_over: false,
+        }
+    }
+
+    pub(crate) fn start(&mut self, network: &mut Network) {
+        self.session.start(Time::from_nanos(network.now));
+        self.act(network);
+    }
+
+    /// The flow's timer.
+    pub(crate) fn timer(&mut self, network: &mut Network) {
+        if self.is_over {
+            return;
+        }
+        let now = network.now;
+        for (connection, bytes) in self.limit.ready(now) {
+            self.read(connection, bytes, network);
+        }
+        if now >= self.tick_at {
+            self.tick_at = u64::MAX;
+            self.tell_figures(network);
+            self.session.tick(Time::from_nanos(now));
+        }
+        self.act(network);
+    }
+
+    /// The flow's time is over: every connection is closed.
+    pub(crate) fn stop(&mut self, network: &mut Network) {
+        self.is_over = true;
+        for connection in self.connections.values() {
+            network.close(connection.down);
+        }
+    }
+
+    fn tell_figures(&mut self, network: &Network) {
+        for (id, connection) in &self.connections {
+            let half = &network.halves[connection.down as usize];
+            self.session.path_figures(
+                *id,
+                &PathFigures {
+                    rtt: Duration::from_nanos(half.sender.srtt()),
+                    packet_size: Bytes::new(half.segment()),
+                    out_of_order: half.counters.out_of_order,
+                    packets: half.counters.arrived,
+                    unread: Bytes::new(half.receiver.unread()),
+                },
+            );
+        }
+    }
+
+    /// A connection of this flow is set up.
+    pub(crate) fn connected(&mut self, connection: u32, network: &mut Network) {
+        let id = ConnectionId(connection);
+        let Some(up) = self.connections.get(&id).map(|connection| connection.up) else { return };
+        let rtt = Duration::from_nanos(network.set_up_time(up));
+        self.session.connected(id, rtt, Time::from_nanos(network.now));
+        self.act(network);
+    }
+
+    /// Bytes have arrived on a half of one of this flow's connections.
+    pub(crate) fn delivered(&mut self, connection: u32, half: HalfId, bytes: u64, network: &mut Network) {
+        let id = ConnectionId(connection);
+        let Some(state) = self.connections.get_mut(&id) else { return };
+        if half == state.up {
+            let arrived = network.halves[half as usize].receiver.next();
+            let mut answered = false;
+            while let Some((_, body)) = state.asked.front().copied().filter(|(end, _)| *end <= arrived) {
+                state.asked.pop_front();
+                state.written_down = state.written_down.saturating_add(ANSWER_HEADER_SIZE + body);
+                answered = true;
+            }
+            if answered {
+                network.write_to(state.down, state.written_down);
+            }
+            return;
+        }
+        if self.limit.is_set() {
+            network.halves[half as usize].receiver.keep_unread(bytes);
+            self.limit.hold(id, bytes, network.now);
+            self.schedule(network);
+        } else {
+            self.take(id, bytes, network.now);
+            self.act(network);
+        }
+    }
+
+    /// The client reads what it had left in a connection's buffer.
+    fn read(&mut self, id: ConnectionId, bytes: u64, network: &mut Network) {
+        if let Some(state) = self.connections.get(&id) {
+            network.read(state.down, bytes);
+            self.take(id, bytes, network.now);
+        }
+    }
+
+    /// Bytes of answers reach the session; the player takes everything that is in order.
+    fn take(&mut self, id: ConnectionId, mut bytes: u64, now: u64) {
+        let now = Time::from_nanos(now);
+        let Some(state) = self.connections.get_mut(&id) else { return };
+        while let Some((header, body)) = state.awaited.front_mut().filter(|_| bytes > 0) {
+            let of_header = bytes.min(*header);
+            let of_body = (bytes - of_header).min(*body);
+            *header -= of_header;
+            *body -= of_body;
+            bytes -= of_header + of_body;
+            if *header + *body == 0 {
+                state.awaited.pop_front();
+            }
+            if of_body > 0 {
+                self.session.arrived(id, of_body, now);
+            }
+        }
+        let available = self.session.available(READER);
+        self.session.move_reader(READER, available, now);
+    }
+
+    /// Carries out what the session orders.
+    fn act(&mut self, network: &mut Network) {
+        while let Some(action) = self.session.poll_action() {
+            match action {
+                Action::Open { connection, path, why } => {
+                    self.note(network, Some(connection), "open", Some(u64::from(path.0)), why);
+                    self.open(connection, usize::from(path.0), network);
+                }
+                Action::Close { connection, why } => {
+                    self.note(network, Some(connection), "close", None, why);
+                    if let Some(state) = self.connections.remove(&connection) {
+                        self.limit.forget(connection);
+                        network.close(state.down);
+                    }
+                }
+                Action::Request { connection, range, why, .. } => {
+                    self.note(network, Some(connection), "request", Some(range.start), why);
+                    if let Some(state) = self.connections.get_mut(&connection) {
+                        let body = range.end - range.start;
+                        state.written_up += REQUEST_SIZE;
+                        state.asked.push_back((state.written_up, body));
+                        state.awaited.push_back((ANSWER_HEADER_SIZE, body));
+                        network.write_to(state.up, state.written_up);
+                    }
+                }
+                Action::SetWindow { connection, window, why } => {
+                    self.note(network, Some(connection), "window", window.map(Bytes::get), why);
+                    if let Some(state) = self.connections.get(&connection) {
+                        let largest = self.media.largest_window.map_or(NO_LIMIT, Bytes::get);
+                        network.set_window(
+                            state.down,
+                            window.map_or(largest, |window| window.get().min(largest)),
+                        );
+                    }
+                }
+                Action::LimitRate(rate) => {
+                    let value = rate.map(units::Rate::as_bps);
+                    self.note(network, None, "limit_rate", value, "what is read is limited");
+                    self.limit.set(rate, network.now);
+                }
+                Action::Waiting { last_error } => self.note(network, None, "waiting", None, &last_error),
+                Action::Fail { error } => self.note(network, None, "failed", None, &error),
+                // Servers that stripe are not simulated, so that the session never joins a group.
+                Action::Order { .. } | Action::Leave { .. } => {}
+            }
+        }
+        self.schedule(network);
+    }
+
+    /// Sees to it that the flow's timer comes in time.
+    fn schedule(&mut self, network: &mut Network) {
+        let tick = self.session.next_tick().as_nanos();
+        if tick < self.tick_at {
+            self.tick_at = tick;
+            network.call_flow(self.flow, tick);
+        }
+        if let Some(at) = self.limit.next_call() {
+            network.call_flow(self.flow, at);
+        }
+    }
+
+    fn open(&mut self, id: ConnectionId, server: usize, network: &mut Network) {
+        let (there, back) = self.paths[server];
+        let mut tcp = self.media.tcp.clone();
+        // Requests are never held back by the server's window.
+        tcp.receive_window = None;
+        let up = network.add_half(self.flow, id.0, &tcp, Role::Opener, (there, back), 0);
+        tcp.receive_window = self.media.largest_window;
+        let down = network.add_half(self.flow, id.0, &tcp, Role::Answerer(up), (back, there), 0);
+        for half in [up, down] {
+            network.halves[half as usize].tells = true;
+        }
+        self.connections.insert(
+            id,
+            Connection {
+                up,
+                down,
+                asked: VecDeque::new(),
+                written_up: 0,
+                written_down: 0,
+                awaited: VecDeque::new(),
+            },
+        );
+        self.downs.push(down);
+        network.open(up);
+    }
+
+    /// What all connections together have counted; of `delivered` what TCP delivered.
+    pub(crate) fn counted(&self, network: &Network) -> FlowCounted {
+        let mut sum = FlowCounted::default();
+        for down in &self.downs {
+            sum += half_counted(&network.halves[*down as usize]);
+        }
+        sum
+    }
+
+    fn note(
+        &self,
+        network: &mut Network,
+        connection: Option<ConnectionId>,
+        what: &'static str,
+        value: Option<u64>,
+        why: &str,
+    ) {
+        network.decisions.push(Decision {
+            at: Time::from_nanos(network.now),
+            flow: self.flow,
+            connection: connection.map(|id| id.0),
+            what,
+            value,
+            why: why.to_owned(),
+        });
+    }
+
+    pub(crate) fn status(&self) -> Status {
+        self.session.status()
+    }
+
+    /// Adds what a sample says of the moment itself.
+    pub(crate) fn state(&self, network: &Network, sample: &mut FlowSample) {
+        let mut srtt = Duration::ZERO;
+        for connection in self.connections.values() {
+            let half = &network.halves[connection.down as usize];
+            if !half.sender.is_established() {
+                continue;
+            }
+            sample.connections += 1;
+            sample.cwnd += Bytes::new(half.sender.cwnd());
+            sample.receive_window += match half.receiver.window() {
+                NO_LIMIT => Bytes::MAX,
+                window => Bytes::new(window),
+            };
+            if sample.connections == 1 {
+                sample.ssthresh = half.sender.ssthresh();
+            }
+            srtt += Duration::from_nanos(half.sender.srtt());
+        }
+        if sample.connections > 0 {
+            sample.srtt = srtt / u64::from(sample.connections);
+        }
+        sample.buffer = self.session.status().buffer;
+    }
+
+    /// What this stream adds to its flow's totals.
+    pub(crate) fn totals(&self) -> MediaTotals {
+        let status = self.status();
+        MediaTotals {
+            startup: status.playback.startup,
+            stalls: status.playback.stalls,
+            stalled: status.playback.stalled,
+            connections_max: u32::try_from(status.totals.connections_most).unwrap_or(u32::MAX),
+            connections_mean: status.connections_mean,
+            duplicate: Bytes::new(status.totals.duplicate),
+            rerequested: Bytes::new(status.totals.rerequested),
+        }
+    }
+
+    /// Payload that the session got, what came twice counted once.
+    pub(crate) fn received(&self) -> u64 {
+        let totals = self.status().totals;
+        totals.received - totals.duplicate
+    }
+}

@@ -1,0 +1,113 @@
+//! Media streams through the simulator: the session of `stream` holds a film's rate over simulated TCP.
+
+use sim::Simulation;
+use sim::model::{
+    Algorithm, Discipline, Flow, Kind, Limit, Link, Loss, Media, Model, Node, Queue, Run, Tcp, When,
+};
+use sim::report::Totals;
+use stream::session::Pace;
+use units::{Bytes, Duration, Rate, Time};
+
+fn link(from: usize, to: usize, kbps: u64, loss: Loss) -> Link {
+    Link {
+        name: format!("{from}-{to}"),
+        from,
+        to,
+        rate: Rate::from_kbps(kbps),
+        delay: Duration::from_millis(20),
+        queue: Queue { limit: Limit::Packets(50), discipline: Discipline::DropTail },
+        loss,
+        changes: Vec::new(),
+        opportunities: None,
+    }
+}
+
+/// A client (node 0) and servers with a link each of these rates, all with this loss towards the client.
+fn run(kbps: &[u64], loss: f64, algorithm: Algorithm, pace: Pace) -> Totals {
+    let rate = Rate::from_kbps(800);
+    let names = (0..=kbps.len()).map(|node| Node { name: format!("node{node}") });
+    let mut links = Vec::new();
+    for (server, kbps) in kbps.iter().enumerate() {
+        links.push(link(0, server + 1, *kbps, Loss::None));
+        links.push(link(server + 1, 0, *kbps, Loss::Bernoulli(loss)));
+    }
+    let media = Media {
+        client: 0,
+        servers: (1..=kbps.len()).collect(),
+        tcp: Tcp::DEPLOYED,
+        rate,
+        size: Some(rate.amount_in(Duration::from_secs(60))),
+        pace,
+        algorithm,
+        playback: stream::playback::Parameters::default(),
+        policy: stream::content::Policy::expected(Bytes::mib(64)),
+        largest_window: None,
+        connections_per_server: 8,
+    };
+    let model = Model {
+        nodes: names.collect(),
+        links,
+        flows: vec![Flow {
+            name: "film".to_owned(),
+            start: When::At(Time::ZERO),
+            stop: None,
+            kind: Kind::Media(Box::new(media)),
+        }],
+        run: Run {
+            duration: Duration::from_secs(80),
+            seed: 1,
+            sampling: Duration::from_secs(1),
+            warm_up: Duration::ZERO,
+        },
+    };
+    let mut simulation = Simulation::new(model).expect("a possible model");
+    simulation.run_until(simulation.end(), &mut ());
+    simulation.totals()
+}
+
+fn fixed(connections: u32) -> Algorithm {
+    Algorithm::Fixed { connections, window: None }
+}
+
+fn auto() -> Algorithm {
+    Algorithm::Auto(stream::auto::Parameters::default())
+}
+
+#[test]
+fn one_connection_holds_the_rate_on_an_idle_path() {
+    let totals = run(&[2000], 0.0, auto(), Pace::Media(Some(Rate::from_kbps(800))));
+    let media = totals.flows[0].media.unwrap();
+    assert_eq!((media.stalls, media.connections_max), (0, 1), "{media:?}");
+    assert_eq!(totals.flows[0].delivered, Bytes::new(6_000_000));
+    assert!(media.startup.unwrap() < Duration::from_secs(2), "{media:?}");
+}
+
+#[test]
+fn three_servers_carry_what_one_cannot() {
+    let one = run(&[400], 0.0, fixed(1), Pace::Max);
+    assert!(one.flows[0].media.unwrap().stalls > 0);
+    let three = run(&[400, 400, 400], 0.0, auto(), Pace::Media(Some(Rate::from_kbps(800))));
+    let media = three.flows[0].media.unwrap();
+    assert_eq!(media.stalls, 0, "{media:?}");
+    assert_eq!(three.flows[0].delivered, Bytes::new(6_000_000));
+}
+
+#[test]
+fn several_connections_hold_the_rate_through_losses() {
+    let one = run(&[10_000], 0.12, fixed(1), Pace::Max).flows[0].media.unwrap();
+    let several =
+        run(&[10_000], 0.12, auto(), Pace::Media(Some(Rate::from_kbps(800)))).flows[0].media.unwrap();
+    assert!(several.stalled < one.stalled, "one: {one:?}, several: {several:?}");
+    assert!(several.connections_max > 1);
+}
+
+#[test]
+fn a_limit_is_held_by_reading_no_faster() {
+    let totals = run(&[10_000], 0.0, fixed(1), Pace::Limit(Rate::from_kbps(800)));
+    let sixty_seconds_of_it = 6_000_000;
+    assert_eq!(totals.flows[0].delivered, Bytes::new(sixty_seconds_of_it));
+    let media = totals.flows[0].media.unwrap();
+    assert_eq!(media.stalls, 0, "{media:?}");
+    // It took as long as the limit says: the last byte was not there much before a minute.
+    assert!(totals.links[1].packets > 4000);
+}
