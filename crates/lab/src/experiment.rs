@@ -1,0 +1,319 @@
+//! What an experiment is: set-up, relations, plots and tables, as data.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use sim::model::Model;
+
+use crate::results::OneSeed;
+use crate::scheme::Scheme;
+use crate::simulate::Recording;
+
+/// A published result and how it is made again.
+pub struct Experiment {
+    /// The name under which it runs, such as `multitcp-fig8.2`.
+    pub id: &'static str,
+    /// What it is about, in a line.
+    pub title: &'static str,
+    /// The paper.
+    pub paper: Paper,
+    /// Where in the paper.
+    pub place: &'static str,
+    /// What the paper reports, in our words.
+    pub claim: &'static str,
+    /// What the paper leaves open and we chose.
+    pub assumed: Vec<String>,
+    /// Whether a seed changes anything; an experiment without randomness runs once.
+    pub random: bool,
+    /// The runs of a seed.
+    pub jobs: Jobs,
+    /// What is checked.
+    pub relations: Vec<Relation>,
+    /// What is drawn.
+    pub plots: Vec<Plot>,
+    /// What is tabulated.
+    pub tables: Vec<Table>,
+}
+
+/// Makes the runs of a seed.
+pub type Jobs = Box<dyn Fn(u64) -> Vec<Job> + Send + Sync>;
+/// Reads figures and series from the recordings of a run's models, in their order.
+pub type Measure = Box<dyn Fn(&[Recording]) -> Measured + Send + Sync>;
+/// A number from the results of one seed; `None` when they do not have it.
+pub type Value = Box<dyn Fn(OneSeed<'_>) -> Option<f64> + Send + Sync>;
+
+/// The papers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Paper {
+    /// S. Tullimalli, *Multimedia Streaming Using Multiple TCP Connections*.
+    MultiTcp,
+    /// Park, Karrer and Kim, *TCP-ROME*.
+    TcpRome,
+    /// The paper on virtual packet streams.
+    Vps,
+    /// The paper on multiple TFRC connections.
+    Multfrc,
+    /// The thesis on tunable TCP-friendly window control.
+    Ttfwc,
+}
+
+impl fmt::Display for Paper {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::MultiTcp => "MultiTCP",
+            Self::TcpRome => "TCP-ROME",
+            Self::Vps => "VPS",
+            Self::Multfrc => "MULTFRC",
+            Self::Ttfwc => "TTFWC",
+        })
+    }
+}
+
+/// Which run of an experiment, the seed apart.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Case {
+    /// The variant of the whole set-up, such as `as printed`; empty when there is one only.
+    pub variant: &'static str,
+    /// A further parameter, such as `10 Mbps`; empty when there is none.
+    pub setting: String,
+    /// The scheme.
+    pub scheme: Scheme,
+    /// The value of the parameter that the figure's horizontal axis shows; zero when there is none.
+    pub point: f64,
+}
+
+impl Case {
+    /// The only variant and setting of a scheme.
+    pub fn new(scheme: Scheme, point: f64) -> Self {
+        Self { variant: "", setting: String::new(), scheme, point }
+    }
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for part in [self.variant, &self.setting].into_iter().filter(|part| !part.is_empty()) {
+            write!(f, "{part}, ")?;
+        }
+        write!(f, "{} at {}", self.scheme.name, self.point)
+    }
+}
+
+/// One run: what is simulated, and what is measured in it. It depends on nothing else.
+pub struct Job {
+    /// Which.
+    pub case: Case,
+    /// What is simulated, one after the other; none for a formula.
+    pub models: Vec<Model>,
+    /// Which of the controllers' decisions are recorded (see [`sim::report::Decision::what`]).
+    pub decisions: &'static [&'static str],
+    /// What is measured.
+    pub measure: Measure,
+}
+
+/// What a run gave.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Measured {
+    /// Numbers with their names and units, each name once.
+    pub figures: Vec<(String, f64, String)>,
+    /// Courses over time or another quantity, each name once.
+    pub series: Vec<(String, Vec<(f64, f64)>)>,
+}
+
+impl Measured {
+    /// Adds a number. One that is not finite is no measurement: it is left out, and what relies on it says so.
+    #[must_use]
+    pub fn figure(mut self, name: &str, value: f64, unit: &str) -> Self {
+        if value.is_finite() {
+            self.figures.push((name.to_owned(), value, unit.to_owned()));
+        }
+        self
+    }
+
+    /// Adds a course, without its points that are not finite.
+    #[must_use]
+    pub fn series(mut self, name: &str, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
+        let points = points.into_iter().filter(|(x, y)| x.is_finite() && y.is_finite()).collect();
+        self.series.push((name.to_owned(), points));
+        self
+    }
+}
+
+/// Something that the paper says, as a number that can be checked.
+pub struct Relation {
+    /// Its name within the experiment.
+    pub id: String,
+    /// What is looked at, in words.
+    pub claim: String,
+    /// What the paper has, with its unit.
+    pub published: String,
+    /// The unit of the number; empty for a ratio.
+    pub unit: &'static str,
+    /// The variant on which it is judged.
+    pub variant: &'static str,
+    /// The number, of one seed.
+    pub value: Value,
+    /// Where the mean over the seeds must lie.
+    pub expected: Expected,
+    /// Why it differs, as far as a further run has shown it; told only when it does differ.
+    pub cause: Option<String>,
+}
+
+/// Where a number must lie. Bounds of a range belong to it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Expected {
+    /// From here to there.
+    Between(f64, f64),
+    /// This or more.
+    AtLeast(f64),
+    /// This or less.
+    AtMost(f64),
+    /// More than this.
+    Above(f64),
+    /// Less than this.
+    Below(f64),
+}
+
+impl Expected {
+    /// A range of so much (as a part of it) around a value.
+    pub fn about(value: f64, tolerance: f64) -> Self {
+        let margin = (value * tolerance).abs();
+        Self::Between(value - margin, value + margin)
+    }
+
+    /// Whether a number lies there.
+    pub fn holds(self, value: f64) -> bool {
+        match self {
+            Self::Between(low, high) => (low..=high).contains(&value),
+            Self::AtLeast(bound) => value >= bound,
+            Self::AtMost(bound) => value <= bound,
+            Self::Above(bound) => value > bound,
+            Self::Below(bound) => value < bound,
+        }
+    }
+}
+
+impl fmt::Display for Expected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let short = |value: f64| crate::statistics::significant(value, 4);
+        match *self {
+            Self::Between(low, high) => write!(f, "{} to {}", short(low), short(high)),
+            Self::AtLeast(bound) => write!(f, "at least {}", short(bound)),
+            Self::AtMost(bound) => write!(f, "at most {}", short(bound)),
+            Self::Above(bound) => write!(f, "above {}", short(bound)),
+            Self::Below(bound) => write!(f, "below {}", short(bound)),
+        }
+    }
+}
+
+/// A figure to be drawn.
+pub struct Plot {
+    /// Its name within the experiment: the names of its files.
+    pub id: String,
+    /// Its title.
+    pub title: String,
+    /// The variant that it shows.
+    pub variant: &'static str,
+    /// The horizontal axis.
+    pub x: Axis,
+    /// The vertical axis.
+    pub y: Axis,
+    /// The curves, in the legend's order.
+    pub curves: Vec<Curve>,
+}
+
+/// An axis.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Axis {
+    /// What it shows.
+    pub label: String,
+    /// In which unit; empty for a ratio or a count.
+    pub unit: String,
+    /// How it is divided.
+    pub scale: Scale,
+    /// Where it begins and ends at the least; it grows with what is drawn.
+    pub shows: Option<(f64, f64)>,
+}
+
+impl Axis {
+    /// A linear axis that shows what is drawn, and zero.
+    pub fn new(label: &str, unit: &str) -> Self {
+        Self { label: label.into(), unit: unit.into(), scale: Scale::Linear, shows: Some((0.0, 0.0)) }
+    }
+}
+
+/// How an axis is divided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Scale {
+    /// Evenly.
+    Linear,
+    /// By powers of ten; what is not positive is not drawn.
+    Logarithmic,
+}
+
+/// A curve of a plot.
+pub struct Curve {
+    /// Its name in the legend.
+    pub label: String,
+    /// The scheme whose colour, line and marker it has.
+    pub look: Scheme,
+    /// Its points.
+    pub points: Points,
+}
+
+/// Where a curve's points come from.
+pub enum Points {
+    /// A figure of a scheme against the parameter: a line, markers, and error bars of the mean's 95 % confidence interval.
+    Figure {
+        /// The scheme.
+        scheme: Scheme,
+        /// The further parameter.
+        setting: String,
+        /// The figure's name.
+        name: String,
+    },
+    /// A series of a case: the mean over the seeds, in a band of its 95 % confidence interval.
+    Series {
+        /// The scheme.
+        scheme: Scheme,
+        /// The further parameter.
+        setting: String,
+        /// The parameter's value.
+        point: f64,
+        /// The series' name.
+        name: String,
+    },
+    /// The paper's own points, read off its figure: open markers.
+    Published(Vec<(f64, f64)>),
+    /// A formula: a thin dotted line.
+    Formula(Vec<(f64, f64)>),
+}
+
+/// A table.
+pub struct Table {
+    /// Its name within the experiment: the name of its file.
+    pub id: String,
+    /// Its title.
+    pub title: String,
+    /// The variant that it shows.
+    pub variant: &'static str,
+    /// The heads of the columns, that of the rows' labels first; with units.
+    pub columns: Vec<String>,
+    /// The rows.
+    pub rows: Vec<Row>,
+}
+
+/// A row of a table.
+pub struct Row {
+    /// Its label.
+    pub label: String,
+    /// A cell for every column but the first.
+    pub cells: Vec<Cell>,
+}
+
+/// A cell of a table.
+pub struct Cell {
+    /// What the paper has there.
+    pub published: Option<f64>,
+    /// What we have.
+    pub value: Value,
+}

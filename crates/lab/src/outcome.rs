@@ -1,0 +1,172 @@
+//! What an experiment came to: a verdict for every relation, and its tables filled in.
+
+use serde::{Deserialize, Serialize};
+
+use crate::experiment::{Experiment, Paper, Relation};
+use crate::results::Results;
+use crate::statistics::Estimate;
+
+/// An experiment's outcome, as it is kept beside its plots.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// The experiment's id.
+    pub id: String,
+    /// What it is about.
+    pub title: String,
+    /// The paper.
+    pub paper: Paper,
+    /// Where in the paper.
+    pub place: String,
+    /// What the paper reports.
+    pub claim: String,
+    /// What we assumed.
+    pub assumed: Vec<String>,
+    /// How many seeds it ran with.
+    pub seeds: usize,
+    /// What makes it again.
+    pub command: String,
+    /// The version of this program.
+    pub version: String,
+    /// The verdicts, one for each relation.
+    pub verdicts: Vec<Judgement>,
+    /// Names and titles of its plots.
+    pub plots: Vec<(String, String)>,
+    /// Its tables.
+    pub tables: Vec<FilledTable>,
+}
+
+/// Whether the paper's statement holds in our runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// It does.
+    Reproduces,
+    /// It does not.
+    Differs,
+}
+
+/// A relation with its verdict.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Judgement {
+    /// The relation's name within the experiment.
+    pub relation: String,
+    /// What is looked at.
+    pub claim: String,
+    /// What the paper has.
+    pub published: String,
+    /// Unit of what was measured.
+    pub unit: String,
+    /// The variant on which it was judged.
+    pub variant: String,
+    /// Where the mean had to lie.
+    pub expected: String,
+    /// What was measured; `None` when no seed gave a value.
+    pub measured: Option<Estimate>,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// Why it differs, as far as that is known.
+    pub cause: Option<String>,
+}
+
+/// A table with its values.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FilledTable {
+    /// Its name within the experiment.
+    pub id: String,
+    /// Its title.
+    pub title: String,
+    /// The heads of the columns.
+    pub columns: Vec<String>,
+    /// The rows: a label and the cells.
+    pub rows: Vec<(String, Vec<FilledCell>)>,
+}
+
+/// A cell with its value.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FilledCell {
+    /// What the paper has there.
+    pub published: Option<f64>,
+    /// What we have.
+    pub measured: Option<Estimate>,
+}
+
+impl Outcome {
+    /// Judges an experiment by its results.
+    pub fn of(experiment: &Experiment, results: &Results) -> Self {
+        let seeds = results.seeds().count();
+        let command = if experiment.random {
+            format!("anabranch lab run {} --seeds {seeds}", experiment.id)
+        } else {
+            format!("anabranch lab run {}", experiment.id)
+        };
+        let fill = |table: &crate::experiment::Table| FilledTable {
+            id: table.id.clone(),
+            title: table.title.clone(),
+            columns: table.columns.clone(),
+            rows: (table.rows.iter())
+                .map(|row| {
+                    let cells = row.cells.iter().map(|cell| FilledCell {
+                        published: cell.published,
+                        measured: results.estimate(table.variant, &cell.value).0,
+                    });
+                    (row.label.clone(), cells.collect())
+                })
+                .collect(),
+        };
+        Self {
+            id: experiment.id.into(),
+            title: experiment.title.into(),
+            paper: experiment.paper,
+            place: experiment.place.into(),
+            claim: experiment.claim.into(),
+            assumed: experiment.assumed.clone(),
+            seeds,
+            command,
+            version: env!("CARGO_PKG_VERSION").into(),
+            verdicts: experiment.relations.iter().map(|relation| judge(relation, results)).collect(),
+            plots: experiment.plots.iter().map(|plot| (plot.id.clone(), plot.title.clone())).collect(),
+            tables: experiment.tables.iter().map(fill).collect(),
+        }
+    }
+
+    /// How many relations have this verdict.
+    pub fn count(&self, verdict: Verdict) -> usize {
+        self.verdicts.iter().filter(|judgement| judgement.verdict == verdict).count()
+    }
+}
+
+impl Judgement {
+    /// The relation in a line: its name, what is looked at, on which variant, in which unit.
+    pub fn in_words(&self) -> String {
+        let extra: Vec<&str> =
+            [&*self.variant, &self.unit].into_iter().filter(|part| !part.is_empty()).collect();
+        let extra = if extra.is_empty() { String::new() } else { format!(" ({})", extra.join(", ")) };
+        format!("{}: {}{extra}", self.relation, self.claim)
+    }
+}
+
+/// A relation reproduces when every seed has its number and their mean lies where it must.
+fn judge(relation: &Relation, results: &Results) -> Judgement {
+    let (measured, missing) = results.estimate(relation.variant, &relation.value);
+    let holds = measured.is_some_and(|estimate| relation.expected.holds(estimate.mean));
+    let verdict = if holds && missing.is_empty() { Verdict::Reproduces } else { Verdict::Differs };
+    let mut causes = Vec::new();
+    if !missing.is_empty() {
+        let seeds: Vec<String> = missing.iter().map(u64::to_string).collect();
+        causes.push(format!("not measured with seed {}", seeds.join(", ")));
+    }
+    if verdict == Verdict::Differs {
+        causes.extend(relation.cause.clone());
+    }
+    Judgement {
+        relation: relation.id.clone(),
+        claim: relation.claim.clone(),
+        published: relation.published.clone(),
+        unit: relation.unit.into(),
+        variant: relation.variant.into(),
+        expected: relation.expected.to_string(),
+        measured,
+        verdict,
+        cause: (!causes.is_empty()).then(|| causes.join("; ")),
+    }
+}

@@ -1,0 +1,106 @@
+//! Runs a model and keeps what measurements need.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use sim::model::{FlowId, LinkId, Model};
+use sim::report::{Decision, FlowSample, LinkSample, Observer, Totals};
+use sim::{ModelError, Simulation};
+use units::{Bytes, Duration, Rate, Time};
+
+/// How often a running simulation looks whether it is to stop: so many times in its course.
+const SLICES: u64 = 200;
+
+/// What a simulation told.
+#[derive(Clone, Debug, Default)]
+pub struct Recording {
+    /// The intervals of all flows, in the order of time.
+    pub flows: Vec<FlowSample>,
+    /// The intervals of all links, in the order of time.
+    pub links: Vec<LinkSample>,
+    /// The decisions that were asked for.
+    pub decisions: Vec<Decision>,
+    /// The totals.
+    pub totals: Totals,
+}
+
+impl Recording {
+    /// The intervals of a flow.
+    pub fn flow(&self, flow: FlowId) -> impl Iterator<Item = &FlowSample> {
+        self.flows.iter().filter(move |sample| sample.flow == flow)
+    }
+
+    /// The intervals of a link.
+    pub fn link(&self, link: LinkId) -> impl Iterator<Item = &LinkSample> {
+        self.links.iter().filter(move |sample| sample.link == link)
+    }
+
+    /// The rate at which a flow delivered in the intervals that end after `from` and not after `to`: the precision is that of
+    /// the model's sampling.
+    pub fn rate(&self, flow: FlowId, from: Time, to: Time) -> Rate {
+        let within = self.flow(flow).filter(|sample| sample.at > from && sample.at <= to);
+        Rate::of(within.map(|sample| sample.delivered).sum(), to.since(from))
+    }
+
+    /// The rate at which a flow delivered over time: seconds and kbit/s, at the end of every `bin`.
+    pub fn rate_series(&self, flow: FlowId, bin: Duration) -> Vec<(f64, f64)> {
+        let mut series = Vec::new();
+        let mut start = Time::ZERO;
+        let mut delivered = Bytes::ZERO;
+        for sample in self.flow(flow) {
+            delivered += sample.delivered;
+            if sample.at.since(start) >= bin {
+                let rate = Rate::of(delivered, sample.at.since(start));
+                series.push((sample.at.as_secs_f64(), rate.as_f64() / 1e3));
+                (start, delivered) = (sample.at, Bytes::ZERO);
+            }
+        }
+        series
+    }
+}
+
+/// Keeps samples, and the decisions that are asked for.
+struct Recorder {
+    recording: Recording,
+    decisions: &'static [&'static str],
+}
+
+impl Observer for Recorder {
+    fn flow(&mut self, sample: &FlowSample) {
+        self.recording.flows.push(*sample);
+    }
+
+    fn link(&mut self, sample: &LinkSample) {
+        self.recording.links.push(*sample);
+    }
+
+    fn decision(&mut self, decision: &Decision) {
+        if self.decisions.contains(&decision.what) {
+            self.recording.decisions.push(decision.clone());
+        }
+    }
+}
+
+/// Runs a model to its end; `None` when it was to stop before.
+///
+/// # Errors
+/// The model is not right.
+pub fn simulate(
+    model: &Model,
+    decisions: &'static [&'static str],
+    stop: &AtomicBool,
+) -> Result<Option<Recording>, ModelError> {
+    let mut simulation = Simulation::new(model.clone())?;
+    let mut recorder = Recorder { recording: Recording::default(), decisions };
+    let end = Time::ZERO + model.run.duration;
+    let slice = model.run.duration / SLICES + Duration::from_nanos(1);
+    let mut now = Time::ZERO;
+    while now < end {
+        if stop.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        now = end.min(now + slice);
+        simulation.run_until(now, &mut recorder);
+    }
+    recorder.recording.totals = simulation.totals();
+    Ok(Some(recorder.recording))
+}

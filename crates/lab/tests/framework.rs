@@ -1,0 +1,388 @@
+//! The framework on an experiment whose results are known.
+
+#![allow(clippy::unwrap_used, reason = "the helpers of tests are tests")]
+
+use std::fs;
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use lab::experiment::{
+    Axis, Case, Cell, Curve, Expected, Experiment, Job, Measured, Paper, Plot, Points, Relation, Row, Table,
+};
+use lab::outcome::{Outcome, Verdict};
+use lab::results::{OneSeed, Results};
+use lab::scheme::{self, Scheme};
+use lab::{Options, RunError, files};
+
+const SEEDS: u64 = 5;
+const PLAIN: &str = "plain";
+
+/// How often jobs of the experiment were really done.
+type Counter = Arc<AtomicUsize>;
+
+/// Rate is 100 seed at point 1 and twice that at point 2; `late` is missing with seed 3.
+fn job(scheme: Scheme, point: f64, seed: u64, count: Counter) -> Job {
+    Job {
+        case: Case { variant: PLAIN, ..Case::new(scheme, point) },
+        models: Vec::new(),
+        decisions: &[],
+        measure: Box::new(move |_| {
+            count.fetch_add(1, Ordering::Relaxed);
+            let rate = 100.0 * seed as f64 * point;
+            Measured::default()
+                .figure("rate", rate, "kbps")
+                .figure("late", if seed == 3 { f64::NAN } else { 1.0 }, "s")
+                .series("course", [(0.0, 0.1), (1.0, rate), (2.0, f64::INFINITY)])
+        }),
+    }
+}
+
+fn relation(
+    id: &str,
+    expected: Expected,
+    value: impl Fn(OneSeed<'_>) -> Option<f64> + Send + Sync + 'static,
+) -> Relation {
+    Relation {
+        id: id.into(),
+        claim: format!("<{id}> & \"more\""),
+        published: "300 kbps".into(),
+        unit: "kbps",
+        variant: PLAIN,
+        value: Box::new(value),
+        expected,
+        cause: Some("a <known> cause".into()),
+    }
+}
+
+fn experiment(count: &Counter) -> Experiment {
+    let count = count.clone();
+    let curve = |label: &str, points| Curve { label: label.into(), look: scheme::N1, points };
+    let plot = |id: &str, curves| Plot {
+        id: id.into(),
+        title: format!("<{id}>"),
+        variant: PLAIN,
+        x: Axis::new("point", ""),
+        y: Axis::new("rate", "kbps"),
+        curves,
+    };
+    let setting = String::new;
+    Experiment {
+        id: "synthetic-one",
+        title: "A <title>",
+        paper: Paper::MultiTcp,
+        place: "nowhere",
+        claim: "claimed & done",
+        assumed: vec!["<script>alert(1)</script>".into()],
+        random: true,
+        jobs: Box::new(move |seed| {
+            vec![job(scheme::N1, 1.0, seed, count.clone()), job(scheme::N1, 2.0, seed, count.clone())]
+        }),
+        relations: vec![
+            relation("right", Expected::about(300.0, 0.01), |seed| seed.figure(scheme::N1, 1.0, "rate")),
+            relation("wrong", Expected::Above(300.0), |seed| seed.figure(scheme::N1, 1.0, "rate")),
+            relation("gap", Expected::AtLeast(0.0), |seed| seed.figure(scheme::N1, 1.0, "late")),
+            relation("nothing", Expected::AtLeast(0.0), |seed| seed.figure(scheme::N2, 1.0, "rate")),
+            relation("double", Expected::Between(2.0, 2.0), |seed| {
+                Some(seed.figure(scheme::N1, 2.0, "rate")? / seed.figure(scheme::N1, 1.0, "rate")?)
+            }),
+        ],
+        plots: vec![
+            plot(
+                "rates",
+                vec![
+                    curve(
+                        "ours",
+                        Points::Figure { scheme: scheme::N1, setting: setting(), name: "rate".into() },
+                    ),
+                    curve("the <paper>", Points::Published(vec![(1.0, 290.0)])),
+                ],
+            ),
+            plot(
+                "courses",
+                vec![curve(
+                    "course",
+                    Points::Series {
+                        scheme: scheme::N1,
+                        setting: setting(),
+                        point: 2.0,
+                        name: "course".into(),
+                    },
+                )],
+            ),
+        ],
+        tables: vec![Table {
+            id: "numbers".into(),
+            title: "Numbers".into(),
+            variant: PLAIN,
+            columns: vec!["scheme".into(), "rate (kbps)".into()],
+            rows: vec![Row {
+                label: "N = 1, \"quoted\"".into(),
+                cells: vec![Cell {
+                    published: Some(290.5),
+                    value: Box::new(|seed| seed.figure(scheme::N1, 1.0, "rate")),
+                }],
+            }],
+        }],
+    }
+}
+
+fn run(
+    experiments: &[Experiment],
+    jobs: usize,
+    cache: Option<&Path>,
+    stop: &AtomicBool,
+) -> Result<Vec<Results>, RunError> {
+    let jobs = NonZeroUsize::new(jobs).unwrap();
+    lab::run(experiments, &Options { seeds: SEEDS, jobs, cache, stop, progress: &|_, _| () })
+}
+
+fn results(jobs: usize) -> (Experiment, Results) {
+    let experiments = [experiment(&Counter::default())];
+    let results = run(&experiments, jobs, None, &AtomicBool::new(false)).unwrap().remove(0);
+    let [experiment] = experiments;
+    (experiment, results)
+}
+
+#[test]
+fn relations_get_the_verdicts_that_their_numbers_ask_for() {
+    let (experiment, results) = results(2);
+    let outcome = Outcome::of(&experiment, &results);
+    let verdict = |id: &str| outcome.verdicts.iter().find(|judgement| judgement.relation == id).unwrap();
+    let right = verdict("right");
+    assert_eq!((right.verdict, &right.cause), (Verdict::Reproduces, &None));
+    let estimate = right.measured.unwrap();
+    assert_eq!((estimate.mean, estimate.count), (300.0, 5));
+    // 100 times the half width of 1 to 5: 2.776445 sqrt(0.5).
+    assert!((estimate.half_width.unwrap() - 196.324_33).abs() < 1e-4);
+    assert_eq!(verdict("wrong").verdict, Verdict::Differs);
+    assert_eq!(verdict("wrong").cause.as_deref(), Some("a <known> cause"));
+    assert_eq!(verdict("double").verdict, Verdict::Reproduces);
+}
+
+#[test]
+fn what_a_seed_did_not_give_is_told_and_never_reproduces() {
+    let (experiment, results) = results(1);
+    let outcome = Outcome::of(&experiment, &results);
+    let gap = &outcome.verdicts[2];
+    assert_eq!((gap.verdict, gap.measured.unwrap().count), (Verdict::Differs, 4));
+    assert_eq!(gap.cause.as_deref(), Some("not measured with seed 3; a <known> cause"));
+    let nothing = &outcome.verdicts[3];
+    assert_eq!((nothing.verdict, nothing.measured), (Verdict::Differs, None));
+}
+
+/// Every file below a directory.
+fn files_below(directory: &Path) -> Vec<(String, Vec<u8>)> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files.extend(files_below(&path));
+        } else {
+            files.push((path.file_name().unwrap().to_string_lossy().into_owned(), fs::read(&path).unwrap()));
+        }
+    }
+    files.sort();
+    files
+}
+
+#[test]
+fn files_do_not_depend_on_the_number_of_jobs_at_a_time() {
+    let written = |jobs| {
+        let directory = tempfile::tempdir().unwrap();
+        let (experiment, results) = results(jobs);
+        files::write(directory.path(), &experiment, &results).unwrap();
+        files::bind(directory.path()).unwrap();
+        files_below(directory.path())
+    };
+    let one = written(1);
+    let names: Vec<&str> = one.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(
+        names,
+        [
+            "courses.csv",
+            "courses.png",
+            "courses.svg",
+            "numbers.csv",
+            "outcome.json",
+            "rates.csv",
+            "rates.png",
+            "rates.svg",
+            "report.html",
+            "runs.csv",
+            "verdicts.json"
+        ]
+    );
+    assert_eq!(one, written(7));
+}
+
+fn written() -> tempfile::TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    let (experiment, results) = results(2);
+    files::write(directory.path(), &experiment, &results).unwrap();
+    files::bind(directory.path()).unwrap();
+    directory
+}
+
+#[test]
+fn verdicts_json_has_an_entry_for_every_relation() {
+    let directory = written();
+    let verdicts = fs::read(directory.path().join("verdicts.json")).unwrap();
+    let verdicts: Vec<serde_json::Map<String, serde_json::Value>> =
+        serde_json::from_slice(&verdicts).unwrap();
+    assert_eq!(verdicts.len(), 5);
+    let keys: Vec<&str> = verdicts[0].keys().map(String::as_str).collect();
+    let mut wanted = ["id", "relation", "published", "measured", "ci95", "verdict", "cause"];
+    wanted.sort_unstable();
+    let mut keys = keys;
+    keys.sort_unstable();
+    assert_eq!(keys, wanted);
+    assert_eq!(verdicts[0]["id"], "synthetic-one");
+    assert_eq!(verdicts[0]["relation"], "right: <right> & \"more\" (plain, kbps)");
+    assert_eq!(verdicts[0]["measured"], 300.0);
+    assert!((verdicts[0]["ci95"][0].as_f64().unwrap() - 103.675_67).abs() < 1e-4);
+    assert_eq!(verdicts[0]["verdict"], "reproduces");
+    assert!(verdicts[0]["cause"].is_null());
+    assert_eq!(verdicts[1]["verdict"], "differs");
+    assert_eq!(verdicts[1]["cause"], "a <known> cause");
+    assert!(verdicts[3]["measured"].is_null() && verdicts[3]["ci95"].is_null());
+}
+
+#[test]
+fn csv_files_have_every_curve_point_cell_and_run() {
+    let directory = written();
+    let read = |name: &str| fs::read_to_string(directory.path().join("synthetic-one").join(name)).unwrap();
+    let rates = read("rates.csv");
+    let lines: Vec<&str> = rates.lines().collect();
+    assert_eq!(lines[0], "curve,point,rate (kbps),ci95_low,ci95_high,seeds");
+    assert!(lines[1].starts_with("ours,1,300,103.67") && lines[1].ends_with(",5"), "{}", lines[1]);
+    assert!(lines[2].starts_with("ours,2,600,"));
+    assert_eq!(lines[3..], ["the <paper>,1,290,,,1"]);
+    // The point that is not finite is none.
+    assert_eq!(read("courses.csv").lines().count(), 3);
+    let numbers = read("numbers.csv");
+    assert!(numbers.lines().nth(1).unwrap().starts_with("\"N = 1, \"\"quoted\"\"\",rate (kbps),290.5,300,"));
+    let runs = read("runs.csv");
+    // Two points and five seeds with two figures each, one of which is missing twice.
+    assert_eq!(runs.lines().count(), 1 + 18);
+    assert!(runs.contains("\nplain,,N = 1,2,4,rate,800,kbps\n"), "{runs}");
+}
+
+#[test]
+fn the_report_needs_nothing_else_and_says_what_it_is_given() {
+    let directory = written();
+    let report = fs::read_to_string(directory.path().join("report.html")).unwrap();
+    assert!(!report.contains("<script"), "markup in an experiment's text became markup of the report");
+    for text in [
+        "&lt;script&gt;alert(1)&lt;/script&gt;",
+        "A &lt;title&gt;",
+        "claimed &amp; done",
+        "&lt;right&gt; &amp; &quot;more&quot;",
+        "a &lt;known&gt; cause",
+        "300.0 ± 196",
+        "anabranch lab run synthetic-one --seeds 5",
+        "seeds 1 to 5",
+        "the &lt;paper&gt;",
+    ] {
+        assert!(report.contains(text), "{text}");
+    }
+    for outside in ["src=", "<link", "@import", "url("] {
+        assert!(!report.contains(outside), "{outside}");
+    }
+    assert_eq!(report.matches("<svg").count(), 2);
+}
+
+#[test]
+fn finished_runs_are_not_repeated_after_an_interruption() {
+    let directory = tempfile::tempdir().unwrap();
+    let runs = directory.path().join("runs");
+    let count = Counter::default();
+    let experiments = [experiment(&count)];
+    // Interrupted when three of ten runs are done.
+    let stop = AtomicBool::new(false);
+    let told = Mutex::new(Vec::new());
+    let progress = |done: usize, total: usize| {
+        told.lock().unwrap().push((done, total));
+        stop.store(done == 3, Ordering::Relaxed);
+    };
+    let options = Options {
+        seeds: SEEDS,
+        jobs: NonZeroUsize::MIN,
+        cache: Some(&runs),
+        stop: &stop,
+        progress: &progress,
+    };
+    let interrupted = lab::run(&experiments, &options).unwrap_err();
+    assert!(matches!(interrupted, RunError::Stopped { done: 3, total: 10 }), "{interrupted}");
+    assert_eq!(*told.lock().unwrap(), [(0, 10), (1, 10), (2, 10), (3, 10)]);
+    assert_eq!(count.load(Ordering::Relaxed), 3);
+
+    // A kept run that was damaged is made again.
+    let kept = fs::read_dir(&runs).unwrap().next().unwrap().unwrap().path();
+    fs::write(&kept, "{\"figures\":[[\"rate\",1").unwrap();
+    stop.store(false, Ordering::Relaxed);
+    let resumed = run(&experiments, 2, Some(&runs), &stop).unwrap().remove(0);
+    assert_eq!(count.load(Ordering::Relaxed), 3 + 7 + 1);
+    let (_, fresh) = results(1);
+    assert_eq!(Outcome::of(&experiments[0], &resumed), Outcome::of(&experiments[0], &fresh));
+}
+
+#[test]
+fn two_runs_of_one_name_are_an_error() {
+    let double = Experiment {
+        jobs: Box::new(|seed| {
+            let job = || job(scheme::N1, 1.0, seed, Counter::default());
+            vec![job(), job()]
+        }),
+        ..experiment(&Counter::default())
+    };
+    let error = run(&[double], 2, None, &AtomicBool::new(false)).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "synthetic-one, plain, N = 1 at 1, seed 1: two runs of the experiment have this name"
+    );
+}
+
+#[test]
+fn an_experiment_without_randomness_runs_once() {
+    let steady = Experiment { random: false, ..experiment(&Counter::default()) };
+    let results = run(std::slice::from_ref(&steady), 2, None, &AtomicBool::new(false)).unwrap().remove(0);
+    let outcome = Outcome::of(&steady, &results);
+    assert_eq!(outcome.seeds, 1);
+    assert_eq!(outcome.verdicts[0].measured.unwrap().interval(), None);
+}
+
+#[test]
+fn a_directory_without_results_is_told_so() {
+    let empty = tempfile::tempdir().unwrap();
+    let error = files::bind(empty.path()).unwrap_err().to_string();
+    assert!(error.contains("has no results of experiments"), "{error}");
+    let error = files::bind(&empty.path().join("none")).unwrap_err().to_string();
+    assert!(error.contains("cannot read"), "{error}");
+}
+
+#[test]
+fn a_word_means_an_id_the_beginning_of_ids_or_all() {
+    let named = |id| Experiment { id, ..experiment(&Counter::default()) };
+    let chosen = |words: &[&str]| {
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        let experiments = ["multitcp-fig8.2", "multitcp-fig8.20", "rome-fig8", "rome-fig9"].map(named);
+        lab::select(experiments.into(), &words)
+            .map(|chosen| chosen.iter().map(|experiment| experiment.id).collect::<Vec<_>>())
+            .map_err(|error| error.to_string())
+    };
+    assert_eq!(chosen(&["multitcp-fig8.2"]).unwrap(), ["multitcp-fig8.2"]);
+    assert_eq!(chosen(&["rome", "rome-fig9"]).unwrap(), ["rome-fig8", "rome-fig9"]);
+    assert_eq!(chosen(&["all"]).unwrap().len(), 4);
+    assert_eq!(
+        chosen(&["rome", "rome-fig7"]).unwrap_err(),
+        "there is no experiment 'rome-fig7'; did you mean rome-fig8 or rome-fig9?"
+    );
+    assert_eq!(
+        chosen(&["xyz"]).unwrap_err(),
+        "there is no experiment 'xyz'; 'anabranch lab list' tells their names"
+    );
+    assert!(chosen(&[""]).is_err());
+}
