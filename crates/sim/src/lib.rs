@@ -3,6 +3,7 @@
 //! - [`model`]: what is simulated, as plain data.
 //! - [`Simulation`]: a run of a model.
 //! - [`report`]: what a simulation tells.
+//! - [`scenario`]: a model as a TOML file.
 
 mod check;
 mod counted;
@@ -15,6 +16,7 @@ mod queue;
 mod random;
 pub mod report;
 mod route;
+pub mod scenario;
 mod simulation;
 mod tcp;
 

@@ -13,6 +13,13 @@ pub struct ParseError {
     examples: &'static str,
 }
 
+impl ParseError {
+    /// How such a quantity is written.
+    pub const fn examples(&self) -> &'static str {
+        self.examples
+    }
+}
+
 impl fmt::Display for ParseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "'{}' is not a {}; write it like {}", self.input, self.what, self.examples)

@@ -1,0 +1,355 @@
+//! Links: `[[link]]`, and the tables of a generated topology that describe links.
+
+use units::{Bytes, Duration, Rate, Time};
+
+use super::Files;
+use super::error::Fault;
+use super::network::copy_name;
+use super::table::{Item, Table};
+use super::trace::{self, Trace};
+use crate::model::{
+    Change, CoDel, Discipline, GilbertElliott, Limit, Link, Loss, NodeId, Opportunities, Queue, Red,
+};
+
+/// Most changes of a link, and most listed losses.
+const MOST_CHANGES: usize = 100_000;
+/// Most packets that a queue holds: every one that waits takes memory.
+const MOST_PACKETS: u32 = 1_000_000;
+/// Most bytes that a queue holds.
+const MOST_BYTES: Bytes = Bytes::mib(1024);
+
+/// What a link is in one direction, wherever it leads.
+#[derive(Clone, Debug)]
+pub(super) struct Direction {
+    pub(super) rate: Rate,
+    pub(super) delay: Duration,
+    queue: Queue,
+    loss: Loss,
+    changes: Vec<Change>,
+    opportunities: Option<Opportunities>,
+}
+
+/// Both directions of a link, each with the name that it was given; the second is missing on a simplex one.
+#[derive(Clone, Debug)]
+pub(super) struct Pair {
+    pub(super) forward: (Direction, Option<String>),
+    pub(super) reverse: Option<(Direction, Option<String>)>,
+}
+
+impl Pair {
+    /// Reads the keys that every description of a link has.
+    pub(super) fn read(table: &mut Table<'_>, files: &mut dyn Files) -> Result<Self, Fault> {
+        let name = table.get("name", Item::text)?.map(str::to_owned);
+        let forward = Direction::read(table, None, files)?;
+        let simplex = table.get("simplex", Item::flag)?.unwrap_or(false);
+        let reverse = match table.item("reverse") {
+            Some(item) if simplex => return Err(item.fault("a simplex link has no reverse direction")),
+            Some(item) => {
+                let mut table = item.table("a link's `reverse`")?;
+                let name = table.get("name", Item::text)?.map(str::to_owned);
+                let reverse = Direction::read(&mut table, Some(&forward), files)?;
+                table.finish()?;
+                Some((reverse, name))
+            }
+            None => (!simplex).then(|| (forward.clone(), None)),
+        };
+        Ok(Self { forward: (forward, name), reverse })
+    }
+
+    /// The description of a link that is not a `[[link]]`: at `item`, of which nothing but the link is said.
+    pub(super) fn of(item: Item<'_>, files: &mut dyn Files) -> Result<Self, Fault> {
+        let mut table = item.table(&format!("the link `{}`", item.key))?;
+        let pair = Self::read(&mut table, files)?;
+        table.finish()?;
+        Ok(pair)
+    }
+
+    /// A link that is the same in both directions.
+    pub(super) fn duplex(direction: Direction) -> Self {
+        Self { forward: (direction.clone(), None), reverse: Some((direction, None)) }
+    }
+
+    /// The same for copy number `copy`, whose names differ from those of the others.
+    pub(super) fn copy(&self, copy: u32, count: Option<u32>) -> Self {
+        let mut pair = self.clone();
+        let names =
+            [&mut pair.forward].into_iter().chain(&mut pair.reverse).filter_map(|(_, name)| name.as_mut());
+        names.for_each(|name| *name = copy_name(name, copy, count));
+        pair
+    }
+
+    /// A link like this one of another rate.
+    pub(super) fn at_rate(mut self, rate: Rate) -> Self {
+        self.forward.0.rate = rate;
+        if let Some((reverse, _)) = &mut self.reverse {
+            reverse.rate = rate;
+        }
+        self
+    }
+
+    /// A link like this one that is so much longer.
+    pub(super) fn longer(mut self, delay: Duration) -> Self {
+        self.forward.0.delay += delay;
+        if let Some((reverse, _)) = &mut self.reverse {
+            reverse.delay += delay;
+        }
+        self
+    }
+}
+
+impl Direction {
+    pub(super) fn between(self, name: String, from: NodeId, to: NodeId) -> Link {
+        let Self { rate, delay, queue, loss, changes, opportunities } = self;
+        Link { name, from, to, rate, delay, queue, loss, changes, opportunities }
+    }
+
+    /// A link without anything special.
+    pub(super) fn plain(rate: Rate, delay: Duration) -> Self {
+        let queue = Queue { limit: Limit::Packets(100), discipline: Discipline::DropTail };
+        Self { rate, delay, queue, loss: Loss::None, changes: Vec::new(), opportunities: None }
+    }
+
+    /// Reads a direction; what is not said is as in `base`.
+    fn read(table: &mut Table<'_>, base: Option<&Self>, files: &mut dyn Files) -> Result<Self, Fault> {
+        let mut direction = base.cloned().unwrap_or_else(|| Self::plain(Rate::ZERO, Duration::ZERO));
+        let trace = table.get("trace", |item| trace::read(item, files))?;
+        let rate = table.item("rate");
+        if let (Some(_), Some(rate)) = (&trace, rate) {
+            return Err(rate.fault("`rate` does not go with `trace`, which has the rate"));
+        }
+        let has_trace = trace.is_some();
+        if has_trace || rate.is_some() {
+            // What the other direction's capacity does is not this one's business.
+            direction.opportunities = None;
+            direction.changes.clear();
+        }
+        match (trace, rate) {
+            (Some(Trace::Opportunities(opportunities, mean)), _) => {
+                direction.rate = mean;
+                direction.opportunities = Some(opportunities);
+            }
+            (Some(Trace::Rates(first, changes)), _) => {
+                direction.rate = first;
+                direction.changes = changes;
+            }
+            (None, Some(rate)) => direction.rate = rate.rate()?,
+            (None, None) if base.is_none() => direction.rate = table.need("rate", Item::rate)?,
+            (None, None) => {}
+        }
+        match table.item("delay") {
+            Some(delay) => direction.delay = delay.duration()?,
+            None if base.is_none() => direction.delay = table.need("delay", Item::duration)?,
+            None => {}
+        }
+        if let Some(queue) = table.get("queue", limit)? {
+            direction.queue.limit = queue;
+        }
+        if let Some(discipline) = table.get("discipline", discipline)? {
+            direction.queue.discipline = discipline;
+        }
+        if let Some(loss) = table.get("loss", loss)? {
+            direction.loss = loss;
+        }
+        if let Some(item) = table.item("changes") {
+            let has_trace = has_trace || direction.opportunities.is_some();
+            let changes = changes(item, direction.rate, has_trace)?;
+            match has_trace {
+                // The trace's own changes of the rate stay.
+                true => direction.changes.extend(changes),
+                false => direction.changes = changes,
+            }
+            direction.changes = in_order(direction.changes);
+        }
+        Ok(direction)
+    }
+}
+
+/// `50 packets` or `64KiB`.
+fn limit(item: Item<'_>) -> Result<Limit, Fault> {
+    let text = item.text().map_err(|fault| fault.help("write it like \"50 packets\" or \"64KiB\""))?;
+    let Some(count) = text.trim().strip_suffix("packets").or_else(|| text.trim().strip_suffix("packet"))
+    else {
+        let size = item.size_within(Bytes::ZERO, MOST_BYTES);
+        let size = size.map_err(|fault| fault.help("a queue is written like \"50 packets\" or \"64KiB\""))?;
+        // Less would let no full packet through.
+        return match size < Bytes::new(1500) {
+            true => Err(item.fault("a queue holds at least 1500B: the packet in transmission counts")),
+            false => Ok(Limit::Bytes(size)),
+        };
+    };
+    match count.trim().parse() {
+        Ok(count) if (1..=MOST_PACKETS).contains(&count) => Ok(Limit::Packets(count)),
+        _ => Err(item.fault(format_args!(
+            "a queue holds 1 to {MOST_PACKETS} packets: the packet in transmission counts"
+        ))),
+    }
+}
+
+/// A discipline by its name, or with its parameters.
+fn discipline(item: Item<'_>) -> Result<Discipline, Fault> {
+    // Floyd's recommendations of 1997 and the defaults of ns-2.
+    const RED: Red = Red { low: 5.0, high: 15.0, most: 0.1, weight: 0.002 };
+    const CODEL: CoDel = CoDel { target: Duration::from_millis(5), interval: Duration::from_millis(100) };
+    let choices = [
+        ("droptail", Discipline::DropTail),
+        ("red", Discipline::Red(RED)),
+        ("codel", Discipline::CoDel(CODEL)),
+    ];
+    let (mut discipline, mut table) = item.named("a queue's `discipline`", &choices)?;
+    match &mut discipline {
+        Discipline::DropTail => {}
+        Discipline::Red(red) => {
+            let threshold =
+                |item: Item<'_>| item.number(|number| number > 0.0 && number <= 1e6, "of packets above 0");
+            let share =
+                |item: Item<'_>| item.number(|number| number > 0.0 && number <= 1.0, "above 0, up to 1");
+            red.low = table.get("low", threshold)?.unwrap_or(red.low);
+            let high = table.item("high");
+            red.high = high.map(threshold).transpose()?.unwrap_or(red.high);
+            red.most = table.get("most", share)?.unwrap_or(red.most);
+            red.weight = table.get("weight", share)?.unwrap_or(red.weight);
+            if red.low >= red.high {
+                return Err(Fault::new(
+                    high.map_or(table.span, |item| item.span),
+                    format_args!("`low` ({}) has to be below `high` ({})", red.low, red.high),
+                ));
+            }
+        }
+        Discipline::CoDel(codel) => {
+            codel.target = table.get("target", Item::positive_duration)?.unwrap_or(codel.target);
+            codel.interval = table.get("interval", Item::positive_duration)?.unwrap_or(codel.interval);
+            if codel.target >= codel.interval {
+                return Err(item.fault(format_args!(
+                    "`target` ({}) has to be shorter than `interval` ({})",
+                    codel.target, codel.interval
+                )));
+            }
+        }
+    }
+    table.finish()?;
+    Ok(discipline)
+}
+
+/// Kinds of losses that have parameters.
+#[derive(Clone, Copy)]
+enum LossKind {
+    Bernoulli,
+    GilbertElliott,
+    Listed,
+}
+
+/// A probability, or a table.
+fn loss(item: Item<'_>) -> Result<Loss, Fault> {
+    let bernoulli = |probability| if probability > 0.0 { Loss::Bernoulli(probability) } else { Loss::None };
+    if !item.value.is_table() {
+        return item.probability().map(bernoulli);
+    }
+    let choices = [
+        ("bernoulli", LossKind::Bernoulli),
+        ("gilbert-elliott", LossKind::GilbertElliott),
+        ("listed", LossKind::Listed),
+    ];
+    let mut table = item.table("a link's `loss`")?;
+    let loss = match table.need("kind", |item| item.one_of(&choices))? {
+        LossKind::Bernoulli => bernoulli(table.need("probability", Item::probability)?),
+        LossKind::GilbertElliott => Loss::GilbertElliott(GilbertElliott {
+            to_bad: table.need("to_bad", Item::probability)?,
+            to_good: table.need("to_good", Item::probability)?,
+            loss_good: table.get("loss_good", Item::probability)?.unwrap_or(0.0),
+            loss_bad: table.get("loss_bad", Item::probability)?.unwrap_or(1.0),
+        }),
+        LossKind::Listed => {
+            let packets = table.need("packets", listed)?;
+            if packets.is_empty() { Loss::None } else { Loss::Listed(packets) }
+        }
+    };
+    table.finish()?;
+    Ok(loss)
+}
+
+/// Places in the order of arrival, which rise.
+fn listed(item: Item<'_>) -> Result<Vec<u64>, Fault> {
+    let items = item.list()?;
+    if items.len() > MOST_CHANGES {
+        return Err(item.fault(format_args!("at most {MOST_CHANGES} listed losses")));
+    }
+    let mut places: Vec<u64> = Vec::with_capacity(items.len());
+    for item in items {
+        let place = item.whole(0..=u64::MAX)?;
+        if places.last().is_some_and(|last| *last >= place) {
+            return Err(item.fault("the places of lost packets have to rise"));
+        }
+        places.push(place);
+    }
+    Ok(places)
+}
+
+/// What changes at given moments. `rate` is the link's own.
+fn changes(item: Item<'_>, mut rate: Rate, has_trace: bool) -> Result<Vec<Change>, Fault> {
+    let items = item.list()?;
+    if items.len() > MOST_CHANGES {
+        return Err(item.fault(format_args!("at most {MOST_CHANGES} changes of a link")));
+    }
+    let mut changes: Vec<Change> = Vec::with_capacity(items.len());
+    for item in items {
+        let mut table = item.table("a change of a link")?;
+        let at_item = table.item("at");
+        let at = table.need("at", Item::moment)?;
+        if let (Some(last), Some(item)) = (changes.last(), at_item)
+            && last.at >= at
+        {
+            return Err(
+                item.fault(format_args!("changes go forward in time: the one before is at {}", last.at))
+            );
+        }
+        let new_rate = table.item("rate");
+        let down = table.item("down");
+        let change = Change {
+            at,
+            rate: match (new_rate, down) {
+                (Some(item), _) | (None, Some(item)) if has_trace => {
+                    return Err(item.fault("a link with a trace changes its rate by the trace only"));
+                }
+                (Some(_), Some(item)) => {
+                    return Err(item.fault("`down` does not go with `rate`: a new rate brings the link up"));
+                }
+                (Some(item), None) => {
+                    rate = item.rate()?;
+                    Some(rate)
+                }
+                // Up again: with the rate that it had.
+                (None, Some(item)) => Some(if item.flag()? { Rate::ZERO } else { rate }),
+                (None, None) => None,
+            },
+            delay: table.get("delay", Item::duration)?,
+            loss: table.get("loss", loss)?,
+        };
+        let span = table.span;
+        table.finish()?;
+        if change == (Change { at, rate: None, delay: None, loss: None }) {
+            return Err(Fault::new(span, "this changes nothing: say `rate`, `delay`, `loss` or `down`"));
+        }
+        changes.push(change);
+    }
+    Ok(changes)
+}
+
+/// The changes of a trace and others in the order of time, those of one moment as one. Only the trace's have a rate.
+fn in_order(mut changes: Vec<Change>) -> Vec<Change> {
+    changes.sort_by_key(|change| change.at);
+    changes.dedup_by(|later, earlier| {
+        let is_same = later.at == earlier.at;
+        if is_same {
+            earlier.rate = earlier.rate.or(later.rate);
+            earlier.delay = earlier.delay.or(later.delay);
+            earlier.loss = earlier.loss.take().or(later.loss.take());
+        }
+        is_same
+    });
+    changes
+}
+
+/// A change of the rate alone.
+pub(super) const fn change_of_rate(at: Time, rate: Rate) -> Change {
+    Change { at, rate: Some(rate), delay: None, loss: None }
+}

@@ -1,0 +1,277 @@
+//! The nodes and links of a scenario by their names, while it is read.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use units::{Bytes, Time};
+
+use super::Files;
+use super::error::{Fault, Span, nearest};
+use super::link::Pair;
+use super::table::{Item, Table};
+use crate::model::{Link, Loss, Node, NodeId, When};
+use crate::random::Random;
+
+/// Most nodes: the routes between them take the square of their number.
+const MOST_NODES: u32 = 2_000;
+/// Most links, each direction counted.
+const MOST_LINKS: u32 = 20_000;
+/// Most entries of timetables, traces, changes and lists of losses together: they are held for every flow and link.
+const MOST_ENTRIES: usize = 10_000_000;
+/// The longest name.
+const LONGEST_NAME: usize = 64;
+/// The stream of random numbers that scenarios draw from; those of a simulation count from zero.
+const STREAM: u64 = u64::MAX;
+
+/// What has been read so far.
+pub(super) struct Network<'a> {
+    pub(super) nodes: Vec<Node>,
+    pub(super) links: Vec<Link>,
+    /// Where the files are that the scenario names.
+    pub(super) files: &'a mut dyn Files,
+    random: Random,
+    node_names: BTreeMap<String, NodeId>,
+    link_names: BTreeMap<String, usize>,
+    /// From a node: which nodes can be reached.
+    reached: BTreeMap<NodeId, Vec<bool>>,
+    entries: usize,
+}
+
+impl<'a> Network<'a> {
+    pub(super) fn new(seed: u64, files: &'a mut dyn Files) -> Self {
+        Self {
+            nodes: Vec::new(),
+            links: Vec::new(),
+            files,
+            random: Random::new(seed, STREAM),
+            node_names: BTreeMap::new(),
+            link_names: BTreeMap::new(),
+            reached: BTreeMap::new(),
+            entries: 0,
+        }
+    }
+
+    pub(super) fn add_node(&mut self, name: String, span: Span) -> Result<NodeId, Fault> {
+        check_name(&name, span)?;
+        if self.nodes.len() >= MOST_NODES as usize {
+            return Err(Fault::new(span, format_args!("more than {MOST_NODES} nodes")));
+        }
+        let id = self.nodes.len();
+        if self.node_names.insert(name.clone(), id).is_some() {
+            return Err(Fault::new(span, format_args!("a second node has the name '{name}'")));
+        }
+        self.nodes.push(Node { name });
+        Ok(id)
+    }
+
+    /// Adds both directions of a link; without names of their own they are called `from-to` and `to-from`.
+    pub(super) fn add_link(&mut self, pair: Pair, from: NodeId, to: NodeId, span: Span) -> Result<(), Fault> {
+        let (forward, name) = pair.forward;
+        self.add_direction(name, forward.between(String::new(), from, to), span)?;
+        match pair.reverse {
+            Some((reverse, name)) => self.add_direction(name, reverse.between(String::new(), to, from), span),
+            None => Ok(()),
+        }
+    }
+
+    /// Counts entries that are held in memory.
+    pub(super) fn charge(&mut self, entries: usize, span: Span) -> Result<(), Fault> {
+        self.entries += entries;
+        if self.entries <= MOST_ENTRIES {
+            return Ok(());
+        }
+        let text = "entries of traces, timetables, changes and listed losses, every copy counted";
+        Err(Fault::new(span, format_args!("more than {MOST_ENTRIES} {text}")))
+    }
+
+    fn add_direction(&mut self, name: Option<String>, link: Link, span: Span) -> Result<(), Fault> {
+        let default = || format!("{}-{}", self.nodes[link.from].name, self.nodes[link.to].name);
+        let name = match name {
+            Some(name) => {
+                check_name(&name, span)?;
+                name
+            }
+            None => default(),
+        };
+        let opportunities = link.opportunities.as_ref().map_or(0, |opportunities| opportunities.at.len());
+        let listed = if let Loss::Listed(packets) = &link.loss { packets.len() } else { 0 };
+        self.charge(opportunities + listed + link.changes.len(), span)?;
+        if self.links.len() >= MOST_LINKS as usize {
+            return Err(Fault::new(
+                span,
+                format_args!("more than {MOST_LINKS} links (both directions count)"),
+            ));
+        }
+        if self.link_names.insert(name.clone(), self.links.len()).is_some() {
+            let fault = Fault::new(span, format_args!("a second link has the name '{name}'"));
+            return Err(fault.help("give links between the same nodes names of their own, with `name`"));
+        }
+        self.links.push(Link { name, ..link });
+        Ok(())
+    }
+
+    /// The node that `item` names for copy number `copy`. `{random}` draws a number whose node is not in `taken`.
+    pub(super) fn find(&mut self, item: Item<'_>, copy: u32, taken: &[NodeId]) -> Result<NodeId, Fault> {
+        let name = numbered(item.text()?, copy);
+        if let Some((before, after)) = name.split_once("{random}") {
+            return self.draw(item, before, after, taken);
+        }
+        if let Some(id) = self.node_names.get(&name) {
+            return Ok(*id);
+        }
+        let fault = item.fault(format_args!("there is no node '{name}'"));
+        Err(match nearest(&name, self.node_names.keys().map(String::as_str)) {
+            Some(meant) => fault.help(format_args!("did you mean '{meant}'?")),
+            None => fault.help("every node needs a [[node]], or a [topology] that has it"),
+        })
+    }
+
+    fn draw(&mut self, item: Item<'_>, before: &str, after: &str, taken: &[NodeId]) -> Result<NodeId, Fault> {
+        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        let fits = |name: &str| {
+            let number = name.strip_prefix(before).and_then(|name| name.strip_suffix(after));
+            number.is_some_and(is_number)
+        };
+        let nodes: Vec<NodeId> = self
+            .nodes
+            .iter()
+            .enumerate()
+            .filter(|(id, node)| fits(&node.name) && !taken.contains(id))
+            .map(|(id, _)| id)
+            .collect();
+        match self.choose(&nodes) {
+            Some(id) => Ok(id),
+            None => {
+                Err(item
+                    .fault(format_args!("there is no other node '{before}1{after}', '{before}2{after}' ...")))
+            }
+        }
+    }
+
+    /// One of `values`, drawn with the seed.
+    pub(super) fn choose<T: Copy>(&mut self, values: &[T]) -> Option<T> {
+        let drawn = self.random.below(values.len().try_into().ok()?);
+        values.get(usize::try_from(drawn).ok()?).copied()
+    }
+
+    /// A fault unless packets find a way from one node to another.
+    pub(super) fn check_way(&mut self, from: NodeId, to: NodeId, span: Span) -> Result<(), Fault> {
+        let name = |id: NodeId| &self.nodes[id].name;
+        if from == to {
+            return Err(Fault::new(span, format_args!("a flow from '{}' to itself", name(from))));
+        }
+        let links = &self.links;
+        let reached = self.reached.entry(from).or_insert_with(|| reachable(self.nodes.len(), links, from));
+        match reached[to] {
+            true => Ok(()),
+            false => {
+                Err(Fault::new(span, format_args!("no links lead from '{}' to '{}'", name(from), name(to))))
+            }
+        }
+    }
+
+    /// A moment or an interval: `"5s"`, `["0s", "5s"]`.
+    pub(super) fn when(item: Item<'_>) -> Result<When, Fault> {
+        match &range(item, Item::moment)?[..] {
+            [at] => Ok(When::At(*at)),
+            [from, to] => Ok(When::Between(*from, *to)),
+            _ => Ok(When::At(Time::ZERO)),
+        }
+    }
+
+    /// A size, or one drawn uniformly between two: `"10MB"`, `["10MB", "100MB"]`.
+    pub(super) fn size(&mut self, item: Item<'_>) -> Result<Bytes, Fault> {
+        match &range(item, Item::positive_size)?[..] {
+            [from, to] => Ok(*from + Bytes::new(self.random.below((*to - *from).get() + 1))),
+            sizes => Ok(sizes.first().copied().unwrap_or_default()),
+        }
+    }
+}
+
+/// One value, or two in their order.
+fn range<'a, T: PartialOrd>(
+    item: Item<'a>,
+    read: impl Fn(Item<'a>) -> Result<T, Fault>,
+) -> Result<Vec<T>, Fault> {
+    if !item.value.is_array() {
+        return Ok(vec![read(item)?]);
+    }
+    let values = item.list()?.into_iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    match &values[..] {
+        [from, to] if from <= to => Ok(values),
+        _ => Err(item
+            .fault(format_args!("`{}` is one value, or two in brackets: the least and the most", item.key))),
+    }
+}
+
+fn reachable(nodes: usize, links: &[Link], from: NodeId) -> Vec<bool> {
+    let mut reached = vec![false; nodes];
+    let mut waiting = VecDeque::from([from]);
+    while let Some(node) = waiting.pop_front() {
+        if !std::mem::replace(&mut reached[node], true) {
+            waiting.extend(
+                links.iter().filter(|link| link.from == node && !reached[link.to]).map(|link| link.to),
+            );
+        }
+    }
+    reached
+}
+
+/// Names become parts of CSV lines and of the names of other things.
+pub(super) fn check_name(name: &str, span: Span) -> Result<(), Fault> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    if name.is_empty() || name.len() > LONGEST_NAME || !name.chars().all(plain) {
+        return Err(Fault::new(
+            span,
+            format_args!(
+                "a name is 1 to {LONGEST_NAME} letters, digits, '-', '_' and '.'; `{{i}}` in it becomes the number of a copy"
+            ),
+        ));
+    }
+    Ok(())
+}
+
+/// The name of copy number `copy`.
+pub(super) fn numbered(pattern: &str, copy: u32) -> String {
+    pattern.replace("{i}", &copy.to_string())
+}
+
+/// Reads `[[node]]`.
+pub(super) fn read_nodes(tables: Vec<Table<'_>>, network: &mut Network<'_>) -> Result<(), Fault> {
+    for mut table in tables {
+        let item = table.need("name", Ok)?;
+        let pattern = item.text()?;
+        let count = table.get("count", |item| item.count(1..=MOST_NODES))?;
+        table.finish()?;
+        for copy in 1..=count.unwrap_or(1) {
+            network.add_node(copy_name(pattern, copy, count), item.span)?;
+        }
+    }
+    Ok(())
+}
+
+/// The name of a copy; where several have to differ and the pattern does not say how, the number is appended.
+pub(super) fn copy_name(pattern: &str, copy: u32, count: Option<u32>) -> String {
+    match count {
+        Some(_) if !pattern.contains("{i}") => format!("{pattern}{copy}"),
+        _ => numbered(pattern, copy),
+    }
+}
+
+/// Reads `[[link]]`.
+pub(super) fn read_links(tables: Vec<Table<'_>>, network: &mut Network<'_>) -> Result<(), Fault> {
+    for mut table in tables {
+        let (from, to) = (table.need("from", Ok)?, table.need("to", Ok)?);
+        let count = table.get("count", |item| item.count(1..=MOST_LINKS))?;
+        let pair = Pair::read(&mut table, network.files)?;
+        let span = table.span;
+        table.finish()?;
+        for copy in 1..=count.unwrap_or(1) {
+            let (from, to_node) = (network.find(from, copy, &[])?, network.find(to, copy, &[])?);
+            if from == to_node {
+                return Err(to.fault("a link from a node to itself"));
+            }
+            network.add_link(pair.copy(copy, count), from, to_node, span)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,112 @@
+//! How a TCP behaves: `[tcp.NAME]`, or a flow's own `tcp = { ... }`.
+
+use std::collections::BTreeMap;
+
+use units::{Bytes, Duration, Packets};
+
+use super::error::{Fault, nearest};
+use super::table::Item;
+use crate::model::{Congestion, DelayedAck, Recovery, Rto, Tcp};
+
+/// The largest IP packet, and what SACK blocks can add to a TCP header.
+const LARGEST_PACKET: Bytes = Bytes::new(65_535);
+const OPTIONS: Bytes = Bytes::new(24);
+
+/// The settings that have names.
+pub(super) type Settings<'a> = BTreeMap<&'a str, Tcp>;
+
+/// Reads `[tcp]`, whose keys are names.
+pub(super) fn read_all(item: Item<'_>) -> Result<Settings<'_>, Fault> {
+    let named = item.table("[tcp]")?;
+    named.entries().map(|item| Ok((item.key, read(item, &format!("[tcp.{}]", item.key))?))).collect()
+}
+
+/// A flow's `tcp`: the name of settings, or settings.
+pub(super) fn of_flow(item: Option<Item<'_>>, settings: &Settings<'_>) -> Result<Tcp, Fault> {
+    let Some(item) = item else { return Ok(Tcp::DEPLOYED) };
+    if item.value.is_table() {
+        return read(item, "a flow's `tcp`");
+    }
+    let name = item.text()?;
+    settings.get(name).cloned().ok_or_else(|| {
+        let fault = item.fault(format_args!("there are no TCP settings '{name}'"));
+        match nearest(name, settings.keys().copied()) {
+            Some(meant) => fault.help(format_args!("did you mean '{meant}'?")),
+            None => fault
+                .help(format_args!("write a table [tcp.{name}], or leave it out for TCP as it is deployed")),
+        }
+    })
+}
+
+/// Reads settings; what is not said is as deployed.
+fn read(item: Item<'_>, what: &str) -> Result<Tcp, Fault> {
+    let part = |least| move |item: Item<'_>| item.size_within(Bytes::new(least), LARGEST_PACKET);
+    let segments = |item: Item<'_>| item.count(1..=1_000_000).map(|count| Packets::new(count.into()));
+    let deployed = Tcp::DEPLOYED;
+    let mut table = item.table(what)?;
+    let tcp = Tcp {
+        segment: table.get("segment", part(1))?.unwrap_or(deployed.segment),
+        header: table.get("header", part(0))?.unwrap_or(deployed.header),
+        congestion: table
+            .get("congestion", |item| {
+                item.one_of(&[("reno", Congestion::Reno), ("cubic", Congestion::Cubic)])
+            })?
+            .unwrap_or(deployed.congestion),
+        initial_window: table.get("initial_window", segments)?.unwrap_or(deployed.initial_window),
+        initial_ssthresh: table.get("initial_ssthresh", segments)?.or(deployed.initial_ssthresh),
+        receive_window: table.get("receive_window", Item::positive_size)?.or(deployed.receive_window),
+        delayed_ack: table.get("delayed_ack", delayed_ack)?.unwrap_or(deployed.delayed_ack),
+        limited_transmit: table.get("limited_transmit", Item::flag)?.unwrap_or(deployed.limited_transmit),
+        idle_restart: table.get("idle_restart", Item::flag)?.unwrap_or(deployed.idle_restart),
+        timestamps: table.get("timestamps", Item::flag)?.unwrap_or(deployed.timestamps),
+        rto: table.get("rto", rto)?.unwrap_or(deployed.rto),
+        recovery: table
+            .get("recovery", |item| {
+                item.one_of(&[("sack", Recovery::Sack), ("ns2-sack1", Recovery::Ns2Sack1)])
+            })?
+            .unwrap_or(deployed.recovery),
+        send_jitter: table.get("send_jitter", Item::duration)?.unwrap_or(deployed.send_jitter),
+    };
+    table.finish()?;
+    if tcp.segment + tcp.header + OPTIONS > LARGEST_PACKET {
+        let packet =
+            format_args!("a `segment` of {} with its `header` is larger than an IP packet", tcp.segment);
+        return Err(item.fault(packet));
+    }
+    match tcp.receive_window {
+        Some(window) if window < tcp.segment => Err(item.fault(format_args!(
+            "the `receive_window` ({window}) is smaller than a `segment` ({})",
+            tcp.segment
+        ))),
+        _ => Ok(tcp),
+    }
+}
+
+/// `false`, or a table; `true` stands for what is deployed.
+fn delayed_ack(item: Item<'_>) -> Result<Option<DelayedAck>, Fault> {
+    const DEPLOYED: DelayedAck = DelayedAck { every: 2, delay: Duration::from_millis(40) };
+    if let Some(is_on) = item.value.as_bool() {
+        return Ok(is_on.then_some(DEPLOYED));
+    }
+    let mut table = item.table("`delayed_ack`, which is false, true or a table,")?;
+    let every = table.get("every", |item| item.count(1..=1000))?.unwrap_or(DEPLOYED.every);
+    let delay = table.get("delay", Item::positive_duration)?.unwrap_or(DEPLOYED.delay);
+    table.finish()?;
+    Ok(Some(DelayedAck { every, delay }))
+}
+
+fn rto(item: Item<'_>) -> Result<Rto, Fault> {
+    let deployed = Tcp::DEPLOYED.rto;
+    let mut table = item.table("a TCP's `rto`")?;
+    let rto = Rto {
+        initial: table.get("initial", Item::positive_duration)?.unwrap_or(deployed.initial),
+        least: table.get("least", Item::positive_duration)?.unwrap_or(deployed.least),
+        most: table.get("most", Item::positive_duration)?.unwrap_or(deployed.most),
+        granularity: table.get("granularity", Item::duration)?.unwrap_or(deployed.granularity),
+    };
+    table.finish()?;
+    if rto.least > rto.most {
+        return Err(item.fault(format_args!("`least` ({}) is above `most` ({})", rto.least, rto.most)));
+    }
+    Ok(rto)
+}

@@ -1,0 +1,436 @@
+//! What scenarios become, and what is said about wrong ones.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use proptest::prelude::*;
+use units::{Bytes, Duration, Rate, Time};
+
+use super::*;
+use crate::model::{
+    Algorithm, Change, Congestion, Discipline, Kind, Limit, Loss, Pattern, Source, Tcp, When,
+};
+
+/// The files that a test has.
+struct Memory(BTreeMap<&'static str, &'static str>);
+
+impl Files for Memory {
+    fn read(&mut self, name: &str) -> io::Result<String> {
+        self.0.get(name).map(|text| (*text).into()).ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+}
+
+fn parsed(text: &str) -> Result<Model, Error> {
+    parse_seeded(text, None)
+}
+
+fn parse_seeded(text: &str, seed: Option<u64>) -> Result<Model, Error> {
+    let files =
+        [("down.trace", "5\n10\n"), ("rates.csv", "0,6M\n2,0\n3,800k\n"), ("empty", ""), ("back", "2\n1\n")];
+    parse("test.toml", text, seed, &mut Memory(files.into()))
+}
+
+/// The model of a text, which the engine takes as well.
+fn model(text: &str) -> Model {
+    let model = parsed(text).unwrap_or_else(|error| panic!("{error}"));
+    crate::check::check(&model).unwrap_or_else(|error| panic!("{:?}: {error}", error.place));
+    model
+}
+
+fn error(text: &str) -> String {
+    match parsed(text) {
+        Ok(_) => panic!("this was read:\n{text}"),
+        Err(error) => error.to_string(),
+    }
+}
+
+const PATH: &str = r#"
+[run]
+duration = "10s"
+
+[[node]]
+name = "a"
+[[node]]
+name = "b"
+
+[[link]]
+from = "a"
+to = "b"
+rate = "6Mbps"
+delay = "20ms"
+
+[[flow]]
+name = "file"
+kind = "tcp"
+from = "a"
+to = "b"
+"#;
+
+/// The path with other text in the place of some of it.
+fn path(from: &str, to: &str) -> String {
+    assert!(PATH.contains(from), "{from}");
+    PATH.replacen(from, to, 1)
+}
+
+#[test]
+fn a_path_with_defaults() {
+    let model = model(PATH);
+    assert_eq!(model.run.duration, Duration::from_secs(10));
+    assert_eq!(
+        (model.run.seed, model.run.sampling, model.run.warm_up),
+        (1, Duration::from_secs(1), Duration::ZERO)
+    );
+    let names: Vec<_> = model.links.iter().map(|link| (&link.name[..], link.from, link.to)).collect();
+    assert_eq!(names, [("a-b", 0, 1), ("b-a", 1, 0)]);
+    assert_eq!(model.links[1].rate, Rate::from_mbps(6));
+    assert_eq!(model.links[0].queue.limit, Limit::Packets(100));
+    let flow = &model.flows[0];
+    assert_eq!((flow.start, flow.stop), (When::At(Time::ZERO), None));
+    let expected = Kind::Tcp { from: 0, to: 1, tcp: Tcp::DEPLOYED, source: Source::Greedy };
+    assert_eq!(flow.kind, expected);
+}
+
+#[test]
+fn the_other_direction_is_the_same_but_for_what_is_said() {
+    let text = path(
+        "delay = \"20ms\"",
+        r#"delay = "20ms"
+queue = "64KiB"
+discipline = { kind = "red", low = 3 }
+loss = 0.01
+changes = [{ at = "1s", down = true }, { at = "2s", down = false, loss = 0 }, { at = "3s", rate = "1M" }]
+reverse = { rate = "1Mbps", loss = 0, name = "back" }"#,
+    );
+    let model = model(&text);
+    let (there, back) = (&model.links[0], &model.links[1]);
+    assert_eq!((&back.name[..], back.rate, back.delay), ("back", Rate::from_mbps(1), there.delay));
+    assert_eq!((there.queue, back.queue.limit), (back.queue, Limit::Bytes(Bytes::kib(64))));
+    let Discipline::Red(red) = there.queue.discipline else { panic!("no RED") };
+    assert_eq!((red.low, red.high), (3.0, 15.0));
+    assert_eq!((&there.loss, &back.loss), (&Loss::Bernoulli(0.01), &Loss::None));
+    assert!(back.changes.is_empty(), "a rate of its own has its own changes");
+    let at = |seconds| Time::ZERO + Duration::from_secs(seconds);
+    let change = |seconds, rate| Change { at: at(seconds), rate: Some(rate), delay: None, loss: None };
+    let up = Change { loss: Some(Loss::None), ..change(2, Rate::from_mbps(6)) };
+    assert_eq!(there.changes, [change(1, Rate::ZERO), up, change(3, Rate::from_mbps(1))]);
+}
+
+#[test]
+fn losses_have_kinds() {
+    let of = |loss: &str| {
+        let text = path("delay = \"20ms\"", &format!("delay = \"20ms\"\nloss = {loss}"));
+        parsed(&text).map(|model| model.links[0].loss.clone())
+    };
+    let gilbert = of(r#"{ kind = "gilbert-elliott", to_bad = 0.01, to_good = 0.3 }"#).unwrap();
+    assert!(
+        matches!(gilbert, Loss::GilbertElliott(chain) if chain.loss_bad == 1.0 && chain.loss_good == 0.0)
+    );
+    assert_eq!(of(r#"{ kind = "listed", packets = [0, 7] }"#).unwrap(), Loss::Listed(vec![0, 7]));
+    assert_eq!(of("1").unwrap(), Loss::Bernoulli(1.0));
+    for wrong in ["-0.1", "1.01", "nan", "inf", r#"{ kind = "listed", packets = [7, 7] }"#, "\"0.1\""] {
+        assert!(of(wrong).is_err(), "{wrong}");
+    }
+}
+
+#[test]
+fn a_trace_takes_the_place_of_the_rate() {
+    let model =
+        model(&path("rate = \"6Mbps\"", "trace = \"down.trace\"\nreverse = { trace = \"rates.csv\" }"));
+    let opportunities = model.links[0].opportunities.as_ref().unwrap();
+    assert_eq!((opportunities.at.len(), opportunities.period), (2, Duration::from_millis(10)));
+    assert_eq!(model.links[0].rate, Rate::from_kbps(2400));
+    assert!(model.links[1].opportunities.is_none());
+    assert_eq!((model.links[1].rate, model.links[1].changes.len()), (Rate::from_mbps(6), 2));
+    for (trace, expected) in [
+        ("trace = \"none\"", "cannot read the trace none"),
+        ("trace = \"empty\"", "the trace empty is empty"),
+        ("trace = \"back\"", "the trace back, line 2: the time goes back"),
+        ("trace = \"down.trace\"\nrate = \"1M\"", "does not go with `trace`"),
+        ("trace = \"rates.csv\"\nchanges = [{ at = \"1s\", rate = \"1M\" }]", "by the trace only"),
+    ] {
+        let error = error(&path("rate = \"6Mbps\"", trace));
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+#[test]
+fn a_dumbbell_with_many_flows() {
+    let model = model(
+        r#"
+        [run]
+        duration = "10s"
+        seed = 7
+        warm_up = "1s"
+        sampling = "100ms"
+        [topology]
+        kind = "dumbbell"
+        pairs = 3
+        bottleneck = { rate = "15Mbps", delay = "20ms", queue = "50 packets", discipline = "codel" }
+        access = { rate = "100Mbps", delay = "1ms" }
+        receiver_delay_spread = "3ms"
+        [tcp.ns2]
+        segment = "1000"
+        congestion = "reno"
+        delayed_ack = false
+        rto = { initial = "3s" }
+        [[flow]]
+        name = "long"
+        kind = "tcp"
+        count = 3
+        from = "sender{i}"
+        to = "receiver{i}"
+        tcp = "ns2"
+        start = ["0s", "1s"]
+        stop = "5s"
+        [[flow]]
+        name = "noise"
+        kind = "udp"
+        from = "sender1"
+        to = "receiver2"
+        rate = "80k"
+        pattern = "exponential"
+        on = "500ms"
+        off = "500ms"
+        "#,
+    );
+    let names: Vec<_> = model.nodes.iter().map(|node| &node.name[..]).collect();
+    assert_eq!(names[..4], ["left", "right", "sender1", "receiver1"]);
+    assert_eq!((model.nodes.len(), model.links.len()), (8, 14));
+    let delay = |name: &str| model.links.iter().find(|link| link.name == name).unwrap().delay.as_micros();
+    let delays = ["right-receiver1", "right-receiver2", "receiver3-right"].map(delay);
+    assert_eq!(delays, [1000, 2500, 4000]);
+    assert_eq!(model.flows[2].name, "long3");
+    assert!(matches!(model.flows[2].start, When::Between(_, _)));
+    let Kind::Tcp { from, to, tcp, .. } = &model.flows[2].kind else { panic!("no TCP") };
+    assert_eq!((names[*from], names[*to]), ("sender3", "receiver3"));
+    assert_eq!((tcp.congestion, tcp.delayed_ack, tcp.segment), (Congestion::Reno, None, Bytes::new(1000)));
+    assert_eq!((tcp.rto.initial, tcp.rto.least), (Duration::from_secs(3), Tcp::DEPLOYED.rto.least));
+    assert!(matches!(
+        model.flows[3].kind,
+        Kind::Udp { pattern: Pattern::Exponential { .. }, size, .. } if size == Bytes::new(1000)
+    ));
+    assert_eq!(parse_seeded(PATH, Some(9)).unwrap().run.seed, 9);
+}
+
+#[test]
+fn a_parking_lot_has_a_pair_around_every_hop() {
+    let model = model(
+        r#"
+        run = { duration = "1s" }
+        topology = { kind = "parking-lot", hops = 2, bottleneck = { rate = "10M", delay = "5ms" } }
+        [[flow]]
+        name = "through"
+        kind = "tcp"
+        from = "sender0"
+        to = "receiver0"
+        [[flow]]
+        name = "hop"
+        kind = "tcp"
+        count = 2
+        from = "sender{i}"
+        to = "receiver{i}"
+        size = "1MB"
+        "#,
+    );
+    assert_eq!((model.nodes.len(), model.links.len()), (3 + 6, 2 * (2 + 6)));
+    assert!(
+        matches!(&model.flows[1].kind, Kind::Tcp { source: Source::File(size), .. } if size.get() == 1_000_000)
+    );
+}
+
+const RANDOM: &str = r#"
+[run]
+duration = "1s"
+[topology]
+kind = "random"
+access_rates = ["400kbps", "1Mbps"]
+[[flow]]
+name = "client"
+kind = "media"
+count = 50
+client = "access{random}"
+servers = ["access{random}", "access{random}"]
+rate = "400kbps"
+size = ["10MB", "100MB"]
+algorithm = { kind = "rome", connections = 2 }
+"#;
+
+#[test]
+fn a_random_network_is_the_seed_s() {
+    let model = model(RANDOM);
+    assert_eq!(model.nodes.len(), 120);
+    let access: Vec<_> = model.links.iter().filter(|link| link.name.starts_with("access")).collect();
+    assert_eq!(access.len(), 100);
+    let rates =
+        [400, 1000].map(|rate| access.iter().filter(|link| link.rate == Rate::from_kbps(rate)).count());
+    assert!(rates[0] + rates[1] == 100 && rates[0] > 20 && rates[1] > 20, "{rates:?}");
+    let mut sizes = Vec::new();
+    for flow in &model.flows {
+        let Kind::Media(media) = &flow.kind else { panic!("no stream") };
+        assert!(media.client != media.servers[0] && media.servers[0] != media.servers[1]);
+        sizes.push(media.size.unwrap().get());
+    }
+    assert!(sizes.iter().all(|size| (10_000_000..=100_000_000).contains(size)));
+    assert!(sizes.iter().min().unwrap() * 2 < *sizes.iter().max().unwrap(), "{sizes:?}");
+    assert_eq!(parse_seeded(RANDOM, Some(1)).unwrap(), model);
+    let other = parse_seeded(RANDOM, Some(2)).unwrap();
+    assert!(other.links != model.links && other.flows != model.flows);
+}
+
+#[test]
+fn the_parameters_of_streams() {
+    let stream = |algorithm: &str| {
+        let media = format!(
+            "client = \"b\"\nservers = [\"a\", \"a\"]\nrate = \"3M\"\nalgorithm = {algorithm}\nkind = \"media\""
+        );
+        parsed(&path("kind = \"tcp\"\nfrom = \"a\"\nto = \"b\"", &media))
+    };
+    let of = |algorithm: &str| match stream(algorithm).unwrap().flows.remove(0).kind {
+        Kind::Media(media) => *media,
+        other => panic!("{other:?}"),
+    };
+    assert!(matches!(of("\"fixed\"").algorithm, Algorithm::Fixed { connections: 1, window: None }));
+    assert!(matches!(
+        of("{ kind = \"basic\", preset = \"table8.2\", connections = 4 }").algorithm,
+        Algorithm::Basic(found)
+            if found == stream::multitcp::Parameters { connections: 4, ..stream::multitcp::Parameters::TABLE_8_2 }
+    ));
+    assert!(matches!(
+        of("\"advanced\"").algorithm,
+        Algorithm::Advanced(found) if found == stream::multitcp::AdvancedParameters::TABLE_8_3
+    ));
+    let media = of("{ kind = \"auto\", connections = 20 }");
+    assert!(matches!(&media.algorithm, Algorithm::Auto(found) if found.most == 20 && found.at_start == 2));
+    assert_eq!(media.pace, stream::session::Pace::Media(Some(Rate::from_mbps(3))));
+    assert_eq!(media.policy.segment_size.1, Bytes::mib(2));
+    let media = of("{ kind = \"rome\", segment_size = \"10kB\" }");
+    assert_eq!(media.policy.segment_size, (Bytes::new(10_000), Bytes::new(10_000)));
+    for (wrong, expected) in [
+        ("{ kind = \"basic\", cf = 5 }", "`cf` is not a key of a stream's `algorithm`"),
+        ("{ kind = \"basic\", alpha = 1 }", "from 0 to below 1"),
+        ("{ kind = \"basic\", delta = \"8 round trips\" }", "an interval is written"),
+        ("{ kind = \"auto\", buffer_low = \"1h\" }", "has to be below"),
+        ("{ connections = 5 }", "needs the key `kind`"),
+        ("\"atuo\"", "did you mean 'auto'?"),
+    ] {
+        let error = stream(wrong).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+#[test]
+fn an_unknown_key_is_refused_with_its_place_and_the_right_name() {
+    let error = error(&path("delay = \"20ms\"", "delay = \"20ms\"\nqueu = \"50 packets\""));
+    let expected = "test.toml:15:1: `queu` is not a key of a [[link]]\n   |\n15 | queu = \"50 packets\"\n   | ^^^^\n   = did you mean `queue`?";
+    assert!(error.starts_with(expected), "{error}");
+}
+
+#[test]
+fn wrong_values_are_refused_with_what_would_be_right() {
+    for (from, to, expected) in [
+        ("duration = \"10s\"", "duration = \"0s\"", "test.toml:3:12: `duration` is above zero"),
+        ("duration = \"10s\"", "duration = 10", "a text with its unit, not an integer"),
+        ("duration = \"10s\"", "duration = 10", "200ms, 10s, 5m or 2h"),
+        ("duration = \"10s\"", "duraton = \"10s\"", "did you mean `duration`?"),
+        ("duration = \"10s\"", "duration = \"10s\"\nsampling = \"1us\"", "at least 1 ms"),
+        ("duration = \"10s\"", "duration = \"10s\"\nwarm_up = \"10s\"", "nothing would be counted"),
+        ("duration = \"10s\"", "duration = \"2000h\"\nsampling = \"1s\"", "rows of output"),
+        ("duration = \"10s\"", "duration = \"5000h\"", "at most 10000000.0 s"),
+        ("duration = \"10s\"", "duration = \"10s\"\nseed = -1", "a whole number from 0"),
+        ("[run]", "[rnu]", "did you mean `run`?"),
+        ("[run]\nduration = \"10s\"", "", "a scenario needs the key `run`"),
+        ("[run]", "[[run]]", "`run` is a table, not an array"),
+        ("[[node]]\nname = \"b\"", "[[node]]\nname = \"a\"", "a second node has the name 'a'"),
+        ("name = \"b\"", "name = \"b c\"", "a name is 1 to 64 letters"),
+        ("[[node]]\nname = \"b\"", "", "there is no node 'b'"),
+        ("to = \"b\"", "to = \"a\"", "a link from a node to itself"),
+        ("to = \"b\"\nrate = \"6Mbps\"", "to = \"bb\"\nrate = \"6Mbps\"", "did you mean 'b'?"),
+        ("rate = \"6Mbps\"", "rate = \"0\"", "above zero"),
+        ("rate = \"6Mbps\"", "rate = \"fast\"", "'fast' is not a rate"),
+        ("rate = \"6Mbps\"", "rate = \"9999Gbps\"", "a rate is at most"),
+        ("rate = \"6Mbps\"", "", "a [[link]] needs the key `rate`"),
+        ("delay = \"20ms\"", "", "a [[link]] needs the key `delay`"),
+        ("delay = \"20ms\"", "delay = \"20ms\"\nqueue = \"0 packets\"", "1 to 1000000 packets"),
+        ("delay = \"20ms\"", "delay = \"20ms\"\nqueue = 50", "50 packets"),
+        ("delay = \"20ms\"", "delay = \"20ms\"\nqueue = \"1000B\"", "at least 1500B"),
+        ("delay = \"20ms\"", "delay = \"20ms\"\nloss = 1.5", "from 0 to 1 (a probability)"),
+        ("delay = \"20ms\"", "delay = \"20ms\"\nsimplex = true", "no links lead from 'b' to 'a'"),
+        ("delay = \"20ms\"", "delay = \"20ms\"\nsimplex = true\nreverse = {}", "no reverse direction"),
+        ("delay = \"20ms\"", "delay = \"20ms\"\ncount = 2", "a second link has the name 'a-b'"),
+        (
+            "delay = \"20ms\"",
+            "delay = \"20ms\"\ndiscipline = { kind = \"red\", low = 20 }",
+            "`low` (20) has to be below `high` (15)",
+        ),
+        (
+            "delay = \"20ms\"",
+            "delay = \"20ms\"\nchanges = [{ at = \"2s\", loss = 0 }, { at = \"1s\", loss = 0 }]",
+            "go forward in time: the one before is at 2.000 s",
+        ),
+        ("delay = \"20ms\"", "delay = \"20ms\"\nchanges = [{ at = \"2s\" }]", "changes nothing"),
+        ("kind = \"tcp\"", "kind = \"tpc\"", "did you mean 'tcp'?"),
+        (
+            "kind = \"tcp\"",
+            "kind = \"tcp\"\nstart = \"5s\"\nstop = \"4s\"",
+            "stops at 4.000 s, and starts at 5.000 s",
+        ),
+        ("kind = \"tcp\"", "kind = \"tcp\"\nstart = [\"5s\", \"4s\"]", "the least and the most"),
+        ("kind = \"tcp\"", "kind = \"tcp\"\ntcp = \"ns2\"", "there are no TCP settings 'ns2'"),
+        ("kind = \"tcp\"", "kind = \"tcp\"\ntcp = { receive_window = \"1kB\" }", "smaller than a `segment`"),
+        ("kind = \"tcp\"", "kind = \"tcp\"\ntcp = { segment = \"65500B\" }", "larger than an IP packet"),
+        ("kind = \"tcp\"", "kind = \"tcp\"\ntcp = { congestion = \"bbr\" }", "one of: reno, cubic"),
+        ("kind = \"tcp\"", "kind = \"tcp\"\ncount = 0", "a whole number from 1 to 10000"),
+        ("kind = \"tcp\"", "kind = \"tcp\"\njitter = true", "not a key of a [[flow]] of kind tcp"),
+        ("kind = \"tcp\"", "kind = \"tcp\"\napplication = \"file\"", "needs the key `size`"),
+        ("kind = \"tcp\"", "kind = \"tcp\"\nsize = \"0B\"", "is a size from 1 B"),
+        ("kind = \"tcp\"", "kind = \"udp\"", "needs the key `rate`"),
+        ("kind = \"tcp\"", "kind = \"udp\"\nrate = \"1M\"\npattern = \"on-off\"", "needs the key `on`"),
+        ("kind = \"tcp\"", "kind = \"media\"", "needs the key `client`"),
+    ] {
+        let error = error(&path(from, to));
+        assert!(error.contains(expected), "{to}: {error}");
+    }
+    let nobody = PATH.split("[[flow]]").next().unwrap();
+    assert!(error(nobody).contains("nobody sends"));
+    assert!(error("[run\n").starts_with("test.toml:1:"), "{}", error("[run\n"));
+    let single = PATH.replace("[[node]]\nname = \"a\"", "").replace("[[node]]", "[node]");
+    assert!(error(&single).contains("two brackets"));
+}
+
+#[test]
+fn files_are_read_beside_the_scenario_and_within_bounds() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("a.toml");
+    let missing = load(&file, None).unwrap_err().to_string();
+    assert!(missing.starts_with("cannot read ") && missing.contains("a.toml"), "{missing}");
+    fs::write(&file, path("rate = \"6Mbps\"", "trace = \"a.trace\"")).unwrap();
+    fs::write(directory.path().join("a.trace"), "1\n").unwrap();
+    assert_eq!(load(&file, None).unwrap().links[0].rate, Rate::from_mbps(12));
+    fs::write(directory.path().join("a.trace"), b"\xff\xfe").unwrap();
+    assert!(load(&file, None).unwrap_err().to_string().contains("cannot read the trace a.trace"));
+    let endless = load(Path::new("/dev/zero"), None).unwrap_err().to_string();
+    assert!(endless.contains("not a regular file"), "{endless}");
+}
+
+proptest! {
+    #[test]
+    fn no_text_panics(text in ".{0,300}") {
+        let _ = parsed(&text);
+    }
+
+    /// Pieces of scenarios in any order are closer to what can go wrong.
+    #[test]
+    fn no_shuffled_scenario_panics(
+        order in prop::collection::vec((0usize..64, 0usize..64), 0..20),
+        cut in 0usize..2000,
+    ) {
+        let mut lines: Vec<&str> = PATH.lines().chain(RANDOM.lines()).collect();
+        for (one, other) in order {
+            let length = lines.len();
+            lines.swap(one % length, other % length);
+        }
+        let text = lines.join("\n");
+        let _ = parsed(text.get(..cut.min(text.len())).unwrap_or_default());
+        let _ = parsed(&text);
+    }
+}
