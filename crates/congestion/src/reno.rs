@@ -26,9 +26,10 @@ impl Reno {
         }
     }
 
-    /// Half of what was in flight, two segments at least (RFC 5681, equation 4).
+    /// Half of what was in flight, two segments at least (RFC 5681, equation 4). A window that is full is the flight and a
+    /// part of a segment more; half of that part counts as well.
     fn half(&self, flight: Bytes) -> f64 {
-        (flight.as_f64() / 2.0).max(2.0 * self.segment)
+        (self.cwnd.min(flight.as_f64() + self.segment) / 2.0).max(2.0 * self.segment)
     }
 }
 

@@ -13,6 +13,8 @@ pub struct FlowSample {
     pub flow: FlowId,
     /// Payload that the receiver got in order (TCP), or got at all (UDP).
     pub delivered: Bytes,
+    /// Bytes of data packets that arrived at the receiver, headers included.
+    pub arrived_wire: Bytes,
     /// Data packets sent, retransmissions included.
     pub sent: u64,
     /// Data packets dropped or lost on the way.

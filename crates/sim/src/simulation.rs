@@ -332,6 +332,7 @@ impl Simulation {
                 at,
                 flow: id,
                 delivered: Bytes::new(new.delivered - old.delivered),
+                arrived_wire: Bytes::new(new.arrived_wire - old.arrived_wire),
                 sent: new.sent - old.sent,
                 lost: new.lost + new.dropped - old.lost - old.dropped,
                 retransmitted: new.retransmitted - old.retransmitted,

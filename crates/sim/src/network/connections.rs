@@ -58,7 +58,9 @@ pub(crate) struct Half {
     set_up_tries: u32,
     /// When the retransmission timer's event comes; [`u64::MAX`]: there is none. The deadline may be later by then.
     timer_at: u64,
+    /// When the delayed acknowledgement's event comes, and when it is due: events are put off like those of the timer.
     delayed_ack_at: u64,
+    delayed_ack_due: u64,
     jitter: u64,
     jitter_is_pending: bool,
 }
@@ -115,6 +117,7 @@ impl Network {
             set_up_tries: 0,
             timer_at: u64::MAX,
             delayed_ack_at: u64::MAX,
+            delayed_ack_due: u64::MAX,
             jitter: tcp.send_jitter.as_nanos(),
             jitter_is_pending: false,
         });
@@ -242,6 +245,7 @@ impl Network {
         match answer {
             Answer::Now => self.send_ack(id),
             Answer::By(at) => {
+                half.delayed_ack_due = at;
                 if at < half.delayed_ack_at {
                     half.delayed_ack_at = at;
                     self.schedule(at, Kind::DelayedAck, id);
@@ -253,9 +257,20 @@ impl Network {
 
     pub(super) fn delayed_ack(&mut self, id: HalfId) {
         let half = &mut self.halves[id as usize];
+        if half.delayed_ack_at != self.now {
+            // An earlier event took this one's place.
+            return;
+        }
         half.delayed_ack_at = u64::MAX;
-        if half.receiver.owes_ack() && !half.is_closed {
+        if !half.receiver.owes_ack() || half.is_closed {
+            return;
+        }
+        let due = half.delayed_ack_due;
+        if due <= self.now {
             self.send_ack(id);
+        } else {
+            half.delayed_ack_at = due;
+            self.schedule(due, Kind::DelayedAck, id);
         }
     }
 
