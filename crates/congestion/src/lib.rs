@@ -3,9 +3,12 @@
 //! This crate has no I/O, no clock and no entropy.
 //!
 //! - [`control`]: the contract of a window controller; [`cubic`] and [`reno`] keep it.
+//! - [`tfrc`]: a rate instead of a window, both ends; [`loss_history`] is its estimate of the loss event rate.
 //! - [`response`]: what a window, a loss rate and a number of flows give on a path.
 
 pub mod control;
 pub mod cubic;
+pub mod loss_history;
 pub mod reno;
 pub mod response;
+pub mod tfrc;

@@ -23,6 +23,24 @@ impl Default for TcpModel {
     }
 }
 
+/// The two forms of Padhye's equation. They differ where most losses lead to a timeout, above 30 % with b = 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Equation {
+    /// At most every loss leads to a timeout (TCP-ROME equation (2)).
+    Padhye,
+    /// Without that bound (RFC 5348, section 3.1).
+    Rfc5348,
+}
+
+impl Equation {
+    const fn most_timeouts_per_loss(self) -> f64 {
+        match self {
+            Self::Padhye => 1.0,
+            Self::Rfc5348 => f64::INFINITY,
+        }
+    }
+}
+
 impl TcpModel {
     /// Throughput of one TCP connection at a smoothed round-trip time and a loss probability (TCP-ROME equation (2)).
     ///
@@ -30,11 +48,38 @@ impl TcpModel {
     /// not-a-number gives [`Rate::MAX`]; a `loss` above one counts as one. At a round-trip time of zero only the
     /// timeout term remains, and without that as well the rate is [`Rate::MAX`].
     pub fn throughput(&self, packet_size: Bytes, srtt: Duration, loss: f64) -> Rate {
+        self.throughput_by(Equation::Padhye, packet_size, srtt, loss)
+    }
+
+    /// The same by either form of the equation.
+    pub fn throughput_by(&self, equation: Equation, packet_size: Bytes, srtt: Duration, loss: f64) -> Rate {
         let b = f64::from(self.packets_per_ack);
         let p = if loss > 0.0 { loss.min(1.0) } else { return Rate::MAX };
         let congestion_avoidance = srtt.as_secs_f64() * (2.0 * b * p / 3.0).sqrt();
-        let timeouts = self.timeout.as_secs_f64() * (3.0 * (3.0 * b * p / 8.0).sqrt()).min(1.0);
+        let timeouts_per_loss = (3.0 * (3.0 * b * p / 8.0).sqrt()).min(equation.most_timeouts_per_loss());
+        let timeouts = self.timeout.as_secs_f64() * timeouts_per_loss;
         packets_every(congestion_avoidance + timeouts * p * (1.0 + 32.0 * p * p), packet_size)
+    }
+
+    /// The loss probability at which a connection gets `rate`: the inverse of [`Self::throughput_by`].
+    ///
+    /// One when it gets more than that even if all is lost, and never zero.
+    pub fn loss_at(&self, equation: Equation, packet_size: Bytes, srtt: Duration, rate: Rate) -> f64 {
+        let gets = |loss| self.throughput_by(equation, packet_size, srtt, loss);
+        if gets(1.0) > rate {
+            return 1.0;
+        }
+        // The equation falls with the loss, so halving finds it; 60 halvings are as fine as a float near one.
+        let (mut too_little, mut enough) = (0.0, 1.0);
+        for _ in 0..60 {
+            let middle = 0.5 * (too_little + enough);
+            if gets(middle) > rate {
+                too_little = middle;
+            } else {
+                enough = middle;
+            }
+        }
+        enough
     }
 
     /// The square-root law: equation (2) of TCP-ROME without its timeout term, good for little loss.
@@ -123,6 +168,9 @@ mod tests {
         // b = 2, p = 0.5: sqrt(2/3) * 0.1 = 81.65 ms; min(1, 3 sqrt(3/8) = 1.837) = 1; 0.5 * (1 + 8) = 4.5 s.
         // 8000 bits every 4.58165 s: 1746 bit/s.
         assert_eq!(model(2, 1000).throughput(PACKET, RTT, 0.5).as_bps(), 1746);
+        // Without the bound 1.837 * 4.5 s = 8.268 s: 8000 bits every 8.350 s.
+        let unbounded = model(2, 1000).throughput_by(Equation::Rfc5348, PACKET, RTT, 0.5);
+        assert_eq!(unbounded.as_bps(), 958);
         // The law alone: 8000 bits every 10 ms.
         assert_eq!(model(1, 1000).square_root_law(PACKET, RTT, 0.015), Rate::from_kbps(800));
     }
@@ -183,6 +231,18 @@ mod tests {
             prop_assert!(tcp.throughput(PACKET, Duration::from_micros(rtt), loss + more) <= rate);
             prop_assert!(tcp.throughput(PACKET, Duration::from_micros(rtt + longer), loss) <= rate);
             prop_assert!(tcp.square_root_law(PACKET, Duration::from_micros(rtt), loss) >= rate);
+        }
+
+        #[test]
+        fn a_loss_gives_back_its_rate(loss in 1e-6f64..1.0, rtt in 1_000u64..1_000_000) {
+            let rtt = Duration::from_micros(rtt);
+            let tcp = TcpModel { packets_per_ack: 1, timeout: rtt * 4 };
+            for equation in [Equation::Padhye, Equation::Rfc5348] {
+                let rate = tcp.throughput_by(equation, PACKET, rtt, loss);
+                let found = tcp.loss_at(equation, PACKET, rtt, rate);
+                // As near as rates of whole bits per second allow.
+                prop_assert!((found / loss - 1.0).abs() < 1e-3 + 4.0 / rate.as_f64(), "{found}");
+            }
         }
 
         #[test]

@@ -1,0 +1,244 @@
+//! The loss event rate as the weighted mean of the last intervals between loss events (RFC 5348, sections 5.3 to 5.5).
+//!
+//! Whoever uses it decides what a loss event is: at the receiver from arrival times, at a sender from acknowledgements.
+
+use std::collections::VecDeque;
+
+use units::{Packets, Ratio};
+
+/// The intervals between loss events, newest first, in packets.
+#[derive(Clone, Debug)]
+pub struct LossHistory {
+    /// w_0, w_1, ...: one for each interval that counts.
+    weights: Vec<f64>,
+    /// The least general discount factor; `None`: no discounting.
+    discounting: Option<Ratio>,
+    /// I_1, I_2, ...: at most as many as there are weights.
+    closed: VecDeque<Interval>,
+    open: Option<Open>,
+}
+
+/// An interval that a loss event has ended.
+#[derive(Clone, Copy, Debug)]
+struct Interval {
+    packets: f64,
+    /// What long intervals after it have left of its weight (DF_i).
+    discount: f64,
+}
+
+/// The interval since the last loss event (I_0).
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    first: u64,
+    highest: u64,
+}
+
+impl Open {
+    fn packets(&self) -> f64 {
+        Packets::new(self.highest.saturating_sub(self.first)).as_f64() + 1.0
+    }
+}
+
+impl LossHistory {
+    /// Without a loss event yet. `intervals` is n (8 in the RFC, at least one), `discounting` the least discount factor of
+    /// section 5.5 (0.25 in the RFC), `None` to leave it away.
+    pub fn new(intervals: u8, discounting: Option<Ratio>) -> Self {
+        let n = u32::from(intervals.max(1));
+        let weight = |i| if 2 * i < n { 1.0 } else { Ratio::new(2 * (n - i), n + 2).as_f64() };
+        Self { weights: (0..n).map(weight).collect(), discounting, closed: VecDeque::new(), open: None }
+    }
+
+    /// Whether there was no loss event yet.
+    pub fn is_empty(&self) -> bool {
+        self.open.is_none()
+    }
+
+    /// How many intervals count (n).
+    pub fn intervals(&self) -> usize {
+        self.weights.len()
+    }
+
+    /// The first loss event, at the packet `sequence`. What was before it says nothing about the path, so `before`, in
+    /// packets, stands for it (section 6.3.1).
+    pub fn begin(&mut self, sequence: u64, before: f64) {
+        self.closed.clear();
+        self.closed.push_front(Interval { packets: before.max(1.0), discount: 1.0 });
+        self.open = Some(Open { first: sequence, highest: sequence });
+    }
+
+    /// A loss event begins with the packet `sequence` (section 5.3): the interval before it is as long as their distance.
+    /// Before [`Self::begin`] it counts as the first packet.
+    pub fn event(&mut self, sequence: u64) {
+        let Some(open) = self.open else {
+            self.begin(sequence, 1.0);
+            return;
+        };
+        let packets = Packets::new(sequence.saturating_sub(open.first).max(1)).as_f64();
+        let factor = self.discount_factor(packets);
+        for interval in &mut self.closed {
+            interval.discount *= factor;
+        }
+        self.closed.push_front(Interval { packets, discount: 1.0 });
+        self.closed.truncate(self.weights.len());
+        self.open = Some(Open { first: sequence, highest: sequence });
+    }
+
+    /// The packet `sequence` was reached without a new loss event.
+    pub fn advance(&mut self, sequence: u64) {
+        if let Some(open) = &mut self.open {
+            open.highest = open.highest.max(sequence);
+        }
+    }
+
+    /// The mean loss interval in packets (I_mean), at least one; `None` before the first loss event.
+    pub fn mean_interval(&self) -> Option<f64> {
+        let open = self.open?.packets();
+        let factor = self.discount_factor(open);
+        // The open interval counts only where it makes the mean longer; then it takes the first weight and the oldest of the
+        // others falls out (I_tot0 and I_tot1).
+        let (mut sum, mut weights) = (open * self.weights[0], self.weights[0]);
+        let later = self.closed.iter().take(self.closed.len().saturating_sub(1));
+        for (interval, weight) in later.zip(&self.weights[1..]) {
+            sum += interval.packets * weight * interval.discount * factor;
+            weights += weight * interval.discount * factor;
+        }
+        Some((sum / weights).max(self.closed_mean()).max(1.0))
+    }
+
+    /// The loss event rate (p), zero before the first loss event, at most one.
+    pub fn loss_event_rate(&self) -> f64 {
+        self.mean_interval().map_or(0.0, |packets| 1.0 / packets)
+    }
+
+    /// The mean of the intervals that have ended.
+    fn closed_mean(&self) -> f64 {
+        let (mut sum, mut weights) = (0.0, 0.0);
+        for (interval, weight) in self.closed.iter().zip(&self.weights) {
+            sum += interval.packets * weight * interval.discount;
+            weights += weight * interval.discount;
+        }
+        if weights > 0.0 { sum / weights } else { 0.0 }
+    }
+
+    /// What an open interval of so many packets leaves of the weight of those before it (DF).
+    fn discount_factor(&self, open: f64) -> f64 {
+        let Some(least) = self.discounting else { return 1.0 };
+        let twice = 2.0 * self.closed_mean();
+        if open > twice { (twice / open).max(least.as_f64()) } else { 1.0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A history whose intervals, oldest first, have these lengths; the open one has begun with one packet.
+    fn history(intervals: &[u64], discounting: Option<Ratio>) -> LossHistory {
+        let mut history = LossHistory::new(8, discounting);
+        let mut sequence = 0;
+        history.begin(sequence, intervals[0] as f64);
+        for packets in &intervals[1..] {
+            sequence += packets;
+            history.event(sequence);
+        }
+        history
+    }
+
+    fn near(value: Option<f64>, expected: f64) {
+        assert!((value.unwrap() - expected).abs() < 1e-9, "{value:?} instead of {expected}");
+    }
+
+    #[test]
+    fn weights_are_those_of_5_4() {
+        let expected = [1.0, 1.0, 1.0, 1.0, 0.8, 0.6, 0.4, 0.2];
+        for (weight, expected) in LossHistory::new(8, None).weights.iter().zip(expected) {
+            assert!((weight - expected).abs() < 1e-12);
+        }
+        assert_eq!(LossHistory::new(0, None).weights, [1.0]);
+    }
+
+    #[test]
+    fn the_mean_counts_the_newest_first() {
+        // 80, 70, ... 10, newest 80: (80 + 70 + 60 + 50 + 0.8 * 40 + 0.6 * 30 + 0.4 * 20 + 0.2 * 10) / 6 = 320 / 6.
+        let mut history = history(&[5, 10, 20, 30, 40, 50, 60, 70, 80], None);
+        near(history.mean_interval(), 320.0 / 6.0);
+        // With an open interval of 100: (100 + 80 + 70 + 60 + 0.8 * 50 + 0.6 * 40 + 0.4 * 30 + 0.2 * 20) / 6 = 390 / 6.
+        history.advance(360 + 99);
+        near(history.mean_interval(), 390.0 / 6.0);
+        // As long as it makes the mean shorter it does not count: with 58 it is 348 / 6, with 20 as before.
+        let mut young = self::history(&[5, 10, 20, 30, 40, 50, 60, 70, 80], None);
+        young.advance(360 + 19);
+        near(young.mean_interval(), 320.0 / 6.0);
+    }
+
+    #[test]
+    fn few_intervals_take_the_first_weights() {
+        let mut history = LossHistory::new(8, None);
+        assert!(history.is_empty());
+        assert_eq!((history.mean_interval(), history.loss_event_rate()), (None, 0.0));
+        history.begin(1000, 50.0);
+        near(history.mean_interval(), 50.0);
+        history.advance(1079);
+        near(history.mean_interval(), 80.0);
+        history.event(1100);
+        // I_1 = 100, I_2 = 50.
+        near(history.mean_interval(), 75.0);
+        assert!((history.loss_event_rate() - 1.0 / 75.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn long_intervals_discount_those_before() {
+        let quarter = Some(Ratio::new(1, 4));
+        // Nine of 100, then 250 without a loss: 250 > 2 * 100, DF = 200 / 250 = 0.8. The weights of I_1 to I_7 sum to 5:
+        // (250 + 0.8 * 500) / (1 + 0.8 * 5) = 130.
+        let mut history = history(&[100; 9], quarter);
+        history.advance(800 + 249);
+        near(history.mean_interval(), 130.0);
+        // A loss now keeps the factor: (250 + 0.8 * 100 * 5) / (1 + 0.8 * 5), the same.
+        history.event(800 + 250);
+        near(history.mean_interval(), 130.0);
+        // The next long interval: 1300 > 260, DF = 0.25 at the least (260 / 1300 = 0.2). I_1 = 250 counts 0.25, the six
+        // others, which weigh 4 together, 0.25 * 0.8: (1300 + 62.5 + 0.2 * 400) / (1 + 0.25 + 0.2 * 4).
+        history.advance(1050 + 1299);
+        near(history.mean_interval(), 1442.5 / 2.05);
+    }
+
+    #[test]
+    fn without_discounting_weights_stay() {
+        let mut history = history(&[100; 9], None);
+        history.advance(800 + 999);
+        near(history.mean_interval(), (1000.0 + 500.0) / 6.0);
+    }
+
+    proptest! {
+        #[test]
+        fn the_rate_is_a_rate(
+            n in 0u8..40, least in prop::option::of(0u32..=100),
+            steps in prop::collection::vec((any::<bool>(), any::<u64>()), 0..60),
+        ) {
+            let mut history = LossHistory::new(n, least.map(|least| Ratio::new(least, 100)));
+            for (is_event, sequence) in steps {
+                if is_event { history.event(sequence) } else { history.advance(sequence) }
+                prop_assert!((0.0..=1.0).contains(&history.loss_event_rate()));
+            }
+        }
+
+        #[test]
+        fn only_loss_events_raise_the_rate(gaps in prop::collection::vec(1u64..500, 1..40)) {
+            let mut history = LossHistory::new(8, Some(Ratio::new(1, 4)));
+            let mut sequence = 0;
+            history.begin(0, 10.0);
+            for gap in gaps {
+                for _ in 0..gap {
+                    let before = history.loss_event_rate();
+                    sequence += 1;
+                    history.advance(sequence);
+                    prop_assert!(history.loss_event_rate() <= before + 1e-12);
+                }
+                history.event(sequence + 1);
+            }
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! TCP-friendly rate control (TFRC, RFC 5348), both ends, without a clock.
+//!
+//! The driver, which has the clock and the network, moves what the two ends tell each other:
+//!
+//! - [`Sender::next_send`] says when the next packet may leave. When it does, [`Sender::sent`] gives the [`PacketInfo`] that
+//!   it must carry.
+//! - For each packet that arrives, [`Receiver::packet`] answers with a [`Feedback`] if one is to be sent at once.
+//! - [`Sender::feedback`] takes it. Everything that the sender answers may have changed after it.
+//! - When [`Sender::deadline`] or [`Receiver::deadline`] has come, the driver calls `tick` there; the receiver's may give a
+//!   [`Feedback`]. A deadline may change with every other call. `Time::NEVER` means that there is none.
+//!
+//! Only the receiver's times are compared with the receiver's, and the sender's with the sender's: the two clocks need not
+//! agree.
+
+mod loss_events;
+mod parameters;
+mod receive_rates;
+mod receiver;
+mod sender;
+mod timeout;
+
+use units::{Duration, Rate, Time};
+
+pub use parameters::{Increase, InitialWindow, Parameters, Timeout};
+pub use receiver::Receiver;
+pub use sender::Sender;
+
+/// What a data packet carries (RFC 5348, section 3.2.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PacketInfo {
+    /// Counts packets, from zero.
+    pub sequence: u64,
+    /// When it was sent, by the sender's clock.
+    pub timestamp: Time,
+    /// The sender's estimate of the round-trip time, if it has one yet.
+    pub rtt: Option<Duration>,
+}
+
+/// What the receiver reports (RFC 5348, section 3.2.2).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Feedback {
+    /// The timestamp of the newest packet that arrived (t_recvdata), by the sender's clock.
+    pub timestamp: Time,
+    /// How long the receiver has had that packet (t_delay).
+    pub delay: Duration,
+    /// The rate at which data arrived in the last round trip (X_recv).
+    pub receive_rate: Rate,
+    /// The loss event rate (p), from zero to one.
+    pub loss_event_rate: f64,
+}

@@ -1,0 +1,135 @@
+//! What the RFC and ns-2 do differently, and what the RFC leaves open.
+
+use units::{Bytes, Duration, Rate, Ratio};
+
+use crate::response::{Equation, TcpModel};
+
+/// The constants of TFRC, the same at both ends.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Parameters {
+    /// How much of the round-trip time stays when a sample comes (q).
+    pub rtt_weight: Ratio,
+    /// The same for the mean square root, with which the sender damps oscillations (q2); `None`: it does not.
+    pub sqrt_rtt_weight: Option<Ratio>,
+    /// What the sender begins with after the first feedback, in each round trip.
+    pub initial_window: InitialWindow,
+    /// How fast the rate follows the equation upwards.
+    pub increase: Increase,
+    /// How many round trips a reported receive rate limits the rate: the largest of them does.
+    pub receive_rate_rtts: u32,
+    /// How long TCP would wait before it sends again, for the equation.
+    pub timeout: Timeout,
+    /// Which form of the equation.
+    pub equation: Equation,
+    /// Packets that one ACK of the TCP in the equation acknowledges (b).
+    pub packets_per_ack: u32,
+    /// How many round trips without feedback halve the rate.
+    pub nofeedback_rtts: u32,
+    /// The longest interval between packets (t_mbi); it bounds the rate from below.
+    pub longest_interval: Duration,
+    /// The largest rate.
+    pub maximum_rate: Rate,
+    /// How coarse the driver's timer is (t_gran): packets may leave up to half of it early.
+    pub granularity: Duration,
+    /// How many packets a sender that is late may send at once; `None`: as many as a round trip's worth, which is the most
+    /// that section 4.6 allows.
+    pub burst: Option<u32>,
+    /// How many later packets show that a packet is lost (NDUPACK).
+    pub later_packets: u32,
+    /// How many loss intervals count (n).
+    pub intervals: u8,
+    /// The least discount factor of old loss intervals; `None`: they are not discounted.
+    pub discounting: Option<Ratio>,
+    /// How many reports the receiver sends in a round trip when nothing is lost.
+    pub feedback_per_rtt: u32,
+}
+
+/// The window that gives the first rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InitialWindow {
+    /// Two to four packets, depending on their size (RFC 3390; RFC 5348, section 4.2, W_init).
+    Rfc3390,
+    /// So many packets.
+    Packets(u32),
+}
+
+impl InitialWindow {
+    /// In bytes.
+    pub(super) fn bytes(self, packet_size: Bytes) -> f64 {
+        let size = packet_size.as_f64();
+        match self {
+            Self::Rfc3390 => (4.0 * size).min((2.0 * size).max(4380.0)),
+            Self::Packets(count) => f64::from(count.max(1)) * size,
+        }
+    }
+}
+
+/// How fast the rate follows the equation upwards. Downwards it follows at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Increase {
+    /// At once (RFC 5348, section 4.3).
+    AtOnce,
+    /// By a packet for each round trip, in each round trip, as TCP does (ns-2).
+    PacketPerRtt,
+}
+
+/// Retransmission time-out for the equation (t_RTO).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Timeout {
+    /// Four round-trip times (RFC 5348, section 3.1).
+    FourRtts,
+    /// TCP's estimate from mean and deviation, in whole ticks (ns-2, `tcp_tick_`).
+    Coarse {
+        /// A tick.
+        tick: Duration,
+    },
+}
+
+impl Parameters {
+    /// As RFC 5348 has it. The driver's timer is exact.
+    pub const RFC5348: Self = Self {
+        rtt_weight: Ratio::new(9, 10),
+        sqrt_rtt_weight: Some(Ratio::new(9, 10)),
+        initial_window: InitialWindow::Rfc3390,
+        increase: Increase::AtOnce,
+        receive_rate_rtts: 2,
+        timeout: Timeout::FourRtts,
+        equation: Equation::Rfc5348,
+        packets_per_ack: 1,
+        nofeedback_rtts: 4,
+        longest_interval: Duration::from_secs(64),
+        maximum_rate: Rate::MAX,
+        granularity: Duration::ZERO,
+        burst: None,
+        later_packets: 3,
+        intervals: 8,
+        discounting: Some(Ratio::new(1, 4)),
+        feedback_per_rtt: 1,
+    };
+
+    /// As `Agent/TFRC` and `Agent/TFRCSink` of ns-2.35 have it with their defaults.
+    pub const NS2: Self = Self {
+        rtt_weight: Ratio::new(19, 20),
+        sqrt_rtt_weight: Some(Ratio::new(19, 20)),
+        increase: Increase::PacketPerRtt,
+        receive_rate_rtts: 0,
+        timeout: Timeout::Coarse { tick: Duration::from_millis(100) },
+        equation: Equation::Padhye,
+        nofeedback_rtts: 2,
+        burst: Some(1),
+        later_packets: 1,
+        discounting: Some(Ratio::new(1, 2)),
+        ..Self::RFC5348
+    };
+
+    /// The TCP in the equation.
+    pub(super) fn tcp(&self, timeout: Duration) -> TcpModel {
+        TcpModel { packets_per_ack: self.packets_per_ack, timeout }
+    }
+}
+
+impl Default for Parameters {
+    fn default() -> Self {
+        Self::RFC5348
+    }
+}

@@ -1,0 +1,301 @@
+//! The sender: the allowed rate, and when packets leave (RFC 5348, section 4).
+
+use units::{Bytes, Duration, Rate, Time};
+
+use super::receive_rates::{DataLimit, ReceiveRates};
+use super::timeout::CoarseTimeout;
+use super::{Feedback, Increase, PacketInfo, Parameters, Timeout};
+
+/// A round trip is never shorter, whatever a report says.
+const SHORTEST_RTT: Duration = Duration::from_micros(1);
+
+/// Sends packets of one size at the rate that TCP would have.
+#[derive(Clone, Debug)]
+pub struct Sender {
+    parameters: Parameters,
+    packet_size: Bytes,
+    next_sequence: u64,
+    /// The allowed rate (X), bytes per second.
+    allowed: f64,
+    /// Known since the first report.
+    path: Option<Path>,
+    loss_event_rate: f64,
+    /// When the rate was doubled last (tld) or, after slow start, when it was changed last.
+    last_change: Time,
+    receive_rates: ReceiveRates,
+    data_limit: DataLimit,
+    /// What the last report covered.
+    newest_echo: Time,
+    /// When the last packet should have left (t_i), `None` before the first.
+    last_nominal: Option<Time>,
+    nofeedback: Time,
+    /// Whether nothing was sent since the nofeedback timer was set.
+    is_idle: bool,
+}
+
+/// What the reports have told of the round trip.
+#[derive(Clone, Copy, Debug)]
+struct Path {
+    /// Smoothed (R).
+    rtt: Duration,
+    /// The mean of the square roots (R_sqmean), and the last square root; seconds^(1/2).
+    sqrt_mean: f64,
+    sqrt_sample: f64,
+    coarse: Option<CoarseTimeout>,
+}
+
+impl Path {
+    fn new(sample: Duration, parameters: &Parameters) -> Self {
+        let sqrt_sample = sample.as_secs_f64().sqrt();
+        let coarse = match parameters.timeout {
+            Timeout::FourRtts => None,
+            Timeout::Coarse { tick } => Some(CoarseTimeout::new(sample, tick)),
+        };
+        Self { rtt: sample, sqrt_mean: sqrt_sample, sqrt_sample, coarse }
+    }
+
+    fn update(&mut self, sample: Duration, parameters: &Parameters) {
+        // By differences, so that rounding does not make a steady round trip shorter.
+        let gain = parameters.rtt_weight.complement();
+        self.rtt = self.rtt + (sample - self.rtt) * gain - (self.rtt - sample) * gain;
+        self.sqrt_sample = sample.as_secs_f64().sqrt();
+        if let Some(weight) = parameters.sqrt_rtt_weight {
+            self.sqrt_mean =
+                weight.as_f64() * self.sqrt_mean + weight.complement().as_f64() * self.sqrt_sample;
+        }
+        if let Some(coarse) = &mut self.coarse {
+            coarse.update(sample);
+        }
+    }
+
+    fn timeout(&self) -> Duration {
+        self.coarse.map_or(self.rtt * 4, |coarse| coarse.timeout())
+    }
+}
+
+impl Sender {
+    /// A sender of packets of `packet_size` (s), which begins with one packet a second until the first report (section 4.2).
+    /// Packets of no bytes count as packets of one byte.
+    pub fn new(parameters: Parameters, packet_size: Bytes) -> Self {
+        let packet_size = packet_size.max(Bytes::new(1));
+        let mut sender = Self {
+            parameters,
+            packet_size,
+            next_sequence: 0,
+            allowed: packet_size.as_f64(),
+            path: None,
+            loss_event_rate: 0.0,
+            last_change: Time::ZERO,
+            receive_rates: ReceiveRates::unbounded(Time::ZERO),
+            data_limit: DataLimit::default(),
+            newest_echo: Time::ZERO,
+            last_nominal: None,
+            nofeedback: Time::NEVER,
+            is_idle: true,
+        };
+        sender.allow(sender.allowed);
+        sender
+    }
+
+    /// When the next packet may leave (section 4.6); it may be in the past.
+    pub fn next_send(&self) -> Time {
+        let Some(last) = self.last_nominal else { return Time::ZERO };
+        let interval = self.interval();
+        let rtt = self.rtt().unwrap_or(Duration::MAX);
+        last + interval - interval.min(self.parameters.granularity).min(rtt) / 2
+    }
+
+    /// A packet leaves. `has_more` says whether further data waits, so that the rate is what holds the sender back.
+    pub fn sent(&mut self, now: Time, has_more: bool) -> PacketInfo {
+        let interval = self.interval();
+        let credit = match self.parameters.burst {
+            None => self.rtt().unwrap_or(Duration::ZERO),
+            Some(packets) => interval * u64::from(packets.saturating_sub(1)),
+        };
+        self.last_nominal = Some(self.last_nominal.map_or(now, |last| (last + interval).max(now - credit)));
+        if self.nofeedback == Time::NEVER {
+            self.restart_nofeedback_timer(now);
+        }
+        self.is_idle = false;
+        self.data_limit.sent(now, has_more);
+        let sequence = self.next_sequence;
+        self.next_sequence = sequence.saturating_add(1);
+        PacketInfo { sequence, timestamp: now, rtt: self.rtt() }
+    }
+
+    /// A report arrived (section 4.3). One that is older than the last, or of a packet that was not sent yet, changes
+    /// nothing. A loss event rate that is no number counts as one.
+    pub fn feedback(&mut self, feedback: &Feedback, now: Time) {
+        let is_too_old = feedback.timestamp < self.newest_echo;
+        if is_too_old || feedback.timestamp > now || self.last_nominal.is_none() {
+            return;
+        }
+        self.newest_echo = feedback.timestamp;
+        let sample = (now.since(feedback.timestamp) - feedback.delay).max(SHORTEST_RTT);
+        let path = match self.path {
+            Some(mut path) => {
+                path.update(sample, &self.parameters);
+                path
+            }
+            None => {
+                let path = Path::new(sample, &self.parameters);
+                self.receive_rates = ReceiveRates::unbounded(now);
+                self.last_change = now;
+                self.allow(self.initial_rate(&path));
+                path
+            }
+        };
+        self.path = Some(path);
+        let reported = feedback.loss_event_rate;
+        let loss_event_rate = if reported.is_nan() { 1.0 } else { reported.clamp(0.0, 1.0) };
+        let has_grown = loss_event_rate > self.loss_event_rate;
+        self.loss_event_rate = loss_event_rate;
+        let limit = self.receive_limit(feedback, has_grown, &path, now);
+        self.update_allowed(&path, limit, now);
+        self.restart_nofeedback_timer(now);
+    }
+
+    /// When [`Self::tick`] is to be called: the nofeedback timer. [`Time::NEVER`] before the first packet.
+    pub fn deadline(&self) -> Time {
+        self.nofeedback
+    }
+
+    /// The nofeedback timer ran out (section 4.4). Before the deadline it changes nothing.
+    pub fn tick(&mut self, now: Time) {
+        if now < self.nofeedback {
+            return;
+        }
+        let receive_rate = self.receive_rates.maximum();
+        match self.path {
+            None if self.is_idle => {}
+            // No rate that the equation gave is there to be halved.
+            None => self.allow(self.allowed / 2.0),
+            Some(path) if self.is_idle && self.is_below_recovery(&path, receive_rate) => {}
+            Some(_) if self.loss_event_rate == 0.0 => self.allow(self.allowed / 2.0),
+            Some(path) => {
+                let equation = self.equation_rate(&path);
+                // Half of what held the rate: the receive rate, or else the equation.
+                let limit = if equation > 2.0 * receive_rate { receive_rate } else { equation / 2.0 };
+                let limit = limit.max(self.least_rate());
+                self.receive_rates.replace(limit / 2.0, now);
+                self.update_allowed(&path, limit, now);
+            }
+        }
+        self.restart_nofeedback_timer(now);
+    }
+
+    /// The allowed rate (X).
+    pub fn allowed_rate(&self) -> Rate {
+        rate(self.allowed)
+    }
+
+    /// The rate at which packets leave: the allowed one, less while the round-trip time grows (section 4.5, X_inst).
+    pub fn sending_rate(&self) -> Rate {
+        rate(self.instantaneous())
+    }
+
+    /// The smoothed round-trip time (R), once there was a report.
+    pub fn rtt(&self) -> Option<Duration> {
+        self.path.map(|path| path.rtt)
+    }
+
+    /// The loss event rate that was reported last (p).
+    pub fn loss_event_rate(&self) -> f64 {
+        self.loss_event_rate
+    }
+
+    /// Bytes per second that the receive rates allow (recv_limit).
+    fn receive_limit(&mut self, feedback: &Feedback, has_grown: bool, path: &Path, now: Time) -> f64 {
+        let receive_rate = feedback.receive_rate.bytes_per_second();
+        if !self.data_limit.was_limited(feedback.timestamp) {
+            let memory = path.rtt * u64::from(self.parameters.receive_rate_rtts);
+            self.receive_rates.update(receive_rate, now, memory);
+        } else if has_grown {
+            self.receive_rates.halve();
+            self.receive_rates.maximize(0.85 * receive_rate, now);
+            return self.receive_rates.maximum();
+        } else {
+            self.receive_rates.maximize(receive_rate, now);
+        }
+        2.0 * self.receive_rates.maximum()
+    }
+
+    /// Step 4 of section 4.3: congestion avoidance once there were losses, slow start before.
+    fn update_allowed(&mut self, path: &Path, receive_limit: f64, now: Time) {
+        let elapsed = now.since(self.last_change);
+        if self.loss_event_rate > 0.0 {
+            let target = self.equation_rate(path).min(receive_limit);
+            let next = match self.parameters.increase {
+                Increase::AtOnce => target,
+                Increase::PacketPerRtt => {
+                    let packets = elapsed.ratio_to(path.rtt).min(2.0);
+                    target.min(self.allowed + packets * self.packet_size.as_f64() / path.rtt.as_secs_f64())
+                }
+            };
+            self.allow(next);
+            self.last_change = now;
+        } else if elapsed >= path.rtt {
+            self.allow((2.0 * self.allowed).min(receive_limit).max(self.initial_rate(path)));
+            self.last_change = now;
+        }
+    }
+
+    /// Whether a sender that was idle has so small a rate that it keeps it (section 4.4).
+    fn is_below_recovery(&self, path: &Path, receive_rate: f64) -> bool {
+        let recovery = self.initial_rate(path);
+        if self.loss_event_rate > 0.0 { receive_rate < recovery } else { self.allowed < 2.0 * recovery }
+    }
+
+    /// What the equation gives (X_Bps), bytes per second.
+    fn equation_rate(&self, path: &Path) -> f64 {
+        let tcp = self.parameters.tcp(path.timeout());
+        let equation = self.parameters.equation;
+        tcp.throughput_by(equation, self.packet_size, path.rtt, self.loss_event_rate).bytes_per_second()
+    }
+
+    fn initial_rate(&self, path: &Path) -> f64 {
+        self.parameters.initial_window.bytes(self.packet_size) / path.rtt.as_secs_f64()
+    }
+
+    /// A packet in the longest interval (s / t_mbi).
+    fn least_rate(&self) -> f64 {
+        let longest = self.parameters.longest_interval.max(SHORTEST_RTT);
+        self.packet_size.as_f64() / longest.as_secs_f64()
+    }
+
+    fn within_bounds(&self, rate: f64) -> f64 {
+        rate.min(self.parameters.maximum_rate.bytes_per_second()).max(self.least_rate())
+    }
+
+    fn allow(&mut self, rate: f64) {
+        self.allowed = self.within_bounds(rate);
+    }
+
+    fn instantaneous(&self) -> f64 {
+        match self.path {
+            Some(path) if self.parameters.sqrt_rtt_weight.is_some() => {
+                self.within_bounds(self.allowed * path.sqrt_mean / path.sqrt_sample)
+            }
+            _ => self.allowed,
+        }
+    }
+
+    /// From one packet to the next (t_ipi), never nothing: time must pass while packets leave.
+    fn interval(&self) -> Duration {
+        let interval = Duration::from_secs_f64(self.packet_size.as_f64() / self.instantaneous());
+        interval.max(Duration::from_nanos(1))
+    }
+
+    /// The timer takes the rate as it is after the report: a timer shorter than the distance of two packets would run out
+    /// for lack of packets.
+    fn restart_nofeedback_timer(&mut self, now: Time) {
+        let two_packets = Duration::from_secs_f64(2.0 * self.packet_size.as_f64() / self.allowed);
+        let rtts = self.rtt().unwrap_or(Duration::ZERO) * u64::from(self.parameters.nofeedback_rtts);
+        self.nofeedback = now + rtts.max(two_packets);
+        self.is_idle = true;
+    }
+}
+
+fn rate(bytes_per_second: f64) -> Rate {
+    Rate::from_bps_f64(8.0 * bytes_per_second)
+}

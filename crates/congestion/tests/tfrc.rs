@@ -1,0 +1,560 @@
+//! TFRC: the RFC's arithmetic at the sender and the receiver, and both over a pipe that loses packets.
+
+use std::collections::VecDeque;
+
+use congestion::response::{Equation, TcpModel};
+use congestion::tfrc::{Feedback, InitialWindow, PacketInfo, Parameters, Receiver, Sender};
+use proptest::prelude::*;
+use units::{Bytes, Duration, Rate, Time};
+
+const SIZE: Bytes = Bytes::new(1000);
+const RTT: Duration = Duration::from_millis(100);
+
+fn at(millis: u64) -> Time {
+    Time::ZERO + Duration::from_millis(millis)
+}
+
+fn near(value: f64, expected: f64, tolerance: f64) {
+    assert!((value - expected).abs() <= tolerance * expected, "{value} instead of {expected}");
+}
+
+/// A sender that has always more to send, told of one packet after the other by hand.
+fn report(sender: &mut Sender, sent: u64, receive_rate: u64, loss_event_rate: f64) {
+    sender.sent(at(sent), true);
+    let feedback = Feedback {
+        timestamp: at(sent),
+        delay: Duration::ZERO,
+        receive_rate: Rate::from_kbps(receive_rate),
+        loss_event_rate,
+    };
+    sender.feedback(&feedback, at(sent) + RTT);
+}
+
+#[test]
+fn a_sender_begins_with_a_packet_a_second() {
+    let mut sender = Sender::new(Parameters::RFC5348, SIZE);
+    assert_eq!((sender.next_send(), sender.deadline()), (Time::ZERO, Time::NEVER));
+    let packet = sender.sent(at(0), true);
+    assert_eq!(packet, PacketInfo { sequence: 0, timestamp: at(0), rtt: None });
+    assert_eq!((sender.next_send(), sender.deadline()), (at(1000), at(2000)));
+    // Without any report it halves (section 4.4): two packets take four seconds then.
+    sender.tick(at(1999));
+    assert_eq!(sender.allowed_rate(), Rate::from_kbps(8));
+    sender.tick(at(2000));
+    assert_eq!((sender.allowed_rate(), sender.deadline()), (Rate::from_kbps(4), at(6000)));
+    // It sent nothing since, so it is not to blame.
+    sender.tick(at(6000));
+    assert_eq!(sender.allowed_rate(), Rate::from_kbps(4));
+}
+
+#[test]
+fn the_first_report_gives_the_initial_window() {
+    let first = |parameters: Parameters, size: u64| {
+        let mut sender = Sender::new(parameters, Bytes::new(size));
+        report(&mut sender, 0, 0, 0.0);
+        assert_eq!(sender.rtt(), Some(RTT));
+        sender.allowed_rate().as_bps() / 80
+    };
+    // Bytes in a round trip: min(4 s, max(2 s, 4380)).
+    assert_eq!(first(Parameters::RFC5348, 1000), 4000);
+    assert_eq!(first(Parameters::RFC5348, 1460), 4380);
+    assert_eq!(first(Parameters::RFC5348, 3000), 6000);
+    let two = Parameters { initial_window: InitialWindow::Packets(2), ..Parameters::RFC5348 };
+    assert_eq!(first(two, 3000), 6000);
+}
+
+#[test]
+fn slow_start_doubles_up_to_twice_the_receive_rate() {
+    let mut sender = Sender::new(Parameters::RFC5348, SIZE);
+    report(&mut sender, 0, 0, 0.0);
+    assert_eq!(sender.allowed_rate(), Rate::from_kbps(320));
+    report(&mut sender, 100, 320, 0.0);
+    assert_eq!(sender.allowed_rate(), Rate::from_kbps(640));
+    // Less than a round trip later: no change.
+    report(&mut sender, 150, 640, 0.0);
+    assert_eq!(sender.allowed_rate(), Rate::from_kbps(640));
+    report(&mut sender, 200, 640, 0.0);
+    assert_eq!(sender.allowed_rate(), Rate::from_kbps(1280));
+    // The receiver gets no more than 640 kbps; what it got at the beginning is forgotten.
+    report(&mut sender, 500, 640, 0.0);
+    assert_eq!(sender.allowed_rate(), Rate::from_kbps(1280));
+    // A receive rate that falls holds for two round trips.
+    report(&mut sender, 600, 200, 0.0);
+    assert_eq!(sender.allowed_rate(), Rate::from_kbps(1280));
+    report(&mut sender, 1000, 200, 0.0);
+    assert_eq!(sender.allowed_rate(), Rate::from_kbps(400));
+    // Never below the initial rate.
+    report(&mut sender, 2000, 1, 0.0);
+    assert_eq!(sender.allowed_rate(), Rate::from_kbps(320));
+}
+
+#[test]
+fn losses_end_slow_start() {
+    let mut sender = Sender::new(Parameters::RFC5348, SIZE);
+    report(&mut sender, 0, 0, 0.0);
+    // p = 0.01, R = 0.1 s, t_RTO = 0.4 s: 0.1 sqrt(0.02/3) + 0.4 * 3 sqrt(0.03/8) * 0.01 * 1.0032 = 0.0081650 +
+    // 0.0007372 = 0.0089022 s a packet, 898.7 kbps.
+    report(&mut sender, 100, 2000, 0.01);
+    near(sender.allowed_rate().as_f64(), 898_654.0, 1e-4);
+    // Twice the receive rate is less.
+    report(&mut sender, 1000, 300, 0.01);
+    assert_eq!(sender.allowed_rate(), Rate::from_kbps(600));
+    // It follows the equation upwards at once.
+    report(&mut sender, 2000, 2000, 0.01);
+    near(sender.allowed_rate().as_f64(), 898_654.0, 1e-4);
+    // s / t_mbi is the least: 1000 bytes in 64 s.
+    report(&mut sender, 3000, 0, 1.0);
+    report(&mut sender, 4000, 0, 1.0);
+    assert_eq!(sender.allowed_rate(), Rate::from_bps(125));
+}
+
+#[test]
+fn ns2_adds_a_packet_each_round_trip() {
+    let mut sender = Sender::new(Parameters::NS2, SIZE);
+    report(&mut sender, 0, 0, 0.0);
+    report(&mut sender, 100, 2000, 0.2);
+    let before = sender.allowed_rate().as_bps();
+    // 80 kbps are a packet in each 100 ms: after one round trip, and for more than two as for two.
+    report(&mut sender, 200, 2000, 0.001);
+    near(sender.allowed_rate().as_f64(), (before + 80_000) as f64, 1e-4);
+    report(&mut sender, 900, 2000, 0.001);
+    near(sender.allowed_rate().as_f64(), (before + 240_000) as f64, 1e-4);
+}
+
+#[test]
+fn without_reports_the_limit_halves() {
+    let mut sender = Sender::new(Parameters::RFC5348, SIZE);
+    report(&mut sender, 0, 0, 0.0);
+    report(&mut sender, 1000, 800, 0.01);
+    let equation = sender.allowed_rate().as_f64();
+    near(equation, 898_654.0, 1e-4);
+    assert_eq!(sender.deadline(), at(1100) + RTT * 4);
+    // X_Bps is below twice X_recv: half of it, and half again.
+    for part in [2.0, 4.0, 8.0] {
+        sender.sent(sender.deadline(), true);
+        sender.tick(sender.deadline());
+        near(sender.allowed_rate().as_f64(), equation / part, 1e-4);
+    }
+    // The next report counts beside the half of that limit: 2 X_recv.
+    report(&mut sender, 4000, 100, 0.01);
+    assert_eq!(sender.allowed_rate(), Rate::from_kbps(200));
+    // X_Bps is more than twice X_recv: the limit becomes X_recv.
+    sender.sent(at(4150), true);
+    sender.tick(sender.deadline());
+    assert_eq!(sender.allowed_rate(), Rate::from_kbps(100));
+}
+
+#[test]
+fn idle_senders_keep_a_small_rate() {
+    let mut sender = Sender::new(Parameters::RFC5348, SIZE);
+    report(&mut sender, 0, 0, 0.0);
+    report(&mut sender, 100, 320, 0.0);
+    assert_eq!(sender.allowed_rate(), Rate::from_kbps(640));
+    // Twice the recovery rate of 320 kbps is not below itself, so it halves once.
+    for expected in [320, 320, 320] {
+        sender.tick(sender.deadline());
+        assert_eq!(sender.allowed_rate(), Rate::from_kbps(expected));
+    }
+    // The same when packets were lost and little was received.
+    report(&mut sender, 9000, 300, 0.01);
+    assert_eq!(sender.allowed_rate(), Rate::from_kbps(600));
+    sender.tick(sender.deadline());
+    assert_eq!(sender.allowed_rate(), Rate::from_kbps(600));
+}
+
+#[test]
+fn too_little_data_does_not_lower_the_limit() {
+    let mut sender = Sender::new(Parameters::RFC5348, SIZE);
+    report(&mut sender, 0, 0, 0.0);
+    report(&mut sender, 1000, 800, 0.01);
+    let report_limited = |sender: &mut Sender, sent: u64, receive_rate: u64, p: f64| {
+        let timestamp = sender.sent(at(sent), false).timestamp;
+        let receive_rate = Rate::from_kbps(receive_rate);
+        let feedback = Feedback { timestamp, delay: Duration::ZERO, receive_rate, loss_event_rate: p };
+        sender.feedback(&feedback, at(sent) + RTT);
+    };
+    // The application sends 50 kbps for a long time: the receive rate of before still counts.
+    for second in 2..20 {
+        report_limited(&mut sender, 1000 * second, 50, 0.01);
+        near(sender.allowed_rate().as_f64(), 898_654.0, 1e-4);
+    }
+    // A loss in such a time halves what counts: max(800 / 2, 0.85 * 50).
+    report_limited(&mut sender, 20_000, 50, 0.02);
+    assert_eq!(sender.allowed_rate(), Rate::from_kbps(400));
+}
+
+#[test]
+fn packets_leave_at_the_allowed_rate() {
+    let parameters = Parameters { granularity: Duration::from_millis(10), ..Parameters::RFC5348 };
+    let mut sender = Sender::new(parameters, SIZE);
+    report(&mut sender, 0, 0, 0.0);
+    // 320 kbps: 25 ms from packet to packet, and half a tick of the driver's timer early.
+    assert_eq!(sender.next_send(), at(25 - 5));
+    sender.sent(at(20), true);
+    assert_eq!(sender.next_send(), at(50 - 5));
+    // Late by less than a round trip: it catches up.
+    sender.sent(at(120), true);
+    assert_eq!(sender.next_send(), at(75 - 5));
+    // Late by a second: a round trip's worth and no more.
+    sender.sent(at(1120), true);
+    assert_eq!(sender.next_send(), at(1045 - 5));
+    // With bursts of a packet nothing is caught up.
+    let mut sender = Sender::new(Parameters { burst: Some(1), ..parameters }, SIZE);
+    report(&mut sender, 0, 0, 0.0);
+    sender.sent(at(120), true);
+    assert_eq!(sender.next_send(), at(145 - 5));
+}
+
+#[test]
+fn a_longer_round_trip_slows_down_at_once() {
+    let mut sender = Sender::new(Parameters::RFC5348, SIZE);
+    report(&mut sender, 0, 0, 0.0);
+    sender.sent(at(100), true);
+    let feedback = Feedback {
+        timestamp: at(100),
+        delay: Duration::from_millis(30),
+        receive_rate: Rate::from_kbps(320),
+        loss_event_rate: 0.0,
+    };
+    // 430 ms without the receiver's 30: R = 0.9 * 100 + 0.1 * 400 = 130 ms.
+    sender.feedback(&feedback, at(530));
+    near(sender.rtt().unwrap().as_secs_f64(), 0.13, 1e-6);
+    // R_sqmean = 0.9 sqrt(0.1) + 0.1 sqrt(0.4) = 0.34785; over sqrt(0.4) = 0.63246 it is 0.55.
+    near(sender.sending_rate().as_f64(), 0.55 * sender.allowed_rate().as_f64(), 1e-3);
+}
+
+/// A receiver that gets packets of [`SIZE`] by number, one each 10 ms from time zero, with a round-trip time of 100 ms.
+struct Arrivals {
+    receiver: Receiver,
+    reports: Vec<(u64, Feedback)>,
+}
+
+impl Arrivals {
+    fn new() -> Self {
+        Self { receiver: Receiver::new(Parameters::RFC5348), reports: Vec::new() }
+    }
+
+    /// All of `sequences`, and what the feedback timer gives in between.
+    fn take(&mut self, sequences: impl IntoIterator<Item = u64>) {
+        for sequence in sequences {
+            let now = at(10 * sequence);
+            self.wait(now);
+            let packet = PacketInfo { sequence, timestamp: now, rtt: Some(RTT) };
+            self.reports
+                .extend(self.receiver.packet(&packet, SIZE, now).map(|feedback| (sequence, feedback)));
+        }
+    }
+
+    fn wait(&mut self, until: Time) {
+        while self.receiver.deadline() <= until {
+            let now = self.receiver.deadline();
+            self.reports
+                .extend(self.receiver.tick(now).map(|feedback| (now.as_nanos() / 10_000_000, feedback)));
+        }
+    }
+
+    fn report_times(&self) -> Vec<u64> {
+        self.reports.iter().map(|(time, _)| *time).collect()
+    }
+}
+
+#[test]
+fn the_receiver_reports_once_a_round_trip() {
+    let mut arrivals = Arrivals::new();
+    arrivals.take(0..=35);
+    assert_eq!(arrivals.report_times(), [0, 10, 20, 30]);
+    let first = arrivals.reports[0].1;
+    assert_eq!((first.receive_rate, first.loss_event_rate), (Rate::ZERO, 0.0));
+    // Ten packets in 100 ms. The timer is before the packet that arrives at the same time.
+    let third = arrivals.reports[2].1;
+    assert_eq!((third.timestamp, third.delay), (at(190), Duration::from_millis(10)));
+    assert_eq!((third.receive_rate, third.loss_event_rate), (Rate::from_kbps(800), 0.0));
+    // Nothing arrives for a second: one report of the last packets, then none until the next packet, and that at once.
+    arrivals.wait(at(1350));
+    assert_eq!(arrivals.report_times(), [0, 10, 20, 30, 40]);
+    assert_eq!(arrivals.receiver.deadline(), Time::NEVER);
+    arrivals.take([36].map(|sequence| sequence + 100));
+    let last = arrivals.reports[5];
+    assert_eq!(last.0, 136);
+    // One packet in the last round trip.
+    assert_eq!(last.1.receive_rate, Rate::from_kbps(80));
+}
+
+#[test]
+fn without_a_round_trip_time_it_reports_each_packet() {
+    let mut receiver = Receiver::new(Parameters::RFC5348);
+    for sequence in 0..5 {
+        let now = at(1000 * sequence);
+        let packet = PacketInfo { sequence, timestamp: now, rtt: None };
+        assert!(receiver.packet(&packet, SIZE, now).is_some());
+        assert!(receiver.packet(&packet, SIZE, now).is_none(), "a duplicate");
+        assert_eq!(receiver.deadline(), Time::NEVER);
+    }
+}
+
+#[test]
+fn the_first_loss_gives_the_interval_of_the_receive_rate() {
+    let mut arrivals = Arrivals::new();
+    arrivals.take((0..=55).filter(|sequence| *sequence != 52));
+    // Three packets later, at once: 800 kbps was the largest rate.
+    let (time, feedback) = arrivals.reports[arrivals.reports.len() - 1];
+    assert_eq!(time, 55);
+    let tcp = TcpModel { packets_per_ack: 1, timeout: RTT * 4 };
+    let rate = tcp.throughput_by(Equation::Rfc5348, SIZE, RTT, feedback.loss_event_rate);
+    near(rate.as_f64(), 800_000.0, 0.01);
+    // By the square-root law p would be 1.5 / 10^2; time-outs take some of it.
+    assert!(feedback.loss_event_rate < 0.015 && feedback.loss_event_rate > 0.011);
+    // A loss within a round trip of it belongs to the same event, a later one does not: its interval is 16 packets long.
+    let before = arrivals.receiver.loss_event_rate();
+    arrivals.take((56..=66).filter(|sequence| *sequence != 60));
+    assert!(arrivals.receiver.loss_event_rate() <= before);
+    let reports = arrivals.reports.len();
+    arrivals.take((67..=71).filter(|sequence| *sequence != 68));
+    assert_eq!(arrivals.reports.len(), reports + 1);
+    near(arrivals.receiver.loss_event_rate(), 2.0 / (16.0 + 1.0 / before), 1e-9);
+}
+
+#[test]
+fn a_loss_at_the_very_beginning_counts_as_half_a_packet_in_a_round_trip() {
+    let mut receiver = Receiver::new(Parameters::RFC5348);
+    // Packets arrive at once, so that no rate is measured.
+    for sequence in [0, 2, 3, 4] {
+        receiver.packet(&PacketInfo { sequence, timestamp: at(0), rtt: Some(RTT) }, SIZE, at(0));
+    }
+    let tcp = TcpModel { packets_per_ack: 1, timeout: RTT * 4 };
+    let rate = tcp.throughput_by(Equation::Rfc5348, SIZE, RTT, receiver.loss_event_rate());
+    near(rate.as_f64(), 40_000.0, 0.01);
+}
+
+/// A pipe of a fixed delay in both directions that loses each data packet with the same probability.
+struct Pipe {
+    now: Time,
+    random: u64,
+    loss: f64,
+    sender: Sender,
+    receiver: Receiver,
+    data: VecDeque<(Time, PacketInfo)>,
+    feedback: VecDeque<(Time, Feedback)>,
+}
+
+impl Pipe {
+    fn new(parameters: Parameters, loss: f64, seed: u64) -> Self {
+        Self {
+            now: Time::ZERO,
+            random: seed,
+            loss,
+            sender: Sender::new(parameters, SIZE),
+            receiver: Receiver::new(parameters),
+            data: VecDeque::new(),
+            feedback: VecDeque::new(),
+        }
+    }
+
+    /// SplitMix64, as a number from zero to one.
+    fn draw(&mut self) -> f64 {
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.random ^ (self.random >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) as f64 / u64::MAX as f64
+    }
+
+    /// Runs until `end`, and answers with the packets sent in each second since `from` and with the mean of the reported p.
+    fn run(&mut self, from: Time, end: Time) -> (f64, f64) {
+        let (mut sent, mut reported, mut reports) = (0.0, 0.0, 0.0);
+        let next = |queue: Option<Time>| queue.unwrap_or(Time::NEVER);
+        loop {
+            let now = (self.sender.next_send().min(self.sender.deadline()).min(self.receiver.deadline()))
+                .min(next(self.data.front().map(|(time, _)| *time)))
+                .min(next(self.feedback.front().map(|(time, _)| *time)))
+                .max(self.now);
+            if now >= end {
+                return (sent / end.since(from).as_secs_f64(), reported / reports);
+            }
+            self.now = now;
+            if let Some((_, feedback)) = take_due(&mut self.feedback, now) {
+                self.sender.feedback(&feedback, now);
+                if now >= from {
+                    reported += feedback.loss_event_rate;
+                    reports += 1.0;
+                }
+            }
+            let report = match take_due(&mut self.data, now) {
+                Some((_, packet)) => self.receiver.packet(&packet, SIZE, now),
+                None => self.receiver.tick(now),
+            };
+            self.feedback.extend(report.map(|report| (now + RTT / 2, report)));
+            self.sender.tick(now);
+            if self.sender.next_send() <= now {
+                let packet = self.sender.sent(now, true);
+                sent += f64::from(u8::from(now >= from));
+                if self.draw() >= self.loss {
+                    self.data.push_back((now + RTT / 2, packet));
+                }
+            }
+        }
+    }
+}
+
+fn take_due<T>(queue: &mut VecDeque<(Time, T)>, now: Time) -> Option<(Time, T)> {
+    if queue.front()?.0 <= now { queue.pop_front() } else { None }
+}
+
+/// The rate at a loss event rate by the equation, in packets a second.
+fn equation_rate(equation: Equation, timeout: Duration, loss_event_rate: f64) -> f64 {
+    let tcp = TcpModel { packets_per_ack: 1, timeout };
+    tcp.throughput_by(equation, SIZE, RTT, loss_event_rate).as_f64() / (8.0 * SIZE.as_f64())
+}
+
+#[test]
+fn the_mean_rate_is_that_of_the_equation() {
+    for loss in [0.001, 0.003, 0.01, 0.03, 0.1] {
+        // The equation is of loss events; several losses in a round trip are one, so it is a little below the losses.
+        let (rate, events) = Pipe::new(Parameters::RFC5348, loss, 7).run(at(100_000), at(1_500_000));
+        near(rate, equation_rate(Equation::Rfc5348, RTT * 4, events), 0.12);
+        near(events, loss, 0.15);
+        // At a round trip of a tick, ns-2's time-out is three ticks.
+        let (rate, events) = Pipe::new(Parameters::NS2, loss, 7).run(at(100_000), at(1_500_000));
+        near(rate, equation_rate(Equation::Padhye, RTT * 3, events), 0.12);
+    }
+}
+
+#[test]
+fn without_losses_slow_start_goes_on_to_the_maximum() {
+    let parameters = Parameters { maximum_rate: Rate::from_mbps(8), ..Parameters::RFC5348 };
+    let mut pipe = Pipe::new(parameters, 0.0, 1);
+    let (rate, events) = pipe.run(at(3_000), at(4_000));
+    near(rate, 1000.0, 0.01);
+    assert_eq!((events, pipe.sender.allowed_rate()), (0.0, Rate::from_mbps(8)));
+}
+
+#[test]
+fn after_a_blackout_it_comes_back() {
+    let mut pipe = Pipe::new(Parameters::RFC5348, 0.01, 3);
+    let before = pipe.run(at(0), at(60_000)).0;
+    // All is lost for five seconds: at most a packet in a few seconds at the end.
+    pipe.loss = 1.0;
+    pipe.run(at(60_000), at(65_000));
+    assert!(pipe.sender.allowed_rate() < Rate::from_kbps(20), "{}", pipe.sender.allowed_rate());
+    pipe.loss = 0.01;
+    let after = pipe.run(at(80_000), at(140_000)).0;
+    near(after, before, 0.3);
+}
+
+#[test]
+fn several_reports_in_a_round_trip() {
+    let parameters = Parameters { feedback_per_rtt: 4, ..Parameters::RFC5348 };
+    let mut receiver = Receiver::new(parameters);
+    receiver.packet(&PacketInfo { sequence: 0, timestamp: at(0), rtt: Some(RTT) }, SIZE, at(0));
+    assert_eq!(receiver.deadline(), at(25));
+}
+
+fn number() -> impl Strategy<Value = u64> {
+    prop_oneof![4 => 0u64..2_000_000_000, 2 => 0u64..10, 1 => Just(u64::MAX), 1 => any::<u64>()]
+}
+
+fn parameters() -> impl Strategy<Value = Parameters> {
+    let exact = (any::<u8>(), 0u32..5, 0u32..5, 0u32..9);
+    (prop::bool::ANY, exact, number(), number(), prop::option::of(0u32..4)).prop_map(
+        |(is_ns2, (intervals, later_packets, feedback_per_rtt, rtts), maximum_rate, granularity, burst)| {
+            Parameters {
+                maximum_rate: Rate::from_bps(maximum_rate),
+                granularity: Duration::from_nanos(granularity),
+                burst,
+                intervals,
+                later_packets,
+                feedback_per_rtt,
+                nofeedback_rtts: rtts,
+                ..if is_ns2 { Parameters::NS2 } else { Parameters::RFC5348 }
+            }
+        },
+    )
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Send { has_more: bool },
+    Feedback(Feedback),
+    Tick,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let loss = prop_oneof![Just(0.0), 0.0f64..1.0, any::<f64>()];
+    let feedback =
+        (number(), number(), number(), loss).prop_map(|(timestamp, delay, rate, loss_event_rate)| {
+            Step::Feedback(Feedback {
+                timestamp: Time::from_nanos(timestamp),
+                delay: Duration::from_nanos(delay),
+                receive_rate: Rate::from_bps(rate),
+                loss_event_rate,
+            })
+        });
+    prop_oneof![any::<bool>().prop_map(|has_more| Step::Send { has_more }), feedback, Just(Step::Tick)]
+}
+
+proptest! {
+    #[test]
+    fn a_senders_rate_stays_in_its_bounds(
+        parameters in parameters(), size in 1u64..70_000, steps in prop::collection::vec((number(), step()), 0..200),
+    ) {
+        let size = Bytes::new(size);
+        let mut sender = Sender::new(parameters, size);
+        let least = Rate::of(size, parameters.longest_interval);
+        let mut now = Time::ZERO;
+        for (pause, step) in steps {
+            now += Duration::from_nanos(pause);
+            match step {
+                Step::Send { has_more } => {
+                    let may_send = sender.next_send();
+                    sender.sent(now, has_more);
+                    prop_assert!(sender.next_send() >= may_send);
+                }
+                Step::Feedback(feedback) => sender.feedback(&feedback, now),
+                Step::Tick => {
+                    sender.tick(now);
+                    prop_assert!(sender.deadline() > now || now == Time::NEVER);
+                }
+            }
+            for rate in [sender.allowed_rate(), sender.sending_rate()] {
+                // In floats, as very large rates are rounded to them.
+                let most = parameters.maximum_rate.max(least).as_f64();
+                prop_assert!(rate >= least && rate.as_f64() <= most, "{rate}");
+            }
+            prop_assert!((0.0..=1.0).contains(&sender.loss_event_rate()));
+        }
+    }
+
+    #[test]
+    fn a_receiver_reports_rates_whatever_comes(
+        parameters in parameters(),
+        packets in prop::collection::vec((number(), number(), number(), prop::option::of(number()), number()), 0..200),
+    ) {
+        let mut receiver = Receiver::new(parameters);
+        let mut now = Time::ZERO;
+        for (pause, sequence, timestamp, rtt, size) in packets {
+            now += Duration::from_nanos(pause);
+            let late = receiver.tick(now);
+            prop_assert!(receiver.tick(now).is_none() || receiver.deadline() == Time::NEVER);
+            let rtt = rtt.map(Duration::from_nanos);
+            let packet = PacketInfo { sequence, timestamp: Time::from_nanos(timestamp), rtt };
+            for feedback in [late, receiver.packet(&packet, Bytes::new(size), now)].into_iter().flatten() {
+                prop_assert!((0.0..=1.0).contains(&feedback.loss_event_rate));
+            }
+        }
+    }
+
+    #[test]
+    fn reordering_below_three_packets_is_no_loss(swaps in prop::collection::vec(any::<bool>(), 1..200)) {
+        let mut receiver = Receiver::new(Parameters::RFC5348);
+        let mut order: Vec<u64> = (0..2 * swaps.len() as u64 + 1).collect();
+        for (pair, swap) in swaps.iter().enumerate() {
+            if *swap {
+                order.swap(2 * pair + 1, 2 * pair + 2);
+            }
+        }
+        for (slot, sequence) in (0..).zip(order) {
+            let packet = PacketInfo { sequence, timestamp: at(10 * sequence), rtt: Some(RTT) };
+            receiver.packet(&packet, SIZE, at(10 * slot));
+        }
+        prop_assert_eq!(receiver.loss_event_rate(), 0.0);
+    }
+}
