@@ -1,5 +1,6 @@
 //! TCP, one direction of data: a sender and a receiver. A connection that carries data both ways is two of them.
 
+mod ns2;
 mod receiver;
 mod rto;
 mod scoreboard;

@@ -4,17 +4,18 @@
 use congestion::control::{Ack, Controller, Loss, Start, Timeout};
 use units::{Bytes, Duration, Time};
 
+use super::ns2::Ns2;
 use super::receiver::NO_LIMIT;
 use super::rto::RoundTrip;
 use super::scoreboard::Scoreboard;
-use crate::model::{Congestion, Tcp};
+use crate::model::{Congestion, Recovery, Tcp};
 
 /// Duplicate acknowledgements that make a loss certain.
-const DUPLICATE_THRESHOLD: u32 = 3;
+pub(super) const DUPLICATE_THRESHOLD: u32 = 3;
 
 /// Where the sender stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+pub(super) enum Phase {
     /// Before the set-up's answer.
     Closed,
     /// Nothing is missing.
@@ -57,37 +58,39 @@ pub(crate) struct Segment {
 /// The state of the sending half. Times are in nanoseconds.
 #[derive(Debug)]
 pub(crate) struct Sender {
-    phase: Phase,
+    pub(super) phase: Phase,
     /// Oldest byte without an acknowledgement, next byte to send for the first time, end of what the application wrote.
-    oldest: u64,
-    next: u64,
-    written: u64,
+    pub(super) oldest: u64,
+    pub(super) next: u64,
+    pub(super) written: u64,
     /// Right edge of the receive window.
-    edge: u64,
-    segment: u64,
-    controller: Box<dyn Controller>,
+    pub(super) edge: u64,
+    pub(super) segment: u64,
+    pub(super) controller: Box<dyn Controller>,
     /// The controller's window in bytes.
-    cwnd: u64,
+    pub(super) cwnd: u64,
     /// Whether it was the window that ended the last burst.
-    is_cwnd_limited: bool,
-    board: Scoreboard,
-    duplicates: u32,
+    pub(super) is_cwnd_limited: bool,
+    pub(super) board: Scoreboard,
+    pub(super) duplicates: u32,
     /// Everything without a SACK before it was sent again in this recovery.
-    retransmitted_to: u64,
+    pub(super) retransmitted_to: u64,
     /// Everything without a SACK before it is lost.
-    lost_below: u64,
-    limited_transmit: bool,
+    pub(super) lost_below: u64,
+    pub(super) limited_transmit: bool,
     /// Segments that go out without the random delay.
-    urgent: u32,
-    round_trip: RoundTrip,
-    deadline: u64,
-    last_sent: u64,
-    idle_restart: bool,
-    timestamps: bool,
+    pub(super) urgent: u32,
+    pub(super) round_trip: RoundTrip,
+    pub(super) deadline: u64,
+    pub(super) last_sent: u64,
+    pub(super) idle_restart: bool,
+    pub(super) timestamps: bool,
     /// Without timestamps: the segment that is timed ends here and was sent then.
-    timed: Option<(u64, u64)>,
-    measured: (u64, u64),
-    latest_rtt: Option<u64>,
+    pub(super) timed: Option<(u64, u64)>,
+    pub(super) measured: (u64, u64),
+    pub(super) latest_rtt: Option<u64>,
+    /// Set where recovery is ns-2's.
+    pub(super) ns2: Option<Box<Ns2>>,
 }
 
 impl Sender {
@@ -125,6 +128,7 @@ impl Sender {
             timed: None,
             measured: (0, 0),
             latest_rtt: None,
+            ns2: (tcp.recovery == Recovery::Ns2Sack1).then(Box::default),
         }
     }
 
@@ -198,7 +202,9 @@ impl Sender {
     }
 
     fn measure(&mut self, sent: u64, now: u64) {
+        // Only a measurement ends the back-off (RFC 6298, section 5.7, and Karn's algorithm).
         self.round_trip.measured(sent, now);
+        self.round_trip.forget_backoff();
         self.latest_rtt = Some(now - sent);
         self.measured.0 += now - sent;
         self.measured.1 += 1;
@@ -206,10 +212,13 @@ impl Sender {
 
     /// An acknowledgement arrives.
     pub(crate) fn acknowledgement(&mut self, ack: &Acknowledgement, now: u64) -> Event {
-        if ack.next > self.next || self.phase == Phase::Closed {
+        if ack.next > self.highest_sent() || self.phase == Phase::Closed {
             return Event::Nothing;
         }
         self.edge = self.edge.max(ack.next.saturating_add(ack.window));
+        if self.ns2.is_some() {
+            return self.ns2_acknowledgement(ack, now);
+        }
         let flight = self.next - self.oldest;
         let mut sacked = 0;
         for (start, end) in ack.blocks {
@@ -248,10 +257,9 @@ impl Sender {
         Event::Nothing
     }
 
-    fn advance(&mut self, ack: &Acknowledgement, now: u64) {
+    pub(super) fn advance(&mut self, ack: &Acknowledgement, now: u64) {
         self.oldest = ack.next;
         self.board.acknowledged(ack.next);
-        self.round_trip.forget_backoff();
         if self.timestamps {
             let rtt_micros = ((now / 1000) as u32).wrapping_sub(ack.echo);
             self.measure(now.saturating_sub(u64::from(rtt_micros) * 1000), now);
@@ -263,7 +271,7 @@ impl Sender {
             if self.next > self.oldest { now.saturating_add(self.round_trip.timeout()) } else { u64::MAX };
     }
 
-    fn grow(&mut self, acked: u64, flight: u64, now: u64) {
+    pub(super) fn grow(&mut self, acked: u64, flight: u64, now: u64) {
         self.controller.on_ack(&Ack {
             now: Time::from_nanos(now),
             acked: Bytes::new(acked),
@@ -305,6 +313,10 @@ impl Sender {
         if self.phase == Phase::Closed {
             return Event::Timeout;
         }
+        if self.ns2.is_some() {
+            self.ns2_timeout(now);
+            return Event::Timeout;
+        }
         let is_repeated =
             matches!(self.phase, Phase::Loss { .. }) && self.retransmitted_to <= self.oldest + self.segment;
         self.controller.on_timeout(&Timeout {
@@ -319,6 +331,11 @@ impl Sender {
         self.duplicates = 0;
         self.timed = None;
         Event::Timeout
+    }
+
+    /// End of what was ever sent.
+    pub(super) fn highest_sent(&self) -> u64 {
+        self.ns2.as_ref().map_or(self.next, |ns2| ns2.highest_sent.max(self.next))
     }
 
     /// How much is on its way (RFC 6675, section 4, SetPipe).
@@ -336,6 +353,7 @@ impl Sender {
     pub(crate) fn poll(&mut self, now: u64) -> Option<Segment> {
         let segment = match self.phase {
             Phase::Closed => None,
+            _ if self.ns2.is_some() => self.ns2_poll(),
             Phase::Open => self.poll_open(now),
             Phase::Recovery { point, has_rescued } => self.poll_recovery(point, has_rescued),
             Phase::Loss { point } => self.poll_loss(point),
@@ -385,7 +403,7 @@ impl Sender {
         self.new_segment()
     }
 
-    fn new_segment(&self) -> Option<Segment> {
+    pub(super) fn new_segment(&self) -> Option<Segment> {
         let wanted = (self.written - self.next).min(self.segment);
         let possible = self.edge.saturating_sub(self.next);
         // A receive window that cuts a segment short is waited for, unless nothing is on its way (RFC 9293, section 3.8.6.2).
