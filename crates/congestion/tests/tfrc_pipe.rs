@@ -1,0 +1,132 @@
+//! TFRC: sender and receiver over a pipe that loses packets.
+
+use std::collections::VecDeque;
+
+use congestion::response::{Equation, TcpModel};
+use congestion::tfrc::{Feedback, PacketInfo, Parameters, Receiver, Sender};
+use units::{Bytes, Duration, Rate, Time};
+
+const SIZE: Bytes = Bytes::new(1000);
+const RTT: Duration = Duration::from_millis(100);
+
+fn at(millis: u64) -> Time {
+    Time::ZERO + Duration::from_millis(millis)
+}
+
+fn near(value: f64, expected: f64, tolerance: f64) {
+    assert!((value - expected).abs() <= tolerance * expected, "{value} instead of {expected}");
+}
+
+/// A pipe of a fixed delay in both directions that loses each data packet with the same probability.
+struct Pipe {
+    now: Time,
+    random: u64,
+    loss: f64,
+    sender: Sender,
+    receiver: Receiver,
+    data: VecDeque<(Time, PacketInfo)>,
+    feedback: VecDeque<(Time, Feedback)>,
+}
+
+impl Pipe {
+    fn new(parameters: Parameters, loss: f64, seed: u64) -> Self {
+        Self {
+            now: Time::ZERO,
+            random: seed,
+            loss,
+            sender: Sender::new(parameters, SIZE),
+            receiver: Receiver::new(parameters),
+            data: VecDeque::new(),
+            feedback: VecDeque::new(),
+        }
+    }
+
+    /// SplitMix64, as a number from zero to one.
+    fn draw(&mut self) -> f64 {
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.random ^ (self.random >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) as f64 / u64::MAX as f64
+    }
+
+    /// Runs until `end`, and answers with the packets sent in each second since `from` and with the mean of the reported p.
+    fn run(&mut self, from: Time, end: Time) -> (f64, f64) {
+        let (mut sent, mut reported, mut reports) = (0.0, 0.0, 0.0);
+        let next = |queue: Option<Time>| queue.unwrap_or(Time::NEVER);
+        loop {
+            let now = (self.sender.next_send().min(self.sender.deadline()).min(self.receiver.deadline()))
+                .min(next(self.data.front().map(|(time, _)| *time)))
+                .min(next(self.feedback.front().map(|(time, _)| *time)))
+                .max(self.now);
+            if now >= end {
+                return (sent / end.since(from).as_secs_f64(), reported / reports);
+            }
+            self.now = now;
+            if let Some((_, feedback)) = take_due(&mut self.feedback, now) {
+                self.sender.feedback(&feedback, now);
+                if now >= from {
+                    reported += feedback.loss_event_rate;
+                    reports += 1.0;
+                }
+            }
+            let report = match take_due(&mut self.data, now) {
+                Some((_, packet)) => self.receiver.packet(&packet, SIZE, now),
+                None => self.receiver.tick(now),
+            };
+            self.feedback.extend(report.map(|report| (now + RTT / 2, report)));
+            self.sender.tick(now);
+            if self.sender.next_send() <= now {
+                let packet = self.sender.sent(now, true);
+                sent += f64::from(u8::from(now >= from));
+                if self.draw() >= self.loss {
+                    self.data.push_back((now + RTT / 2, packet));
+                }
+            }
+        }
+    }
+}
+
+fn take_due<T>(queue: &mut VecDeque<(Time, T)>, now: Time) -> Option<(Time, T)> {
+    if queue.front()?.0 <= now { queue.pop_front() } else { None }
+}
+
+/// The rate at a loss event rate by the equation, in packets a second.
+fn equation_rate(equation: Equation, timeout: Duration, loss_event_rate: f64) -> f64 {
+    let tcp = TcpModel { packets_per_ack: 1, timeout };
+    tcp.throughput_by(equation, SIZE, RTT, loss_event_rate).as_f64() / (8.0 * SIZE.as_f64())
+}
+
+#[test]
+fn the_mean_rate_is_that_of_the_equation() {
+    for loss in [0.001, 0.003, 0.01, 0.03, 0.1] {
+        // The equation is of loss events; several losses in a round trip are one, so it is a little below the losses.
+        let (rate, events) = Pipe::new(Parameters::RFC5348, loss, 7).run(at(100_000), at(1_500_000));
+        near(rate, equation_rate(Equation::Rfc5348, RTT * 4, events), 0.12);
+        near(events, loss, 0.15);
+        // At a round trip of a tick, ns-2's time-out is three ticks.
+        let (rate, events) = Pipe::new(Parameters::NS2, loss, 7).run(at(100_000), at(1_500_000));
+        near(rate, equation_rate(Equation::Padhye, RTT * 3, events), 0.12);
+    }
+}
+
+#[test]
+fn without_losses_slow_start_goes_on_to_the_maximum() {
+    let parameters = Parameters { maximum_rate: Rate::from_mbps(8), ..Parameters::RFC5348 };
+    let mut pipe = Pipe::new(parameters, 0.0, 1);
+    let (rate, events) = pipe.run(at(3_000), at(4_000));
+    near(rate, 1000.0, 0.01);
+    assert_eq!((events, pipe.sender.allowed_rate()), (0.0, Rate::from_mbps(8)));
+}
+
+#[test]
+fn after_a_blackout_it_comes_back() {
+    let mut pipe = Pipe::new(Parameters::RFC5348, 0.01, 3);
+    let before = pipe.run(at(0), at(60_000)).0;
+    // All is lost for five seconds: at most a packet in a few seconds at the end.
+    pipe.loss = 1.0;
+    pipe.run(at(60_000), at(65_000));
+    assert!(pipe.sender.allowed_rate() < Rate::from_kbps(20), "{}", pipe.sender.allowed_rate());
+    pipe.loss = 0.01;
+    let after = pipe.run(at(80_000), at(140_000)).0;
+    near(after, before, 0.3);
+}
