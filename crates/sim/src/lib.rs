@@ -4,6 +4,7 @@
 //! - [`Simulation`]: a run of a model.
 //! - [`report`]: what a simulation tells.
 //! - [`scenario`]: a model as a TOML file.
+//! - [`output`]: files of what a simulation tells.
 
 mod check;
 mod counted;
@@ -11,6 +12,7 @@ mod link;
 mod media;
 pub mod model;
 mod network;
+pub mod output;
 mod packet;
 mod queue;
 mod random;

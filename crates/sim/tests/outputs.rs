@@ -1,0 +1,145 @@
+//! The outputs of whole runs: the same for the same seed, on every machine, and readable.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+use sim::Simulation;
+use sim::model::Model;
+use sim::output::{Output, Summary};
+use sim::report::Observer;
+use units::Duration;
+
+const FILES: [&str; 5] = ["flows.csv", "links.csv", "events.jsonl", "summary.json", "packets.pcapng"];
+
+fn here(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
+}
+
+fn load(name: &str, seed: Option<u64>) -> Model {
+    sim::scenario::load(&here(name), seed).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Runs a model and answers its files by name.
+fn run(model: Model) -> BTreeMap<&'static str, Vec<u8>> {
+    let directory = tempfile::tempdir().unwrap();
+    let mut output = Output::default()
+        .directory(directory.path(), &model)
+        .unwrap()
+        .capture(&directory.path().join("packets.pcapng"), &model)
+        .unwrap()
+        .loss_events(true);
+    let mut simulation = Simulation::new(model).unwrap();
+    simulation.run_until(simulation.end(), &mut output);
+    let summary = Summary::new("test", simulation.model(), simulation.now(), &simulation.totals());
+    output.finish(&summary).unwrap();
+    FILES.map(|name| (name, fs::read(directory.path().join(name)).unwrap())).into()
+}
+
+fn digest(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The digests are those of every machine. A change of what is simulated changes them: then run the tests that compare the
+/// simulator with others, and write the new ones here.
+#[test]
+fn the_same_seed_gives_the_same_bytes() {
+    let first = run(load("tests/mixed.toml", None));
+    assert!(first == run(load("tests/mixed.toml", None)), "two runs differ");
+    let other = run(load("tests/mixed.toml", Some(6)));
+    for name in FILES {
+        assert!(first[name] != other[name], "{name} does not depend on the seed");
+        assert!(first[name].len() > 500, "{name} is nearly empty");
+    }
+    let found: Vec<_> = FILES.iter().map(|name| format!("{name} {}", digest(&first[name]))).collect();
+    let expected = [
+        "flows.csv dbce4a160dd25ea293928698f599c0c45d01301002024c9ef19bab55e28f6b69",
+        "links.csv 47dd38a72d1d20ad34b58670ed8d5b870cadd91c6e1680c628ab98d3a48a366a",
+        "events.jsonl 633ce3ba76750c86c7974bf10b013aba941a97c19c95dfd7b5f38488fdc541e1",
+        "summary.json 13b03f74e7d98b41f9b08b92d3c3777cf9357ce0af1243002f5102a25a308982",
+        "packets.pcapng 5e1cb90c78f6db79247123acd0f487e8ea7b8626578cef1fafda9e676e4a0df0",
+    ];
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn rows_have_their_columns_and_add_up() {
+    let model = load("tests/mixed.toml", None);
+    let (flows, links) = (model.flows.len(), model.links.len());
+    let files = run(model);
+    for (name, things) in [("flows.csv", flows), ("links.csv", links)] {
+        let mut reader = csv::Reader::from_reader(&files[name][..]);
+        let width = reader.headers().unwrap().len();
+        let rows: Vec<_> = reader.records().map(Result::unwrap).collect();
+        assert_eq!(rows.len(), things * 12 * 4, "{name}");
+        assert!(rows.iter().all(|row| row.len() == width));
+        assert_eq!((&rows[0][0], &rows[rows.len() - 1][0]), ("0.250000", "12.000000"));
+        if name == "links.csv" {
+            let within = |row: &csv::StringRecord| {
+                row[2].is_empty() || (0.0..1.01).contains(&row[2].parse::<f64>().unwrap())
+            };
+            assert!(rows.iter().all(within), "a link carried more than it could");
+            let bottleneck =
+                rows.iter().filter(|row| &row[1] == "left-right" && row[0].parse::<f64>().unwrap() > 2.0);
+            let bytes: u64 = bottleneck.map(|row| row[3].parse::<u64>().unwrap()).sum();
+            let summary: serde_json::Value = serde_json::from_slice(&files["summary.json"]).unwrap();
+            let link = summary["links"].as_array().unwrap().iter().find(|link| link["name"] == "left-right");
+            assert_eq!(link.unwrap()["transmitted_bytes"], bytes);
+            assert_eq!(summary["counted_s"], 10.0);
+        }
+    }
+    let events = String::from_utf8(files["events.jsonl"].clone()).unwrap();
+    let mut kinds: Vec<String> = Vec::new();
+    for line in events.lines() {
+        let event: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert!(event["at_s"].is_number() && event["flow"].is_string(), "{line}");
+        kinds.push(event["event"].as_str().unwrap().into());
+    }
+    for kind in ["open", "request", "window", "loss_event"] {
+        assert!(kinds.iter().any(|found| found == kind), "no {kind}");
+    }
+}
+
+/// Every scenario that comes with the simulator, for a tenth of a simulated second a second of it.
+#[test]
+fn the_examples_run() {
+    let mut count = 0;
+    for entry in fs::read_dir(here("scenarios")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|extension| extension != "toml") {
+            continue;
+        }
+        let mut model = sim::scenario::load(&path, None).unwrap_or_else(|error| panic!("{error}"));
+        let run = &mut model.run;
+        (run.duration, run.warm_up, run.sampling) =
+            (Duration::from_secs(5), Duration::ZERO, Duration::from_millis(100));
+        let mut simulation =
+            Simulation::new(model).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        simulation.run_until(simulation.end(), &mut ());
+        let delivered = simulation.totals().flows.iter().map(|flow| flow.delivered.get()).sum::<u64>();
+        assert!(delivered > 100_000, "{}: {delivered} bytes", path.display());
+        count += 1;
+    }
+    assert!(count >= 5, "{count} examples");
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_told() {
+    let directory = tempfile::tempdir().unwrap();
+    let model = load("tests/mixed.toml", None);
+    fs::write(directory.path().join("file"), "").unwrap();
+    let error = Output::default().directory(&directory.path().join("file/below"), &model).unwrap_err();
+    assert!(error.to_string().contains("cannot write") && error.to_string().contains("below"), "{error}");
+    // A device that is always full.
+    let full = Output::default().capture(Path::new("/dev/full"), &model).unwrap();
+    let mut simulation = Simulation::new(model).unwrap();
+    let mut full = full;
+    simulation.run_until(simulation.end(), &mut full);
+    assert!(full.failed());
+    assert!(full.wants_packets(), "what was asked for stays");
+    let summary = Summary::new("test", simulation.model(), simulation.now(), &simulation.totals());
+    assert!(full.finish(&summary).unwrap_err().to_string().contains("/dev/full"));
+}
