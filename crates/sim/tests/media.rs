@@ -4,7 +4,7 @@ use sim::Simulation;
 use sim::model::{
     Algorithm, Discipline, Flow, Kind, Limit, Link, Loss, Media, Model, Node, Queue, Run, Tcp, When,
 };
-use sim::report::Totals;
+use sim::report::{FlowSample, Observer, Totals};
 use stream::session::Pace;
 use units::{Bytes, Duration, Rate, Time};
 
@@ -23,7 +23,7 @@ fn link(from: usize, to: usize, kbps: u64, loss: Loss) -> Link {
 }
 
 /// A client (node 0) and servers with a link each of these rates, all with this loss towards the client.
-fn run(kbps: &[u64], loss: f64, algorithm: Algorithm, pace: Pace) -> Totals {
+fn model(kbps: &[u64], loss: f64, algorithm: Algorithm, pace: Pace) -> Model {
     let rate = Rate::from_kbps(800);
     let names = (0..=kbps.len()).map(|node| Node { name: format!("node{node}") });
     let mut links = Vec::new();
@@ -44,7 +44,7 @@ fn run(kbps: &[u64], loss: f64, algorithm: Algorithm, pace: Pace) -> Totals {
         largest_window: None,
         connections_per_server: 8,
     };
-    let model = Model {
+    Model {
         nodes: names.collect(),
         links,
         flows: vec![Flow {
@@ -59,8 +59,11 @@ fn run(kbps: &[u64], loss: f64, algorithm: Algorithm, pace: Pace) -> Totals {
             sampling: Duration::from_secs(1),
             warm_up: Duration::ZERO,
         },
-    };
-    let mut simulation = Simulation::new(model).expect("a possible model");
+    }
+}
+
+fn run(kbps: &[u64], loss: f64, algorithm: Algorithm, pace: Pace) -> Totals {
+    let mut simulation = Simulation::new(model(kbps, loss, algorithm, pace)).expect("a possible model");
     simulation.run_until(simulation.end(), &mut ());
     simulation.totals()
 }
@@ -110,4 +113,30 @@ fn a_limit_is_held_by_reading_no_faster() {
     assert_eq!(media.stalls, 0, "{media:?}");
     // It took as long as the limit says: the last byte was not there much before a minute.
     assert!(totals.links[1].packets > 4000);
+}
+
+/// Windows at the end of each second, and what arrived in it.
+#[derive(Default)]
+struct Seconds(Vec<(Bytes, Bytes)>);
+
+impl Observer for Seconds {
+    fn flow(&mut self, sample: &FlowSample) {
+        self.0.push((sample.receive_window, sample.delivered));
+    }
+}
+
+#[test]
+fn a_window_set_on_an_open_connection_holds_it() {
+    // 8 packets of 1460 bytes a round trip of 40 ms and their transmission at 10 Mbps: less than 2.3 Mbps, where the path has 10.
+    let window = Bytes::new(8 * 1460);
+    let algorithm = Algorithm::Fixed { connections: 1, window: Some(window) };
+    let mut simulation =
+        Simulation::new(model(&[10_000], 0.0, algorithm, Pace::Max)).expect("a possible model");
+    let mut seconds = Seconds::default();
+    simulation.run_until(Time::ZERO + Duration::from_secs(10), &mut seconds);
+    for (set, delivered) in &seconds.0[1..] {
+        assert_eq!(*set, window);
+        let rate = Rate::of(*delivered, Duration::from_secs(1));
+        assert!(rate > Rate::from_kbps(1900) && rate < Rate::from_kbps(2300), "{rate}");
+    }
 }

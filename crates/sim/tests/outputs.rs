@@ -56,11 +56,11 @@ fn the_same_seed_gives_the_same_bytes() {
     }
     let found: Vec<_> = FILES.iter().map(|name| format!("{name} {}", digest(&first[name]))).collect();
     let expected = [
-        "flows.csv dbce4a160dd25ea293928698f599c0c45d01301002024c9ef19bab55e28f6b69",
-        "links.csv 47dd38a72d1d20ad34b58670ed8d5b870cadd91c6e1680c628ab98d3a48a366a",
-        "events.jsonl 633ce3ba76750c86c7974bf10b013aba941a97c19c95dfd7b5f38488fdc541e1",
-        "summary.json 13b03f74e7d98b41f9b08b92d3c3777cf9357ce0af1243002f5102a25a308982",
-        "packets.pcapng 5e1cb90c78f6db79247123acd0f487e8ea7b8626578cef1fafda9e676e4a0df0",
+        "flows.csv 8c9ccafbab0ae2389ea478bfa3d8344ec54adb2ec25b9b46adb930d7fd7683f5",
+        "links.csv 3c2d3bc6fdaa677f87750eda8796f2a9c5ef2bf7abeed6f28cfaac28e0a8ebd7",
+        "events.jsonl ec877b4308abeccf28d5c5d75f30e9a5800fd7a6d41cf5d6bc96107f46818459",
+        "summary.json 4b5e8be06e5b4dec69b34d95aebbc17cce8bff352c752872b8cff60615d36c6a",
+        "packets.pcapng e9976e26196a41da07cce31c0582360db37c30a92ee37c2a99735abefd3cc020",
     ];
     assert_eq!(found, expected);
 }

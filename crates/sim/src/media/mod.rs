@@ -152,6 +152,8 @@ impl Stream {
         let id = ConnectionId(connection);
         let Some(up) = self.connections.get(&id).map(|connection| connection.up) else { return };
         let rtt = Duration::from_nanos(network.set_up_time(up));
+        // The first windows are in packets of the right size.
+        self.tell_figures(network);
         self.session.connected(id, rtt, Time::from_nanos(network.now));
         self.act(network);
     }

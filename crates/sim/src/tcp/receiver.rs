@@ -66,8 +66,14 @@ impl Receiver {
     }
 
     /// Drives the receive window. Answers whether the sender should hear of it at once.
+    ///
+    /// The edge never goes back, except from no limit: that stands for a buffer that grows with what comes, and so never was much
+    /// larger than what is on its way.
     pub(crate) fn set_window(&mut self, window: u64) -> bool {
-        self.window = window.min(NO_LIMIT);
+        let was_unlimited = std::mem::replace(&mut self.window, window.min(NO_LIMIT)) == NO_LIMIT;
+        if was_unlimited {
+            self.edge = self.possible_edge();
+        }
         self.opens()
     }
 

@@ -215,7 +215,8 @@ impl Sender {
         if ack.next > self.highest_sent() || self.phase == Phase::Closed {
             return Event::Nothing;
         }
-        self.edge = self.edge.max(ack.next.saturating_add(ack.window));
+        // Acknowledgements come in the order in which they were sent.
+        self.edge = ack.next.saturating_add(ack.window);
         if self.ns2.is_some() {
             return self.ns2_acknowledgement(ack, now);
         }
