@@ -5,6 +5,7 @@ mod demo;
 mod endpoint;
 mod failure;
 mod fetch;
+mod lab;
 mod metrics;
 mod output;
 mod play;
@@ -83,6 +84,7 @@ async fn run(command: Command, output: &Output) -> Result<(), Failure> {
         Command::Proxy(arguments) => proxy::run(arguments, output).await,
         Command::Demo(arguments) => demo::run(arguments, output).await,
         Command::Fetch(arguments) => fetch::run(arguments, output).await,
+        Command::Lab(arguments) => lab::run(arguments, output).await,
         Command::Serve(arguments) => serve::run(arguments, output).await,
         Command::Completions { shell } => {
             let mut script = Vec::new();

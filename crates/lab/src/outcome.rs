@@ -1,5 +1,7 @@
 //! What an experiment came to: a verdict for every relation, and its tables filled in.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use crate::experiment::{Experiment, Paper, Relation};
@@ -43,6 +45,15 @@ pub enum Verdict {
     Reproduces,
     /// It does not.
     Differs,
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Reproduces => "reproduces",
+            Self::Differs => "differs",
+        })
+    }
 }
 
 /// A relation with its verdict.

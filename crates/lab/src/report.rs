@@ -3,11 +3,9 @@
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::outcome::{FilledCell, FilledTable, Judgement, Outcome, Verdict};
-use crate::statistics::{Estimate, significant};
+use crate::statistics::Estimate;
 
 const STYLE: &str = include_str!("../assets/report.css");
-/// Significant digits of what was measured.
-const DIGITS: usize = 4;
 
 /// The report on outcomes, in their order. `picture` gives the SVG of an outcome's plot.
 ///
@@ -112,10 +110,7 @@ fn relations(outcome: &Outcome) -> Markup {
 
 fn verdict(judgement: &Judgement) -> Markup {
     html! {
-        @match judgement.verdict {
-            Verdict::Reproduces => span.reproduces { "reproduces" },
-            Verdict::Differs => span.differs { "differs" },
-        }
+        span class=(judgement.verdict) { (judgement.verdict) }
         @if let Some(cause) = &judgement.cause { span.cause { (cause) } }
     }
 }
@@ -142,12 +137,7 @@ fn filled_cell(cell: FilledCell) -> Markup {
     }
 }
 
-/// A mean with its confidence interval, in a reader's digits.
-pub(crate) fn measured(estimate: Option<Estimate>) -> String {
-    let Some(estimate) = estimate else { return "–".into() };
-    let mean = significant(estimate.mean, DIGITS);
-    match estimate.half_width {
-        Some(half) => format!("{mean} ± {}", significant(half, 2)),
-        None => mean,
-    }
+/// What was measured, or a dash.
+fn measured(estimate: Option<Estimate>) -> String {
+    estimate.map_or_else(|| "–".into(), |estimate| estimate.to_string())
 }

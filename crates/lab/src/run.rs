@@ -31,7 +31,7 @@ pub struct Options<'a> {
 #[derive(Debug, Error)]
 pub enum RunError {
     /// It was to stop.
-    #[error("stopped after {done} of {total} runs")]
+    #[error("stopped when {done} of {total} runs were done")]
     Stopped {
         /// Finished runs.
         done: usize,

@@ -1,5 +1,7 @@
 //! Means over seeds and how sure they are. Only operations that every machine rounds alike, so that a report is the same everywhere.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 /// The mean of a sample and its 95 % confidence interval.
@@ -32,6 +34,14 @@ impl Estimate {
     /// The 95 % confidence interval; `None` with a single value.
     pub fn interval(&self) -> Option<[f64; 2]> {
         self.half_width.map(|half| [self.mean - half, self.mean + half])
+    }
+}
+
+impl fmt::Display for Estimate {
+    /// Mean ± half the interval, in a reader's digits.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&significant(self.mean, 4))?;
+        self.half_width.map_or(Ok(()), |half| write!(f, " ± {}", significant(half, 2)))
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod demo;
 mod fetch;
+mod lab;
 mod pages;
 mod play;
 mod proxy;
@@ -16,6 +17,7 @@ use clap_complete::Shell;
 
 pub use demo::DemoArguments;
 pub use fetch::FetchArguments;
+pub use lab::{LabArguments, LabCommand, RunArguments};
 pub use pages::{command, write_manual};
 pub use play::PlayArguments;
 pub use proxy::ProxyArguments;
@@ -61,6 +63,8 @@ pub enum Command {
     Serve(ServeArguments),
     /// Show on this machine what several connections are good for; needs nothing
     Demo(DemoArguments),
+    /// Make published results again, and see which of them hold
+    Lab(LabArguments),
     /// Print the completions for a shell
     Completions {
         /// For which shell

@@ -66,6 +66,16 @@ const SERVE: &[Example] = &[
 ];
 const DEMO: &[Example] =
     &[("anabranch demo", "Play a film over one connection, and then over as many as it needs")];
+const LAB: &[Example] = &[
+    ("anabranch lab list", "See what there is"),
+    ("anabranch lab run multitcp rome", "Make the results of two papers again, into lab-results/report.html"),
+];
+const LAB_RUN: &[Example] = &[
+    ("anabranch lab run multitcp-eq6.4", "One experiment"),
+    ("anabranch lab run all --seeds 10 --out results", "All of them, with narrower confidence intervals"),
+];
+const LAB_REPORT: &[Example] =
+    &[("anabranch lab report lab-results", "Bind what several runs have left there")];
 const COMPLETIONS: &[Example] = &[(
     "anabranch completions bash > ~/.local/share/bash-completion/completions/anabranch",
     "Install them for bash",
@@ -73,6 +83,7 @@ const COMPLETIONS: &[Example] = &[(
 
 /// What a page has beside its options.
 struct Extra {
+    /// The command and its own command, as they are typed.
     command: &'static str,
     examples: &'static [Example],
     files: &'static [(&'static str, &'static str)],
@@ -85,13 +96,21 @@ const STATE: (&str, &str) = (
 const ROOTS: (&str, &str) =
     ("/etc/ssl/certs", "The system's trusted certificates; SSL_CERT_FILE and SSL_CERT_DIR name others.");
 
-const EXTRAS: [Extra; 7] = [
+const RESULTS: (&str, &str) = (
+    "DIR/verdicts.json, DIR/report.html, DIR/ID/, DIR/runs/",
+    "The verdicts; the report; tables (CSV) and plots (SVG, PNG) of every experiment; the finished runs, which another run does not repeat.",
+);
+
+const EXTRAS: [Extra; 10] = [
     Extra { command: "", examples: ALL, files: &[STATE, ROOTS] },
     Extra { command: "play", examples: PLAY, files: &[ROOTS] },
     Extra { command: "fetch", examples: FETCH, files: &[STATE, ROOTS] },
     Extra { command: "proxy", examples: PROXY, files: &[ROOTS] },
     Extra { command: "serve", examples: SERVE, files: &[] },
     Extra { command: "demo", examples: DEMO, files: &[] },
+    Extra { command: "lab", examples: LAB, files: &[RESULTS] },
+    Extra { command: "lab run", examples: LAB_RUN, files: &[RESULTS] },
+    Extra { command: "lab report", examples: LAB_REPORT, files: &[RESULTS] },
     Extra { command: "completions", examples: COMPLETIONS, files: &[] },
 ];
 
@@ -114,11 +133,15 @@ pub fn command() -> Command {
             text.push_str(&format!("\n  {what}:\n    {line}"));
         }
         text.push_str("\n\nExit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted, 143 terminated.");
-        match extra.command {
-            "" => cli.after_help(text),
-            name => cli.mut_subcommand(name, |command| command.after_help(text)),
-        }
+        add_to_help(cli, extra.command, text)
     })
+}
+
+fn add_to_help(command: Command, path: &'static str, text: String) -> Command {
+    match path.split_once(' ').unwrap_or((path, "")) {
+        ("", _) => command.after_help(text),
+        (name, rest) => command.mut_subcommand(name, |own| add_to_help(own, rest, text)),
+    }
 }
 
 /// Writes a manual page for the program and for each of its commands.
@@ -132,7 +155,7 @@ pub fn write_manual(directory: &Path) -> io::Result<()> {
     for extra in &EXTRAS {
         let command = match extra.command {
             "" => cli.clone().disable_help_subcommand(true),
-            name => match cli.find_subcommand(name) {
+            path => match path.split(' ').try_fold(&cli, |command, name| command.find_subcommand(name)) {
                 Some(command) => command.clone(),
                 None => continue,
             },
@@ -140,7 +163,7 @@ pub fn write_manual(directory: &Path) -> io::Result<()> {
         let name = if extra.command.is_empty() {
             "anabranch".into()
         } else {
-            format!("anabranch-{}", extra.command)
+            format!("anabranch-{}", extra.command.replace(' ', "-"))
         };
         fs::write(directory.join(format!("{name}.1")), page(command, &name, extra)?)?;
     }

@@ -30,9 +30,9 @@ const RTT: Duration = Duration::from_millis(80);
 const ONE_LOSES: Scheme = scheme::N1;
 /// Each loses a packet, at the same time.
 const ALL_LOSE: Scheme = scheme::N2;
-/// Why less is lost by the triangle than is lost; the table has the rest for other windows.
+/// Why more is lost than the triangle; the table has it for every window.
 const BEYOND: &str = "the triangle is not all: while the lost packet is missing, the receive window lets nothing new out, which costs a whole \
-    window, and the steps of the window's growth cost a quarter of one; beside the triangle of a small window that is much";
+    window, and that the window grows by whole packets costs three quarters of one; beside the triangle of a small window that is much";
 const VOLUME: &str = "lost volume";
 const COURSE: &str = "throughput";
 
@@ -192,13 +192,16 @@ fn relations() -> Vec<Relation> {
             (ONE_LOSES, 1),
             (ALL_LOSE, 2),
         ),
-        ratio(
-            "6.4-five",
-            "one connection's loss against that of one of five",
-            25.0,
-            (ONE_LOSES, 1),
-            (ONE_LOSES, 5),
-        ),
+        Relation {
+            cause: Some(BEYOND.into()),
+            ..ratio(
+                "6.4-five",
+                "one connection's loss against that of one of five",
+                25.0,
+                (ONE_LOSES, 1),
+                (ONE_LOSES, 5),
+            )
+        },
         ratio(
             "6.4-n",
             "what all of four lose against what one of four loses",

@@ -1,0 +1,46 @@
+//! `anabranch lab`.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+/// Options of `anabranch lab`.
+#[derive(Args, Debug)]
+pub struct LabArguments {
+    /// What to do with them.
+    #[command(subcommand)]
+    pub command: LabCommand,
+}
+
+/// What is done with experiments.
+#[derive(Debug, Subcommand)]
+pub enum LabCommand {
+    /// List the experiments
+    List,
+    /// Run experiments, judge what their papers report, and write verdicts, tables, plots and a report
+    Run(RunArguments),
+    /// Bind everything that a directory has results of into its verdicts.json and report.html
+    Report {
+        /// The directory: what 'lab run --out' was given
+        #[arg(value_name = "DIR")]
+        directory: PathBuf,
+    },
+}
+
+/// Options of `anabranch lab run`.
+#[derive(Args, Debug)]
+pub struct RunArguments {
+    /// Experiments: their names or the beginnings of them, such as multitcp; or all
+    #[arg(required = true, value_name = "ID")]
+    pub ids: Vec<String>,
+    /// Run everything random with seeds 1 to N
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    pub seeds: u64,
+    /// So many runs at a time [default: the number of processors]
+    #[arg(long, value_name = "N")]
+    pub jobs: Option<NonZeroUsize>,
+    /// Where the results go; a run that was interrupted goes on with what is there
+    #[arg(long, value_name = "DIR", default_value = "lab-results")]
+    pub out: PathBuf,
+}

@@ -1,0 +1,140 @@
+//! `anabranch lab`: published results, run again and judged.
+
+use std::fs;
+use std::io::{self, Write};
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::available_parallelism;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use lab::experiment::Experiment;
+use lab::outcome::{Outcome, Verdict};
+use lab::{Options, RunError, experiments, files};
+
+use crate::arguments::{LabArguments, LabCommand, RunArguments};
+use crate::failure::Failure;
+use crate::output::Output;
+
+/// Where finished runs are kept in the directory of results.
+const RUNS: &str = "runs";
+
+/// Lists, runs or reports.
+///
+/// # Errors
+/// An experiment that is not known, a run that could not be made, results that could not be written, or a signal.
+pub async fn run(arguments: LabArguments, output: &Output) -> Result<(), Failure> {
+    match arguments.command {
+        LabCommand::List => list(),
+        LabCommand::Run(arguments) => run_experiments(arguments, output).await,
+        LabCommand::Report { directory } => {
+            let outcomes = files::bind(&directory).map_err(Failure::failed)?;
+            tell(&outcomes, &directory)
+        }
+    }
+}
+
+fn list() -> Result<(), Failure> {
+    let lines = experiments::all().into_iter().map(|experiment| {
+        let Experiment { id, paper, place, title, .. } = experiment;
+        format!("{id:<20} {title} ({paper}, {place})\n")
+    });
+    print(&lines.collect::<String>())
+}
+
+async fn run_experiments(arguments: RunArguments, output: &Output) -> Result<(), Failure> {
+    let chosen = lab::select(experiments::all(), &arguments.ids).map_err(Failure::usage)?;
+    let runs = arguments.out.join(RUNS);
+    // Better now than after the runs.
+    fs::create_dir_all(&runs)
+        .map_err(|error| Failure::failed(format_args!("cannot write to {}: {error}", runs.display())))?;
+    let progress = output.progress();
+    if let Ok(style) = ProgressStyle::with_template("  {bar:30} {pos}/{len} runs, {eta} left") {
+        progress.set_style(style);
+    }
+    let stop = Arc::new(AtomicBool::new(false));
+    let mut work = {
+        let (out, bar, stop) = (arguments.out.clone(), progress.clone(), Arc::clone(&stop));
+        let jobs = arguments.jobs.or_else(|| available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN);
+        tokio::task::spawn_blocking(move || {
+            let cache = Some(&*runs);
+            let progress = |done, total| show(&bar, done, total);
+            let options = Options { seeds: arguments.seeds, jobs, cache, stop: &stop, progress: &progress };
+            make(&chosen, &options, &out)
+        })
+    };
+    let ended = tokio::select! {
+        ended = &mut work => ended,
+        _ = output.stop().signal() => {
+            stop.store(true, Ordering::Relaxed);
+            work.await
+        }
+    };
+    progress.finish_and_clear();
+    let done = ended.map_err(Failure::failed)?;
+    match (done, output.stop().received()) {
+        (Ok(outcomes), _) => tell(&outcomes, &arguments.out),
+        (Err(LabError::Run(stopped @ RunError::Stopped { .. })), Some(signal)) => {
+            let kept = "the same command goes on from there";
+            Err(Failure::stopped(signal, stopped).with(kept))
+        }
+        (Err(error), _) => Err(Failure::failed(error)),
+    }
+}
+
+/// Why there are no verdicts.
+#[derive(Debug, thiserror::Error)]
+enum LabError {
+    #[error(transparent)]
+    Run(#[from] RunError),
+    #[error(transparent)]
+    Files(#[from] files::FilesError),
+}
+
+/// Runs the experiments, and writes what they gave.
+fn make(chosen: &[Experiment], options: &Options<'_>, out: &Path) -> Result<Vec<Outcome>, LabError> {
+    let results = lab::run(chosen, options)?;
+    let written =
+        chosen.iter().zip(&results).map(|(experiment, results)| files::write(out, experiment, results));
+    let outcomes = written.collect::<Result<_, _>>()?;
+    files::bind(out)?;
+    Ok(outcomes)
+}
+
+fn show(bar: &ProgressBar, done: usize, total: usize) {
+    // The numbers of runs fit.
+    bar.set_length(total as u64);
+    bar.set_position(done as u64);
+}
+
+/// A line for every relation, and one for all.
+fn tell(outcomes: &[Outcome], directory: &Path) -> Result<(), Failure> {
+    let mut text = String::new();
+    for outcome in outcomes {
+        for judgement in &outcome.verdicts {
+            let measured =
+                judgement.measured.map_or_else(|| "nothing".into(), |estimate| estimate.to_string());
+            text += &format!(
+                "{:<10}  {}  {}: measured {measured}, published {}\n",
+                judgement.verdict.to_string(),
+                outcome.id,
+                judgement.in_words(),
+                judgement.published,
+            );
+        }
+    }
+    let count = |verdict| outcomes.iter().map(|outcome| outcome.count(verdict)).sum::<usize>();
+    text += &format!(
+        "{} relations reproduce, {} differ; {}\n",
+        count(Verdict::Reproduces),
+        count(Verdict::Differs),
+        directory.join("report.html").display()
+    );
+    print(&text)
+}
+
+fn print(text: &str) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|error| Failure::output(&error))
+}

@@ -1,0 +1,84 @@
+//! `anabranch lab` as its users see it.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod common;
+
+use std::fs;
+use std::process::{Command, Stdio};
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use common::{anabranch, ends_with, kill, text, wait_until};
+
+/// The smallest experiment.
+const ID: &str = "multitcp-eq6.4";
+
+fn lab(arguments: &[&str]) -> Command {
+    let mut command = anabranch();
+    command.arg("lab").args(arguments).stdin(Stdio::null());
+    command
+}
+
+#[test]
+fn an_experiment_that_is_not_known_is_a_wrong_usage_with_the_nearest_name() {
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().join("results");
+    let run = lab(&["run", "multitcp-eq64", "--out", out.to_str().unwrap()]).output().unwrap();
+    let said = ends_with(&run, 2);
+    assert!(said.contains("there is no experiment 'multitcp-eq64'; did you mean multitcp-eq6.4"), "{said}");
+    assert!(!out.exists());
+    for wrong in [&["run"][..], &["run", ID, "--seeds", "0"], &["run", ID, "--jobs", "0"], &[]] {
+        ends_with(&lab(wrong).output().unwrap(), 2);
+    }
+}
+
+#[test]
+fn places_that_cannot_be_written_or_read_are_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("file");
+    fs::write(&file, "").unwrap();
+    let said = ends_with(&lab(&["run", ID, "--out", file.to_str().unwrap()]).output().unwrap(), 1);
+    assert!(said.contains("cannot write to") && said.contains("file"), "{said}");
+    let said = ends_with(&lab(&["report", directory.path().to_str().unwrap()]).output().unwrap(), 1);
+    assert!(said.contains("has no results of experiments"), "{said}");
+}
+
+#[test]
+fn the_list_has_every_experiment() {
+    let list = lab(&["list"]).output().unwrap();
+    ends_with(&list, 0);
+    assert!(text(&list.stdout).lines().any(|line| line.starts_with(ID)));
+}
+
+#[test]
+fn an_interrupted_run_goes_on_and_its_verdicts_are_told_and_written() {
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().to_str().unwrap();
+    let start = || lab(&["run", ID, "--jobs", "1", "--out", out]);
+    let kept = || fs::read_dir(directory.path().join("runs")).map_or(0, Iterator::count);
+    let child = start().stderr(Stdio::piped()).spawn().unwrap();
+    wait_until("a finished run", || kept() > 0);
+    kill(&child, Signal::INT);
+    let said = ends_with(&child.wait_with_output().unwrap(), 130);
+    assert!(said.contains("13 runs were done; the same command goes on from there"), "{said}");
+    assert!(!directory.path().join("verdicts.json").exists());
+
+    let run = start().output().unwrap();
+    ends_with(&run, 0);
+    let verdicts = fs::read(directory.path().join("verdicts.json")).unwrap();
+    let verdicts: Vec<Value> = serde_json::from_slice(&verdicts).unwrap();
+    let told = text(&run.stdout);
+    assert_eq!(told.lines().count(), verdicts.len() + 1, "{told}");
+    for (line, verdict) in told.lines().zip(&verdicts) {
+        assert!(line.starts_with(verdict["verdict"].as_str().unwrap()), "{line}");
+        assert!(line.contains(ID) && line.contains(verdict["relation"].as_str().unwrap()), "{line}");
+    }
+    let report = fs::read(directory.path().join("report.html")).unwrap();
+    fs::remove_file(directory.path().join("report.html")).unwrap();
+    let bound = lab(&["report", out]).output().unwrap();
+    ends_with(&bound, 0);
+    assert_eq!(text(&bound.stdout), told);
+    assert_eq!(fs::read(directory.path().join("report.html")).unwrap(), report);
+}
