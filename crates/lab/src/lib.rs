@@ -13,6 +13,7 @@ pub mod results;
 pub mod scheme;
 pub mod simulate;
 pub mod statistics;
+pub mod validation;
 
 mod cache;
 mod curve;

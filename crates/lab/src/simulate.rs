@@ -73,6 +73,10 @@ impl Observer for Recorder {
         self.recording.links.push(*sample);
     }
 
+    fn wants_loss_events(&self) -> bool {
+        self.decisions.iter().any(|what| ["loss_event", "timeout"].contains(what))
+    }
+
     fn decision(&mut self, decision: &Decision) {
         if self.decisions.contains(&decision.what) {
             self.recording.decisions.push(decision.clone());

@@ -1,0 +1,240 @@
+//! The simulator held against ns-2: the same scenarios, the same metrics, and how far apart they are.
+//!
+//! Every scenario runs with recovery by RFC 6675, which is what programs use, and with that of ns-2 (see
+//! [`sim::model::Recovery`]), which shows which differences come from there.
+
+mod network;
+mod r1;
+mod r2;
+mod r3;
+mod r4;
+mod r5;
+mod r6;
+mod reference;
+mod table;
+
+use std::collections::BTreeMap;
+
+use sim::model::Recovery;
+
+use crate::experiment::{Case, Experiment, Job, Measured, Paper};
+use crate::results::Results;
+use crate::run::{Options, RunError, run};
+use crate::scheme;
+use crate::simulate::Recording;
+use network::Network;
+use reference::{Metrics, Summary, configurations, setting, windows};
+
+pub use table::table;
+
+/// The variants of every scenario: those of recovery.
+const RECOVERIES: [(&str, Recovery); 2] = [("RFC 6675", Recovery::Sack), ("ns-2", Recovery::Ns2Sack1)];
+
+/// One metric of one scenario.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Comparison {
+    /// The group of scenarios, such as `R2`.
+    pub group: &'static str,
+    /// The scenario's settings.
+    pub configuration: String,
+    /// The metric, a phase before it where the scenario has phases.
+    pub metric: String,
+    /// ns-2's mean over its seeds.
+    pub reference: f64,
+    /// How far from it still counts as the same: the larger of 5 % and three times the spread over seeds.
+    pub tolerance: f64,
+    /// Our mean over seeds, with RFC 6675.
+    pub measured: f64,
+    /// Our mean over seeds, with ns-2's recovery.
+    pub with_ns2_recovery: f64,
+    /// Whether the reference's own documentation says that this is no target, because phase effects rule there.
+    pub is_phase_effect: bool,
+}
+
+/// What became of a comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Finding {
+    /// Within the tolerance.
+    Within,
+    /// Outside of it, and within with ns-2's recovery: that explains it.
+    Recovery,
+    /// Outside, where timing decides who loses packets.
+    Phase,
+    /// Outside with both.
+    Differs,
+}
+
+impl Comparison {
+    /// What became of it.
+    pub fn finding(&self) -> Finding {
+        let is_within = |value: f64| (value - self.reference).abs() <= self.tolerance;
+        if is_within(self.measured) {
+            Finding::Within
+        } else if self.is_phase_effect {
+            Finding::Phase
+        } else if is_within(self.with_ns2_recovery) {
+            Finding::Recovery
+        } else {
+            Finding::Differs
+        }
+    }
+}
+
+/// Turns a scenario into a job of the lab.
+fn job(
+    configuration: &str,
+    recovery: Recovery,
+    network: Network,
+    decisions: &'static [&'static str],
+    measure: impl Fn(&Recording) -> Measured + Send + Sync + 'static,
+) -> Job {
+    let variant = RECOVERIES.iter().find(|(_, other)| *other == recovery).map_or("", |(name, _)| *name);
+    Job {
+        case: Case { variant, setting: configuration.to_owned(), scheme: scheme::SACK, point: 0.0 },
+        models: vec![network.model],
+        decisions,
+        measure: Box::new(move |recordings| recordings.first().map(&measure).unwrap_or_default()),
+    }
+}
+
+/// The sum of a quantity over samples.
+fn phase_sum<'a, T: 'a>(samples: impl Iterator<Item = &'a T>, quantity: impl Fn(&T) -> u64) -> u64 {
+    samples.map(quantity).sum()
+}
+
+/// A group of scenarios: what ns-2 gave by configuration, and how one of them is run.
+struct Group {
+    name: &'static str,
+    reference: BTreeMap<String, Metrics>,
+    jobs: fn(configuration: &str, seed: u64, recovery: Recovery) -> Option<Job>,
+}
+
+/// Reads a file of the reference; phases become part of the metrics' names.
+fn reference_of(file: &str) -> BTreeMap<String, Metrics> {
+    let mut found: BTreeMap<String, Metrics> = BTreeMap::new();
+    for (configuration, metrics) in configurations(file) {
+        match configuration.split_once(" phase=") {
+            None => {
+                found.insert(configuration, metrics);
+            }
+            Some((before, phase)) => {
+                let with_phase =
+                    metrics.into_iter().map(|(name, summary)| (format!("{phase}/{name}"), summary));
+                found.entry(before.to_owned()).or_default().extend(with_phase);
+            }
+        }
+    }
+    found
+}
+
+/// What the traces have to show: nineteen samples of twenty within a segment, and the same number of reductions.
+fn reference_of_traces() -> BTreeMap<String, Metrics> {
+    let metrics = |last: &reference::Window| {
+        let exact = |mean| Summary { mean, sd: 0.0 };
+        Metrics::from([
+            ("samples_within_a_segment".to_owned(), exact(1.0)),
+            ("cuts".to_owned(), exact(last.cuts)),
+            ("timeouts".to_owned(), exact(last.timeouts)),
+        ])
+    };
+    windows()
+        .iter()
+        .filter_map(|(label, trace)| Some(((*label).to_owned(), metrics(trace.last()?))))
+        .collect()
+}
+
+fn trace_job(configuration: &str, _seed: u64, recovery: Recovery) -> Option<Job> {
+    let (label, trace) = windows().into_iter().find(|(label, _)| *label == configuration)?;
+    Some(r6::run(label, trace, recovery))
+}
+
+fn groups() -> Vec<Group> {
+    let of = |name, file, jobs| Group { name, reference: reference_of(file), jobs };
+    vec![
+        of("R1", "r1_multitcp.csv", |c, seed, r| Some(r1::run(c, seed, r))),
+        of("R1 variants", "r1_multitcp_variants.csv", |c, seed, r| Some(r1::run(c, seed, r))),
+        of("R2", "r2_tcp_loss.csv", |c, seed, r| Some(r2::run(c, seed, r))),
+        of("R3 table V", "r3_tableV_tcp.csv", |c, seed, r| Some(r3::table_v(c, seed, r))),
+        of("R4", "r4_vps_baseline.csv", |c, seed, r| Some(r4::run(c, seed, r))),
+        of("R5 dumbbell", "r5_dumbbell.csv", |c, seed, r| r5::dumbbell(c, seed, r, false)),
+        of("R5 overhead", "r5_dumbbell_overhead.csv", |c, seed, r| r5::dumbbell(c, seed, r, true)),
+        of("R5 SlowCC", "r5_slowcc.csv", |c, seed, r| Some(r5::slow_cc(c, seed, r))),
+        Group { name: "R6", reference: reference_of_traces(), jobs: trace_job },
+    ]
+}
+
+/// The names of the groups of scenarios.
+pub fn names() -> Vec<&'static str> {
+    groups().iter().map(|group| group.name).collect()
+}
+
+/// Runs the scenarios of the groups whose names begin with one of `wanted` (all if there is none) and compares.
+///
+/// # Errors
+/// As [`run`].
+pub fn validate(wanted: &[String], options: &Options<'_>) -> Result<Vec<Comparison>, RunError> {
+    let mut groups = groups();
+    groups
+        .retain(|group| wanted.is_empty() || wanted.iter().any(|name| group.name.starts_with(name.as_str())));
+    let experiments: Vec<Experiment> = groups.iter().map(experiment).collect();
+    let results = run(&experiments, options)?;
+    Ok(groups.iter().zip(&results).flat_map(|(group, results)| compare(group, results)).collect())
+}
+
+fn experiment(group: &Group) -> Experiment {
+    let configurations: Vec<String> = group.reference.keys().cloned().collect();
+    let jobs = group.jobs;
+    Experiment {
+        id: group.name,
+        title: "",
+        paper: Paper::MultiTcp,
+        place: "",
+        claim: "",
+        assumed: Vec::new(),
+        random: group.name != "R6",
+        jobs: Box::new(move |seed| {
+            let of = |configuration: &String| {
+                let job = |(_, recovery)| jobs(configuration, seed, recovery);
+                RECOVERIES.into_iter().filter_map(job).collect::<Vec<_>>()
+            };
+            configurations.iter().flat_map(of).collect()
+        }),
+        relations: Vec::new(),
+        plots: Vec::new(),
+        tables: Vec::new(),
+    }
+}
+
+fn compare(group: &Group, results: &Results) -> Vec<Comparison> {
+    let mut comparisons = Vec::new();
+    for (configuration, metrics) in &group.reference {
+        for (metric, summary) in metrics {
+            let [measured, with_ns2_recovery] = RECOVERIES.map(|(variant, _)| {
+                let value = |seed: crate::results::OneSeed<'_>| {
+                    seed.setting(configuration).figure(scheme::SACK, 0.0, metric)
+                };
+                results.estimate(variant, value).0.map(|estimate| estimate.mean)
+            });
+            // The reference's spreads and ratios between its own columns are not compared.
+            let (Some(measured), Some(with_ns2_recovery)) = (measured, with_ns2_recovery) else { continue };
+            comparisons.push(Comparison {
+                group: group.name,
+                configuration: configuration.clone(),
+                metric: metric.clone(),
+                reference: summary.mean,
+                tolerance: (0.05 * summary.mean.abs()).max(3.0 * summary.sd),
+                measured,
+                with_ns2_recovery,
+                is_phase_effect: is_phase_effect(configuration, metric),
+            });
+        }
+    }
+    comparisons
+}
+
+/// The phases with TCPs of MultiTCP's dumbbell with every link at the same rate: "no target" by the reference's README, unless
+/// the sender's processing takes a random time and the access links are fast.
+fn is_phase_effect(configuration: &str, metric: &str) -> bool {
+    let is_dephased = configuration.contains("fastjit") && setting(configuration, "gen_delay_ms") == "20";
+    metric.starts_with("tcp") && metric.contains('/') && !is_dephased
+}
