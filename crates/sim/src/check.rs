@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use units::{Duration, Time};
+use units::{Bytes, Duration, Time};
 
 use crate::model::{Discipline, Flow, Kind, Limit, Link, Loss, Model, Pattern, Source, Tcp, When};
 
@@ -170,9 +170,7 @@ fn check_flow(flow: &Flow, model: &Model) -> Checked {
         }
         Kind::Udp { from, to, size, pattern } => {
             ends.extend([*from, *to]);
-            ensure((1..=LARGEST_PACKET).contains(&size.get()), || {
-                format!("a datagram has 1 to {LARGEST_PACKET} bytes")
-            })?;
+            check_datagram(*size)?;
             let (rate, times) = match pattern {
                 Pattern::Constant { rate, .. } => (rate, None),
                 Pattern::OnOff { rate, on, off, .. } | Pattern::Exponential { rate, on, off } => {
@@ -183,6 +181,10 @@ fn check_flow(flow: &Flow, model: &Model) -> Checked {
             ensure(times.is_none_or(|(on, off)| !on.is_zero() && !off.is_zero()), || {
                 "the times on and off are zero: give both a length".to_owned()
             })?;
+        }
+        Kind::Tfrc { from, to, size, parameters: _ } => {
+            ends.extend([*from, *to]);
+            check_datagram(*size)?;
         }
         Kind::Media(media) => {
             ends.push(media.client);
@@ -196,6 +198,12 @@ fn check_flow(flow: &Flow, model: &Model) -> Checked {
     }
     ensure(ends.iter().all(|node| *node < model.nodes.len()), || {
         "the flow has an end that does not exist".to_owned()
+    })
+}
+
+fn check_datagram(size: Bytes) -> Checked {
+    ensure((1..=LARGEST_PACKET).contains(&size.get()), || {
+        format!("a datagram has 1 to {LARGEST_PACKET} bytes")
     })
 }
 

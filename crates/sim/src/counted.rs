@@ -2,7 +2,7 @@
 
 use std::ops::AddAssign;
 
-use crate::network::Half;
+use crate::network::{Datagrams, Half, Tfrc};
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FlowCounted {
@@ -46,5 +46,33 @@ pub(crate) fn half_counted(half: &Half) -> FlowCounted {
         loss_events: counters.loss_events,
         timeouts: counters.timeouts,
         rtt: half.sender.measured(),
+    }
+}
+
+/// What is counted of a flow of datagrams.
+pub(crate) fn datagrams_counted(datagrams: &Datagrams) -> FlowCounted {
+    let bytes = datagrams.arrived * u64::from(datagrams.size);
+    FlowCounted {
+        delivered: bytes,
+        arrived_wire: bytes,
+        sent: datagrams.sent,
+        dropped: datagrams.dropped,
+        lost: datagrams.lost,
+        ..FlowCounted::default()
+    }
+}
+
+/// What is counted of a flow under TFRC.
+pub(crate) fn tfrc_counted(tfrc: &Tfrc) -> FlowCounted {
+    let bytes = tfrc.arrived * u64::from(tfrc.size);
+    FlowCounted {
+        delivered: bytes,
+        arrived_wire: bytes,
+        sent: tfrc.sent,
+        dropped: tfrc.dropped,
+        lost: tfrc.lost,
+        loss_events: tfrc.receiver.loss_events(),
+        rtt: tfrc.rtt,
+        ..FlowCounted::default()
     }
 }

@@ -1,6 +1,7 @@
 //! What is simulated, as plain data: nodes, links, flows and how long. A scenario file becomes this, and so does a program
 //! that builds its network itself; [`Simulation::new`](crate::Simulation::new) checks it.
 
+use congestion::tfrc;
 use units::{Bytes, Duration, Packets, Rate, Time};
 
 /// Everything that is simulated.
@@ -201,6 +202,17 @@ pub enum Kind {
         size: Bytes,
         /// When they are sent.
         pattern: Pattern,
+    },
+    /// Datagrams at the rate that TFRC allows (RFC 5348), always more of them.
+    Tfrc {
+        /// The sender.
+        from: NodeId,
+        /// The receiver.
+        to: NodeId,
+        /// Size on the wire, which is the packet size that TFRC reckons with.
+        size: Bytes,
+        /// How both ends behave.
+        parameters: tfrc::Parameters,
     },
     /// A media stream, received by the session of `stream` over TCP connections from one or more servers.
     Media(Box<Media>),

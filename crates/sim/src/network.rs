@@ -1,7 +1,8 @@
-//! The network at work: packets over links to the ends of TCP connections and to receivers of datagrams.
+//! The network at work: packets over links to the ends of TCP connections and of TFRC flows, and to receivers of datagrams.
 
 mod connections;
 mod datagrams;
+mod tfrc;
 
 use std::collections::BTreeMap;
 
@@ -14,6 +15,7 @@ use crate::report::{Decision, PacketRecord, Segment};
 use crate::route::{ARRIVED, Routes};
 pub(crate) use connections::{Half, HalfId, Role};
 pub(crate) use datagrams::Datagrams;
+pub(crate) use tfrc::Tfrc;
 use units::{Bytes, Time};
 
 /// What happens at a moment: a kind and a number in one word, because millions of these move in memory.
@@ -36,9 +38,11 @@ enum Kind {
     Service,
     /// The end of a flow.
     Stop,
+    /// One of the timers of a TFRC flow.
+    Tfrc,
 }
 
-const KINDS: [Kind; 7] = [
+const KINDS: [Kind; 8] = [
     Kind::Packet,
     Kind::Retransmission,
     Kind::DelayedAck,
@@ -46,6 +50,7 @@ const KINDS: [Kind; 7] = [
     Kind::Flow,
     Kind::Service,
     Kind::Stop,
+    Kind::Tfrc,
 ];
 const KIND_SHIFT: u32 = 29;
 
@@ -92,6 +97,7 @@ pub(crate) struct Network {
     pub(crate) datagrams: Vec<Datagrams>,
     /// Which flows are of datagrams.
     datagrams_of: Vec<Option<u32>>,
+    pub(crate) tfrc: Vec<Tfrc>,
     random: Vec<Random>,
     pub(crate) upcalls: Vec<Upcall>,
     pub(crate) decisions: Vec<Decision>,
@@ -129,6 +135,7 @@ impl Network {
             halves: Vec::new(),
             datagrams: Vec::new(),
             datagrams_of: Vec::new(),
+            tfrc: Vec::new(),
             random,
             upcalls: Vec::new(),
             decisions: Vec::new(),
@@ -223,6 +230,7 @@ impl Network {
             Kind::Flow => self.flow_timer(number as FlowId),
             Kind::Service => self.serve(number),
             Kind::Stop => self.upcalls.push(Upcall::Stop(number as FlowId)),
+            Kind::Tfrc => self.tfrc_timer(number),
         }
         true
     }
@@ -297,6 +305,10 @@ impl Network {
                 let datagrams = &mut self.datagrams[packet.owner as usize];
                 (&mut datagrams.dropped, &mut datagrams.lost)
             }
+            What::TfrcData => {
+                let tfrc = &mut self.tfrc[packet.owner as usize];
+                (&mut tfrc.dropped, &mut tfrc.lost)
+            }
             _ => return,
         };
         *if was_dropped { dropped } else { lost } += 1;
@@ -326,6 +338,8 @@ impl Network {
                 let datagrams = &mut self.datagrams[packet.owner as usize];
                 datagrams.arrived += 1;
             }
+            What::TfrcData => self.tfrc_data_arrives(&packet),
+            What::TfrcFeedback => self.tfrc_feedback_arrives(&packet),
             What::Syn => self.syn_arrives(&packet),
             What::SynAck => self.syn_ack_arrives(&packet),
             What::Reset => self.reset_arrives(&packet),
@@ -341,6 +355,10 @@ impl Network {
                 let datagrams = &self.datagrams[owner];
                 (datagrams.flow, 0, true, 0, datagrams.path())
             }
+            what @ (What::TfrcData | What::TfrcFeedback) => {
+                let (tfrc, is_from_sender) = (&self.tfrc[owner], what == What::TfrcData);
+                (tfrc.flow, 0, is_from_sender, 0, tfrc.path(is_from_sender))
+            }
             what => {
                 let half = &self.halves[owner];
                 // What the sender of the opener's half sends comes from the opener, and so do the other half's answers.
@@ -352,7 +370,7 @@ impl Network {
         let Some((source, destination)) = self.ends.get(&path).copied() else { return };
         let payload = match packet.what {
             What::Data => packet.size - header,
-            What::Datagram => packet.size,
+            What::Datagram | What::TfrcData | What::TfrcFeedback => packet.size,
             _ => 0,
         };
         let what = match packet.what {
@@ -367,7 +385,7 @@ impl Network {
                 }),
             },
             What::Reset => Segment::Reset,
-            What::Datagram => Segment::Datagram(packet.sequence),
+            What::Datagram | What::TfrcData | What::TfrcFeedback => Segment::Datagram(packet.sequence),
         };
         let record = PacketRecord {
             at: Time::from_nanos(self.links[link as usize].last_start()),

@@ -10,18 +10,20 @@ pub(crate) enum What {
     /// Ends a connection at once.
     Reset,
     Datagram,
+    TfrcData,
+    TfrcFeedback,
 }
 
 /// A packet. It is as large as a cache line.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Packet {
-    /// Data: its first byte; an acknowledgement: what is acknowledged; a datagram: its number.
+    /// Data: its first byte; an acknowledgement: what is acknowledged; a datagram or TFRC's: its number.
     pub sequence: u64,
-    /// The receive window of an acknowledgement.
+    /// The receive window of an acknowledgement; TFRC: the time that it tells, in nanoseconds.
     pub window: u64,
-    /// SACK blocks as distances from `sequence`; empty ones are unused.
+    /// SACK blocks as distances from `sequence`, empty ones are unused; TFRC: three numbers, see [`pack`].
     pub blocks: [(u32, u32); 3],
-    /// The half connection that it belongs to, or the flow of a datagram.
+    /// The half connection that it belongs to, or the flow of datagrams or of TFRC.
     pub owner: u32,
     /// The place in the table of hops of the link that it enters next.
     pub hop: u32,
@@ -30,6 +32,16 @@ pub(crate) struct Packet {
     /// Microseconds, modulo 2^32.
     pub timestamp: u32,
     pub what: What,
+}
+
+/// Three numbers in the place of SACK blocks.
+pub(crate) fn pack(numbers: [u64; 3]) -> [(u32, u32); 3] {
+    numbers.map(|number| ((number >> 32) as u32, number as u32))
+}
+
+/// The inverse of [`pack`].
+pub(crate) fn unpack(blocks: [(u32, u32); 3]) -> [u64; 3] {
+    blocks.map(|(high, low)| u64::from(high) << 32 | u64::from(low))
 }
 
 /// Packets under way, by number.

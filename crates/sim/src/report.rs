@@ -11,7 +11,7 @@ pub struct FlowSample {
     pub at: Time,
     /// Which flow.
     pub flow: FlowId,
-    /// Payload that the receiver got in order (TCP), or got at all (UDP).
+    /// Payload that the receiver got in order (TCP), or got at all (UDP, TFRC).
     pub delivered: Bytes,
     /// Bytes of data packets that arrived at the receiver, headers included.
     pub arrived_wire: Bytes,
@@ -75,7 +75,7 @@ pub struct Decision {
 /// A flow from the end of the warm-up to the end of the run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FlowTotals {
-    /// Payload that the receiver got in order (TCP), or got at all (UDP).
+    /// Payload that the receiver got in order (TCP), or got at all (UDP, TFRC).
     pub delivered: Bytes,
     /// Bytes of data packets that arrived at the receiver, headers included.
     pub arrived_wire: Bytes,
@@ -87,7 +87,7 @@ pub struct FlowTotals {
     pub lost: u64,
     /// Retransmitted packets.
     pub retransmitted: u64,
-    /// Window reductions: recoveries and time-outs.
+    /// Window reductions: recoveries and time-outs; loss events of TFRC.
     pub loss_events: u64,
     /// Retransmission time-outs.
     pub timeouts: u64,

@@ -3,10 +3,10 @@
 use units::{Bytes, Duration, Time};
 
 use crate::check::{self, ModelError, Place};
-use crate::counted::{FlowCounted, half_counted};
+use crate::counted::{FlowCounted, datagrams_counted, half_counted, tfrc_counted};
 use crate::media::Stream;
 use crate::model::{FlowId, Kind, Model, Source, When};
-use crate::network::{Datagrams, HalfId, Network, Role, Upcall};
+use crate::network::{Datagrams, HalfId, Network, Role, Tfrc, Upcall};
 use crate::report::{FlowSample, FlowTotals, LinkSample, LinkTotals, Observer, Totals};
 use crate::route::Routes;
 use crate::tcp::NO_LIMIT;
@@ -16,6 +16,7 @@ use crate::tcp::NO_LIMIT;
 enum FlowState {
     Tcp { half: HalfId, source: Source, next: usize, written: u64, is_open: bool, completed: Option<Time> },
     Datagrams { index: usize },
+    Tfrc { index: u32 },
     Media { stream: Box<Stream>, is_started: bool },
 }
 
@@ -89,6 +90,12 @@ impl Simulation {
                     let index = network.datagrams.len();
                     network.add_datagrams(Datagrams::new(id, size.get() as u32, *pattern, path));
                     FlowState::Datagrams { index }
+                }
+                Kind::Tfrc { from, to, size, parameters } => {
+                    let paths = (path(&mut network, *from, *to)?, path(&mut network, *to, *from)?);
+                    let index = network.tfrc.len() as u32;
+                    network.tfrc.push(Tfrc::new(id, *size, *parameters, paths));
+                    FlowState::Tfrc { index }
                 }
                 Kind::Media(media) => {
                     let mut paths = Vec::with_capacity(media.servers.len());
@@ -207,6 +214,10 @@ impl Simulation {
                 }
                 return;
             }
+            FlowState::Tfrc { index } => {
+                self.network.begin_tfrc(*index);
+                return;
+            }
             FlowState::Datagrams { .. } => return,
         };
         let half = *half;
@@ -245,6 +256,7 @@ impl Simulation {
                 self.network.halves[*half as usize].sender.stop();
             }
             FlowState::Datagrams { .. } => self.network.stop_datagrams(flow),
+            FlowState::Tfrc { index } => self.network.stop_tfrc(*index),
             FlowState::Media { stream, .. } => stream.stop(&mut self.network),
         }
     }
@@ -292,18 +304,8 @@ impl Simulation {
     fn flows_counted(&self) -> Vec<FlowCounted> {
         let counted = |flow: &FlowState| match flow {
             FlowState::Tcp { half, .. } => half_counted(&self.network.halves[*half as usize]),
-            FlowState::Datagrams { index } => {
-                let datagrams = &self.network.datagrams[*index];
-                let bytes = datagrams.arrived * u64::from(datagrams.size);
-                FlowCounted {
-                    delivered: bytes,
-                    arrived_wire: bytes,
-                    sent: datagrams.sent,
-                    dropped: datagrams.dropped,
-                    lost: datagrams.lost,
-                    ..FlowCounted::default()
-                }
-            }
+            FlowState::Datagrams { index } => datagrams_counted(&self.network.datagrams[*index]),
+            FlowState::Tfrc { index } => tfrc_counted(&self.network.tfrc[*index as usize]),
             FlowState::Media { stream, .. } => {
                 FlowCounted { delivered: stream.received(), ..stream.counted(&self.network) }
             }
@@ -370,6 +372,9 @@ impl Simulation {
                 sample.connections = u32::from(half.sender.is_established());
             }
             FlowState::Media { stream, .. } => stream.state(&self.network, sample),
+            FlowState::Tfrc { index } => {
+                sample.srtt = self.network.tfrc[*index as usize].sender.rtt().unwrap_or(Duration::ZERO);
+            }
             FlowState::Datagrams { .. } => {}
         }
     }

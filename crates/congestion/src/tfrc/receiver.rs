@@ -16,6 +16,7 @@ pub struct Receiver {
     events: LossEvents,
     /// Known since the first packet.
     stream: Option<Stream>,
+    loss_events: u64,
     arrived_packets: u64,
     arrived: Bytes,
     /// Whether anything arrived since the last report.
@@ -44,6 +45,7 @@ impl Receiver {
             history: LossHistory::new(parameters.intervals, parameters.discounting),
             events: LossEvents::default(),
             stream: None,
+            loss_events: 0,
             arrived_packets: 0,
             arrived: Bytes::ZERO,
             has_news: false,
@@ -99,6 +101,11 @@ impl Receiver {
         self.loss_event_rate
     }
 
+    /// Loss events until now. Of those between two packets only as many are counted as can matter for the history.
+    pub fn loss_events(&self) -> u64 {
+        self.loss_events
+    }
+
     /// The intervals between loss events.
     pub fn loss_history(&self) -> &LossHistory {
         &self.history
@@ -116,6 +123,7 @@ impl Receiver {
         let most = self.history.intervals() + 1;
         while let Some(hole) = self.stream.as_mut().and_then(|stream| stream.detector.next_hole()) {
             for sequence in self.events.in_hole(&hole, rtt, most) {
+                self.loss_events = self.loss_events.saturating_add(1);
                 if self.history.is_empty() {
                     let interval = self.first_interval(now);
                     self.history.begin(sequence, interval);

@@ -76,7 +76,7 @@ impl Capture {
         let segment = |kind: &Kind| match kind {
             Kind::Tcp { tcp, .. } => tcp.segment.get(),
             Kind::Media(media) => media.tcp.segment.get(),
-            Kind::Udp { .. } => 0,
+            Kind::Udp { .. } | Kind::Tfrc { .. } => 0,
         };
         Ok(Self {
             writer,

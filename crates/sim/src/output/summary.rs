@@ -144,6 +144,7 @@ impl FlowSummary {
             kind: match kind {
                 Kind::Tcp { .. } => "tcp",
                 Kind::Udp { .. } => "udp",
+                Kind::Tfrc { .. } => "tfrc",
                 Kind::Media(_) => "media",
             },
             goodput_bps: Rate::of(totals.delivered, counted).as_bps(),

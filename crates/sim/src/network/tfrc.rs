@@ -1,0 +1,230 @@
+//! TFRC in the network: packets at its rate, reports, timers.
+
+use congestion::tfrc::{Feedback, PacketInfo, Parameters, Receiver, Sender};
+use units::{Bytes, Duration, Rate, Time};
+
+use super::{Kind, Network};
+use crate::model::FlowId;
+use crate::packet::{Packet, What, pack, unpack};
+use crate::report::Decision;
+
+/// A flow under TFRC that always has data to send.
+#[derive(Debug)]
+pub(crate) struct Tfrc {
+    pub flow: FlowId,
+    pub size: u32,
+    pub sender: Sender,
+    pub receiver: Receiver,
+    pub sent: u64,
+    pub arrived: u64,
+    pub dropped: u64,
+    pub lost: u64,
+    /// Sum and number of the round trips measured at the sender.
+    pub rtt: (u64, u64),
+    reports: u64,
+    data_path: u32,
+    feedback_path: u32,
+    is_running: bool,
+    /// When each timer's event comes; [`u64::MAX`]: there is none. The deadline may be later by then.
+    timer_at: [u64; TIMERS.len()],
+}
+
+/// What a flow waits for; an event names it in its last bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Timer {
+    /// The next packet may leave.
+    Send,
+    /// No report has come for long.
+    NoFeedback,
+    /// The receiver reports.
+    Report,
+}
+
+const TIMERS: [Timer; 3] = [Timer::Send, Timer::NoFeedback, Timer::Report];
+const TIMER_BITS: u32 = 2;
+
+/// IP, UDP and 12 bytes of a report; ns-2 has the same.
+const FEEDBACK_SIZE: u32 = 40;
+/// In place of an RTT that is not known yet.
+const NO_RTT: u64 = u64::MAX;
+
+impl Tfrc {
+    pub(crate) fn new(flow: FlowId, size: Bytes, parameters: Parameters, paths: (u32, u32)) -> Self {
+        Self {
+            flow,
+            size: size.get() as u32,
+            sender: Sender::new(parameters, size),
+            receiver: Receiver::new(parameters),
+            sent: 0,
+            arrived: 0,
+            dropped: 0,
+            lost: 0,
+            rtt: (0, 0),
+            reports: 0,
+            data_path: paths.0,
+            feedback_path: paths.1,
+            is_running: false,
+            timer_at: [u64::MAX; TIMERS.len()],
+        }
+    }
+
+    /// The path of the sender's packets, or that of the receiver's.
+    pub(super) fn path(&self, is_from_sender: bool) -> u32 {
+        if is_from_sender { self.data_path } else { self.feedback_path }
+    }
+
+    fn deadline(&self, timer: Timer) -> u64 {
+        let deadline = match timer {
+            Timer::Report => self.receiver.deadline(),
+            _ if !self.is_running => Time::NEVER,
+            Timer::Send => self.sender.next_send(),
+            Timer::NoFeedback => self.sender.deadline(),
+        };
+        deadline.as_nanos()
+    }
+}
+
+impl Network {
+    /// A flow begins.
+    pub(crate) fn begin_tfrc(&mut self, index: u32) {
+        self.tfrc[index as usize].is_running = true;
+        self.send_tfrc(index);
+    }
+
+    /// A flow sends no more packets.
+    pub(crate) fn stop_tfrc(&mut self, index: u32) {
+        self.tfrc[index as usize].is_running = false;
+    }
+
+    /// A timer's event.
+    pub(super) fn tfrc_timer(&mut self, number: u32) {
+        let (index, timer) = (number >> TIMER_BITS, TIMERS[(number & ((1 << TIMER_BITS) - 1)) as usize]);
+        let now = self.now;
+        let tfrc = &mut self.tfrc[index as usize];
+        if tfrc.timer_at[timer as usize] != now {
+            // An earlier event took this one's place.
+            return;
+        }
+        tfrc.timer_at[timer as usize] = u64::MAX;
+        if tfrc.deadline(timer) > now {
+            self.sync_tfrc_timer(index, timer);
+            return;
+        }
+        match timer {
+            Timer::Send => self.send_tfrc(index),
+            Timer::NoFeedback => {
+                tfrc.sender.tick(Time::from_nanos(now));
+                self.send_tfrc(index);
+            }
+            Timer::Report => {
+                let report = tfrc.receiver.tick(Time::from_nanos(now));
+                self.report(index, report);
+            }
+        }
+    }
+
+    /// Sees to it that a timer's event comes no later than its deadline. When the deadline has moved on by then, the event is
+    /// put off.
+    fn sync_tfrc_timer(&mut self, index: u32, timer: Timer) {
+        let now = self.now;
+        let tfrc = &mut self.tfrc[index as usize];
+        let deadline = tfrc.deadline(timer).max(now);
+        if deadline < tfrc.timer_at[timer as usize] {
+            tfrc.timer_at[timer as usize] = deadline;
+            self.schedule(deadline, Kind::Tfrc, index << TIMER_BITS | timer as u32);
+        }
+    }
+
+    /// Sends what may leave now.
+    fn send_tfrc(&mut self, index: u32) {
+        let now = Time::from_nanos(self.now);
+        loop {
+            let tfrc = &mut self.tfrc[index as usize];
+            if !tfrc.is_running || tfrc.sender.next_send() > now {
+                break;
+            }
+            let info = tfrc.sender.sent(now, true);
+            tfrc.sent += 1;
+            let packet = Packet {
+                sequence: info.sequence,
+                window: info.timestamp.as_nanos(),
+                blocks: pack([info.rtt.map_or(NO_RTT, Duration::as_nanos), 0, 0]),
+                owner: index,
+                hop: tfrc.data_path,
+                size: tfrc.size,
+                timestamp: 0,
+                what: What::TfrcData,
+            };
+            self.data_packets += 1;
+            self.send(packet);
+        }
+        self.sync_tfrc_timer(index, Timer::Send);
+        self.sync_tfrc_timer(index, Timer::NoFeedback);
+    }
+
+    pub(super) fn tfrc_data_arrives(&mut self, packet: &Packet) {
+        let now = Time::from_nanos(self.now);
+        let tfrc = &mut self.tfrc[packet.owner as usize];
+        tfrc.arrived += 1;
+        let [rtt, ..] = unpack(packet.blocks);
+        let info = PacketInfo {
+            sequence: packet.sequence,
+            timestamp: Time::from_nanos(packet.window),
+            rtt: (rtt != NO_RTT).then_some(Duration::from_nanos(rtt)),
+        };
+        let before = tfrc.receiver.loss_events();
+        let report = tfrc.receiver.packet(&info, Bytes::new(packet.size.into()), now);
+        if self.tells_loss_events {
+            self.decisions.extend((before..tfrc.receiver.loss_events()).map(|_| Decision {
+                at: now,
+                flow: tfrc.flow,
+                connection: None,
+                what: "loss_event",
+                value: None,
+                why: "packets are missing for longer than a round trip after the last event".to_owned(),
+            }));
+        }
+        self.report(packet.owner, report);
+    }
+
+    /// Sends a report if there is one.
+    fn report(&mut self, index: u32, report: Option<Feedback>) {
+        if let Some(report) = report {
+            let tfrc = &mut self.tfrc[index as usize];
+            tfrc.reports += 1;
+            let packet = Packet {
+                sequence: tfrc.reports - 1,
+                window: report.timestamp.as_nanos(),
+                blocks: pack([
+                    report.delay.as_nanos(),
+                    report.receive_rate.as_bps(),
+                    report.loss_event_rate.to_bits(),
+                ]),
+                owner: index,
+                hop: tfrc.feedback_path,
+                size: FEEDBACK_SIZE,
+                timestamp: 0,
+                what: What::TfrcFeedback,
+            };
+            self.send(packet);
+        }
+        self.sync_tfrc_timer(index, Timer::Report);
+    }
+
+    pub(super) fn tfrc_feedback_arrives(&mut self, packet: &Packet) {
+        let now = Time::from_nanos(self.now);
+        let tfrc = &mut self.tfrc[packet.owner as usize];
+        let [delay, receive_rate, loss_event_rate] = unpack(packet.blocks);
+        let feedback = Feedback {
+            timestamp: Time::from_nanos(packet.window),
+            delay: Duration::from_nanos(delay),
+            receive_rate: Rate::from_bps(receive_rate),
+            loss_event_rate: f64::from_bits(loss_event_rate),
+        };
+        let sample = now.since(feedback.timestamp) - feedback.delay;
+        tfrc.rtt.0 += sample.as_nanos();
+        tfrc.rtt.1 += 1;
+        tfrc.sender.feedback(&feedback, now);
+        self.send_tfrc(packet.owner);
+    }
+}
