@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use congestion::tfrc::Parameters;
 use units::{Bytes, Time};
 
 use super::error::Fault;
@@ -21,6 +22,7 @@ const DATAGRAM: (Bytes, Bytes) = (Bytes::new(28), Bytes::new(65_535));
 enum Named {
     Tcp,
     Udp,
+    Tfrc,
     Media,
 }
 
@@ -34,11 +36,17 @@ pub(super) fn read_all(
     let mut names = BTreeSet::new();
     for mut table in tables {
         let kind = table.need("kind", |item| {
-            item.one_of(&[("tcp", Named::Tcp), ("udp", Named::Udp), ("media", Named::Media)])
+            item.one_of(&[
+                ("tcp", Named::Tcp),
+                ("udp", Named::Udp),
+                ("tfrc", Named::Tfrc),
+                ("media", Named::Media),
+            ])
         })?;
         table.call(match kind {
             Named::Tcp => "a [[flow]] of kind tcp",
             Named::Udp => "a [[flow]] of kind udp",
+            Named::Tfrc => "a [[flow]] of kind tfrc",
             Named::Media => "a [[flow]] of kind media",
         });
         let (item, pattern) = table.need("name", |item| Ok((item, item.text()?)))?;
@@ -61,6 +69,7 @@ pub(super) fn read_all(
             let kind = match kind {
                 Named::Tcp => tcp_flow(&mut table, copy, settings, network)?,
                 Named::Udp => udp_flow(&mut table, copy, network)?,
+                Named::Tfrc => tfrc_flow(&mut table, copy, network)?,
                 Named::Media => media::read(&mut table, copy, settings, network)?,
             };
             flows.push(Flow { name, start, stop, kind });
@@ -160,7 +169,7 @@ fn udp_flow(table: &mut Table<'_>, copy: u32, network: &mut Network<'_>) -> Resu
         Exponential,
     }
     let (from, to) = ends(table, copy, false, network)?;
-    let size = table.get("packet_size", |item| item.size_within(DATAGRAM.0, DATAGRAM.1))?;
+    let size = packet_size(table)?;
     let rate = table.need("rate", Item::rate)?;
     let pattern = table.get("pattern", |item| {
         item.one_of(&[
@@ -187,5 +196,20 @@ fn udp_flow(table: &mut Table<'_>, copy: u32, network: &mut Network<'_>) -> Resu
             Pattern::Exponential { rate, on, off }
         }
     };
-    Ok(Kind::Udp { from, to, size: size.unwrap_or(Bytes::new(1000)), pattern })
+    Ok(Kind::Udp { from, to, size, pattern })
+}
+
+fn tfrc_flow(table: &mut Table<'_>, copy: u32, network: &mut Network<'_>) -> Result<Kind, Fault> {
+    let (from, to) = ends(table, copy, true, network)?;
+    let size = packet_size(table)?;
+    let parameters = table.get("parameters", |item| {
+        item.one_of(&[("rfc5348", Parameters::RFC5348), ("ns2", Parameters::NS2)])
+    })?;
+    Ok(Kind::Tfrc { from, to, size, parameters: parameters.unwrap_or_default() })
+}
+
+/// Size of a flow's datagrams on the wire.
+fn packet_size(table: &mut Table<'_>) -> Result<Bytes, Fault> {
+    let size = table.get("packet_size", |item| item.size_within(DATAGRAM.0, DATAGRAM.1))?;
+    Ok(size.unwrap_or(Bytes::new(1000)))
 }

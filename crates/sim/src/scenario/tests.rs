@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 
+use congestion::tfrc::Parameters;
 use proptest::prelude::*;
 use units::{Bytes, Duration, Rate, Time};
 
@@ -319,6 +320,22 @@ fn the_parameters_of_streams() {
 }
 
 #[test]
+fn tfrc_is_that_of_the_rfc_unless_another_is_named() {
+    for (settings, expected) in [
+        ("", (Bytes::new(1000), Parameters::RFC5348)),
+        ("packet_size = \"1040\"\nparameters = \"rfc5348\"", (Bytes::new(1040), Parameters::RFC5348)),
+        ("parameters = \"ns2\"", (Bytes::new(1000), Parameters::NS2)),
+    ] {
+        let model = model(&path("kind = \"tcp\"", &format!("kind = \"tfrc\"\n{settings}")));
+        let found = match model.flows[0].kind {
+            Kind::Tfrc { size, parameters, .. } => (size, parameters),
+            ref other => panic!("{other:?}"),
+        };
+        assert_eq!(found, expected);
+    }
+}
+
+#[test]
 fn an_unknown_key_is_refused_with_its_place_and_the_right_name() {
     let error = error(&path("delay = \"20ms\"", "delay = \"20ms\"\nqueu = \"50 packets\""));
     let expected = "test.toml:15:1: `queu` is not a key of a [[link]]\n   |\n15 | queu = \"50 packets\"\n   | ^^^^\n   = did you mean `queue`?";
@@ -385,6 +402,8 @@ fn wrong_values_are_refused_with_what_would_be_right() {
         ("kind = \"tcp\"", "kind = \"tcp\"\nsize = \"0B\"", "is a size from 1 B"),
         ("kind = \"tcp\"", "kind = \"udp\"", "needs the key `rate`"),
         ("kind = \"tcp\"", "kind = \"udp\"\nrate = \"1M\"\npattern = \"on-off\"", "needs the key `on`"),
+        ("kind = \"tcp\"", "kind = \"tfrc\"\nrate = \"1M\"", "not a key of a [[flow]] of kind tfrc"),
+        ("kind = \"tcp\"", "kind = \"tfrc\"\nparameters = \"ns-2\"", "did you mean 'ns2'?"),
         ("kind = \"tcp\"", "kind = \"media\"", "needs the key `client`"),
     ] {
         let error = error(&path(from, to));
