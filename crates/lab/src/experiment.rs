@@ -45,16 +45,36 @@ pub type Value = Box<dyn Fn(OneSeed<'_>) -> Option<f64> + Send + Sync>;
 /// The papers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Paper {
-    /// S. Tullimalli, *Multimedia Streaming Using Multiple TCP Connections*.
+    /// Several TCP connections for a stream.
     MultiTcp,
-    /// Park, Karrer and Kim, *TCP-ROME*.
+    /// Several replicas for a stream.
     TcpRome,
-    /// The paper on virtual packet streams.
+    /// Virtual packet substitution: weights within a group of TCP flows.
     Vps,
-    /// The paper on multiple TFRC connections.
+    /// Several TFRC connections over wireless links.
     Multfrc,
-    /// The thesis on tunable TCP-friendly window control.
+    /// Tunable TCP-friendly window control.
     Ttfwc,
+}
+
+impl Paper {
+    /// Who wrote it, its title and its year.
+    pub fn citation(self) -> &'static str {
+        match self {
+            Self::MultiTcp => "S. Tullimalli, Multimedia Streaming Using Multiple TCP Connections (2006)",
+            Self::TcpRome => {
+                "J.-W. Park, R. P. Karrer and J. Kim, TCP-ROME: A Transport-Layer Parallel Streaming Protocol for Real-Time Online \
+                 Multimedia Environments (2011)"
+            }
+            Self::Vps => {
+                "K. H. Lau and J. Y. B. Lee, Sender-driven bandwidth differentiation for transmitting multimedia flows over TCP (2006)"
+            }
+            Self::Multfrc => {
+                "M. Chen and A. Zakhor, Multiple TFRC Connections Based Rate Control for Wireless Networks (2006)"
+            }
+            Self::Ttfwc => "Extending TFWC for Multimedia Applications (bachelor's thesis; TTFWC)",
+        }
+    }
 }
 
 impl fmt::Display for Paper {

@@ -68,7 +68,7 @@ fn section<E>(outcome: &Outcome, picture: impl Fn(&Outcome, &str) -> Result<Stri
     Ok(html! {
         section id=(outcome.id) {
             h2 { (outcome.title) }
-            p { code { (outcome.id) } ": " (outcome.paper) ", " (outcome.place) }
+            p { code { (outcome.id) } ": " (outcome.paper.citation()) ", " (outcome.place) }
             p { strong { "The paper: " } (outcome.claim) }
             // Made by our own plots, which escape what they are given.
             @for picture in pictures { figure { (PreEscaped(picture)) } }

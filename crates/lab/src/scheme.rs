@@ -85,7 +85,7 @@ schemes! {
     ROME_WITHOUT_RATE: "without rate coordinator", VERMILION, DASH_DOTTED, Wedge;
     /// One TCP connection beside TCP-ROME.
     SINGLE: "single flow", GREY, DASHED, Triangle;
-    /// Virtual packet streams.
+    /// Virtual packet substitution.
     VPS: "VPS", BLUE, SOLID, Circle;
     /// MulTCP.
     MULTCP: "MulTCP", VERMILION, DASHED, Square;

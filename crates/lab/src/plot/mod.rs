@@ -144,3 +144,48 @@ pub(crate) fn png(svg: &str) -> Result<Vec<u8>, String> {
     resvg::render(&tree, Transform::from_scale(PIXELS, PIXELS), &mut picture.as_mut());
     picture.encode_png().map_err(|error| error.to_string())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::Curve;
+    use crate::scheme;
+
+    fn picture(title: &str) -> (String, Vec<u8>) {
+        let curve = |label: &str, points| Curve { label: label.into(), look: scheme::N2, points };
+        let plot = Plot {
+            id: "plot".into(),
+            title: title.into(),
+            variant: "",
+            x: Axis::new("time", "s"),
+            y: Axis::new("rate", "kbps"),
+            curves: vec![
+                curve("formula", Points::Formula(vec![(0.0, 1.0), (1.0, 2.0)])),
+                curve("paper", Points::Published(vec![(0.5, 1.5)])),
+            ],
+        };
+        let svg = svg(&plot, &drawn(&plot, &Results::default()));
+        let png = png(&svg).unwrap();
+        (svg, png)
+    }
+
+    #[test]
+    fn the_text_of_a_png_needs_no_font_of_the_machine() {
+        let (_, named) = picture("Title");
+        let (_, nameless) = picture("");
+        assert_eq!(named[..8], *b"\x89PNG\r\n\x1a\n");
+        assert_ne!(named, nameless);
+        // A letter that the font does not have would look like any other such.
+        assert_ne!(picture("\u{3b1}").1, picture("\u{3b2}").1);
+    }
+
+    #[test]
+    fn labels_are_escaped_and_have_units() {
+        let (svg, _) = picture("a < b & c");
+        for text in
+            ["a &lt; b &amp; c", ">time (s)<", ">rate (kbps)<", ">formula<", "stroke-dasharray=\"2 3\""]
+        {
+            assert!(svg.contains(text), "{text} is not in {svg}");
+        }
+    }
+}
