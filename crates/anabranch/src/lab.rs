@@ -49,6 +49,13 @@ async fn run_experiments(arguments: RunArguments, output: &Output) -> Result<(),
     // Better now than after the runs.
     fs::create_dir_all(&runs)
         .map_err(|error| Failure::failed(format_args!("cannot write to {}: {error}", runs.display())))?;
+    let jobs = arguments.jobs.or_else(|| available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN);
+    output.say(format_args!(
+        "experiments: {}; seeds 1 to {}; runs at a time: {jobs}; results in {}",
+        chosen.iter().map(|experiment| experiment.id).collect::<Vec<_>>().join(", "),
+        arguments.seeds,
+        arguments.out.display()
+    ));
     let progress = output.progress();
     if let Ok(style) = ProgressStyle::with_template("  {bar:30} {pos}/{len} runs, {eta} left") {
         progress.set_style(style);
@@ -56,7 +63,6 @@ async fn run_experiments(arguments: RunArguments, output: &Output) -> Result<(),
     let stop = Arc::new(AtomicBool::new(false));
     let mut work = {
         let (out, bar, stop) = (arguments.out.clone(), progress.clone(), Arc::clone(&stop));
-        let jobs = arguments.jobs.or_else(|| available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN);
         tokio::task::spawn_blocking(move || {
             let cache = Some(&*runs);
             let progress = |done, total| show(&bar, done, total);

@@ -66,7 +66,8 @@ fn an_interrupted_run_goes_on_and_its_verdicts_are_told_and_written() {
     assert!(!directory.path().join("verdicts.json").exists());
 
     let run = start().output().unwrap();
-    ends_with(&run, 0);
+    let said = ends_with(&run, 0);
+    assert!(said.contains(ID) && said.contains("seeds 1 to 5; runs at a time: 1"), "{said}");
     let verdicts = fs::read(directory.path().join("verdicts.json")).unwrap();
     let verdicts: Vec<Value> = serde_json::from_slice(&verdicts).unwrap();
     let told = text(&run.stdout);
