@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use crate::link::{Fate, Link};
 use crate::model::{FlowId, Model, NodeId};
-use crate::packet::{Packet, Packets, What};
+use crate::packet::{Packet, Packets, What, blocks};
 use crate::queue::EventQueue;
 use crate::random::Random;
 use crate::report::{Decision, PacketRecord, Segment};
@@ -207,8 +207,17 @@ impl Network {
     /// Lets the next event before `until` happen; `false` when there is none.
     #[inline]
     pub(crate) fn step(&mut self, until: u64) -> bool {
-        match self.queue.next_time() {
-            Some(at) if at < until => {}
+        let (due, is_new) = self.queue.next();
+        if is_new {
+            for (_, event) in due {
+                let (kind, number) = event.open();
+                if kind == Kind::Packet {
+                    self.packets.touch(number);
+                }
+            }
+        }
+        match due.last() {
+            Some((at, _)) if *at < until => {}
             _ => return false,
         }
         let Some((at, event)) = self.queue.pop() else { return false };
@@ -254,7 +263,7 @@ impl Network {
         loop {
             let packet = self.packets.get(number);
             let link = self.hops[packet.hop as usize];
-            let size = packet.size;
+            let size = u32::from(packet.size);
             let fate = self.links[link as usize].offer(number, size, time);
             if !self.settle(number, link, fate) {
                 return;
@@ -369,8 +378,8 @@ impl Network {
         };
         let Some((source, destination)) = self.ends.get(&path).copied() else { return };
         let payload = match packet.what {
-            What::Data => packet.size - header,
-            What::Datagram | What::TfrcData | What::TfrcFeedback => packet.size,
+            What::Data => u64::from(packet.size) - u64::from(header),
+            What::Datagram | What::TfrcData | What::TfrcFeedback => u64::from(packet.size),
             _ => 0,
         };
         let what = match packet.what {
@@ -379,10 +388,8 @@ impl Network {
             What::Data => Segment::Data(packet.sequence),
             What::Ack => Segment::Ack {
                 acknowledged: packet.sequence,
-                window: packet.window,
-                sack: packet.blocks.map(|(start, end)| {
-                    (packet.sequence + u64::from(start), packet.sequence + u64::from(end))
-                }),
+                window: packet.window.get(),
+                sack: blocks(packet.sequence, self.packets.extra(packet)),
             },
             What::Reset => Segment::Reset,
             What::Datagram | What::TfrcData | What::TfrcFeedback => Segment::Datagram(packet.sequence),
@@ -396,7 +403,7 @@ impl Network {
             source,
             destination,
             size: Bytes::new(u64::from(packet.size)),
-            payload: Bytes::new(u64::from(payload)),
+            payload: Bytes::new(payload),
             what,
         };
         if let Some(trace) = &mut self.trace {

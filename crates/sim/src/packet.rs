@@ -1,5 +1,7 @@
 //! Packets on their way.
 
+use crate::tcp::NO_LIMIT;
+
 /// What a packet is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum What {
@@ -14,34 +16,75 @@ pub(crate) enum What {
     TfrcFeedback,
 }
 
-/// A packet. It is as large as a cache line.
+/// What only some packets carry: the SACK blocks of an acknowledgement (see [`sack`]), the times and rates of TFRC.
+pub(crate) type Extra = [u64; 4];
+
+/// A packet carries nothing more.
+const NO_EXTRA: u32 = u32::MAX;
+
+/// SACK blocks above what is acknowledged; empty ones are unused. Each is packed as two distances.
+pub(crate) fn sack(acknowledged: u64, blocks: [(u64, u64); 3]) -> Extra {
+    let pack = |(start, end): (u64, u64)| {
+        if start < end {
+            (start - acknowledged) << 32 | (end - acknowledged) & u64::from(u32::MAX)
+        } else {
+            0
+        }
+    };
+    let [first, second, third] = blocks.map(pack);
+    [first, second, third, 0]
+}
+
+/// The inverse of [`sack`].
+pub(crate) fn blocks(acknowledged: u64, extra: Extra) -> [(u64, u64); 3] {
+    let [first, second, third, _] = extra;
+    [first, second, third].map(|packed| {
+        let (start, end) = (packed >> 32, packed & u64::from(u32::MAX));
+        (acknowledged + start, acknowledged + end)
+    })
+}
+
+/// A packet. Half a cache line, because tens of thousands can be under way at a time.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(32))]
 pub(crate) struct Packet {
     /// Data: its first byte; an acknowledgement: what is acknowledged; a datagram or TFRC's: its number.
     pub sequence: u64,
-    /// The receive window of an acknowledgement; TFRC: the time that it tells, in nanoseconds.
-    pub window: u64,
-    /// SACK blocks as distances from `sequence`, empty ones are unused; TFRC: three numbers, see [`pack`].
-    pub blocks: [(u32, u32); 3],
     /// The half connection that it belongs to, or the flow of datagrams or of TFRC.
     pub owner: u32,
     /// The place in the table of hops of the link that it enters next.
     pub hop: u32,
-    /// Size on the wire.
-    pub size: u32,
     /// Microseconds, modulo 2^32.
     pub timestamp: u32,
+    /// The receive window of an acknowledgement.
+    pub window: Window,
+    extra: u32,
+    /// Size on the wire.
+    pub size: u16,
     pub what: What,
 }
 
-/// Three numbers in the place of SACK blocks.
-pub(crate) fn pack(numbers: [u64; 3]) -> [(u32, u32); 3] {
-    numbers.map(|number| ((number >> 32) as u32, number as u32))
+/// A receive window in four bytes; the largest value is no limit at all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Window(u32);
+
+impl Window {
+    pub(crate) const ZERO: Self = Self(0);
+
+    pub(crate) fn new(bytes: u64) -> Self {
+        Self(u32::try_from(bytes).unwrap_or(u32::MAX))
+    }
+
+    pub(crate) fn get(self) -> u64 {
+        if self.0 == u32::MAX { NO_LIMIT } else { u64::from(self.0) }
+    }
 }
 
-/// The inverse of [`pack`].
-pub(crate) fn unpack(blocks: [(u32, u32); 3]) -> [u64; 3] {
-    blocks.map(|(high, low)| u64::from(high) << 32 | u64::from(low))
+impl Packet {
+    /// A packet that says nothing but what it is.
+    pub(crate) fn new(what: What, owner: u32, hop: u32, sequence: u64, size: u16) -> Self {
+        Self { sequence, owner, hop, timestamp: 0, window: Window::ZERO, extra: NO_EXTRA, size, what }
+    }
 }
 
 /// Packets under way, by number.
@@ -49,6 +92,9 @@ pub(crate) fn unpack(blocks: [(u32, u32); 3]) -> [u64; 3] {
 pub(crate) struct Packets {
     pool: Vec<Packet>,
     free: Vec<u32>,
+    /// What those few carry that carry more.
+    extras: Vec<Extra>,
+    free_extras: Vec<u32>,
 }
 
 impl Packets {
@@ -66,6 +112,25 @@ impl Packets {
         }
     }
 
+    /// Gives more to a packet that is not under way yet.
+    pub(crate) fn set_extra(&mut self, packet: &mut Packet, extra: Extra) {
+        packet.extra = match self.free_extras.pop() {
+            Some(number) => {
+                self.extras[number as usize] = extra;
+                number
+            }
+            None => {
+                self.extras.push(extra);
+                (self.extras.len() - 1) as u32
+            }
+        };
+    }
+
+    /// What more a packet carries that is under way, or was removed just now; zeros if it carries nothing.
+    pub(crate) fn extra(&self, packet: &Packet) -> Extra {
+        self.extras.get(packet.extra as usize).copied().unwrap_or_default()
+    }
+
     #[inline]
     pub(crate) fn get(&self, number: u32) -> &Packet {
         &self.pool[number as usize]
@@ -79,6 +144,18 @@ impl Packets {
     #[inline]
     pub(crate) fn remove(&mut self, number: u32) -> Packet {
         self.free.push(number);
-        self.pool[number as usize]
+        let packet = self.pool[number as usize];
+        if packet.extra != NO_EXTRA {
+            self.free_extras.push(packet.extra);
+        }
+        packet
+    }
+
+    /// Reads of a packet before it is needed, so that the memory has brought it by then.
+    #[inline]
+    pub(crate) fn touch(&self, number: u32) {
+        if let Some(packet) = self.pool.get(number as usize) {
+            std::hint::black_box(packet.hop);
+        }
     }
 }

@@ -4,7 +4,7 @@ use units::Time;
 
 use super::{Kind, Network, Upcall};
 use crate::model::{FlowId, Tcp};
-use crate::packet::{Packet, What};
+use crate::packet::{Packet, What, Window, blocks, sack};
 use crate::report::Decision;
 use crate::tcp::{Acknowledgement, Answer, Event, NO_LIMIT, Receiver, Sender};
 
@@ -65,7 +65,7 @@ pub(crate) struct Half {
     jitter_is_pending: bool,
 }
 
-const SET_UP_SIZE: u32 = 40;
+const SET_UP_SIZE: u16 = 40;
 const SACK_BLOCK_SIZE: u32 = 8;
 
 impl Half {
@@ -137,16 +137,7 @@ impl Network {
     }
 
     fn send_control(&mut self, id: HalfId, what: What, hop: u32) {
-        let packet = Packet {
-            sequence: 0,
-            window: 0,
-            blocks: [(0, 0); 3],
-            owner: id,
-            hop,
-            size: SET_UP_SIZE,
-            timestamp: 0,
-            what,
-        };
+        let packet = Packet::new(what, id, hop, 0, SET_UP_SIZE);
         self.send(packet);
     }
 
@@ -236,7 +227,7 @@ impl Network {
         half.counters.arrived += 1;
         half.counters.out_of_order += u64::from(packet.sequence > half.receiver.next());
         let before = half.receiver.next();
-        let end = packet.sequence + u64::from(packet.size - half.header);
+        let end = packet.sequence + u64::from(packet.size) - u64::from(half.header);
         let answer = half.receiver.segment(packet.sequence, end, packet.timestamp, now);
         let news = half.receiver.next() - before;
         if news > 0 && half.tells {
@@ -279,18 +270,13 @@ impl Network {
         let half = &mut self.halves[id as usize];
         let (next, window, blocks, timestamp) = half.receiver.acknowledge();
         let used = blocks.iter().filter(|(start, end)| start < end).count() as u32;
-        let packet = Packet {
-            sequence: next,
-            window,
-            blocks: blocks.map(|(start, end)| {
-                if start < end { ((start - next) as u32, (end - next) as u32) } else { (0, 0) }
-            }),
-            owner: id,
-            hop: half.ack_path,
-            size: half.header + SACK_BLOCK_SIZE * used,
-            timestamp,
-            what: What::Ack,
-        };
+        let size = (half.header + SACK_BLOCK_SIZE * used) as u16;
+        let mut packet = Packet::new(What::Ack, id, half.ack_path, next, size);
+        packet.window = Window::new(window);
+        packet.timestamp = timestamp;
+        if used > 0 {
+            self.packets.set_extra(&mut packet, sack(next, blocks));
+        }
         self.send(packet);
     }
 
@@ -298,12 +284,12 @@ impl Network {
     pub(super) fn ack_arrives(&mut self, packet: &Packet) {
         let now = self.now;
         let id = packet.owner;
+        let blocks = blocks(packet.sequence, self.packets.extra(packet));
         let half = &mut self.halves[id as usize];
-        let absolute = |(start, end)| (packet.sequence + u64::from(start), packet.sequence + u64::from(end));
         let acknowledgement = Acknowledgement {
             next: packet.sequence,
-            window: packet.window,
-            blocks: packet.blocks.map(absolute),
+            window: packet.window.get(),
+            blocks,
             echo: packet.timestamp,
         };
         if half.sender.acknowledgement(&acknowledgement, now) == Event::Loss {
@@ -374,16 +360,9 @@ impl Network {
             half.counters.sent += 1;
             half.counters.retransmitted += u64::from(segment.is_retransmission);
             self.data_packets += 1;
-            let packet = Packet {
-                sequence: segment.start,
-                window: 0,
-                blocks: [(0, 0); 3],
-                owner: id,
-                hop: half.data_path,
-                size: (segment.end - segment.start) as u32 + half.header,
-                timestamp: (now / 1000) as u32,
-                what: What::Data,
-            };
+            let size = (segment.end - segment.start) as u32 + half.header;
+            let mut packet = Packet::new(What::Data, id, half.data_path, segment.start, size as u16);
+            packet.timestamp = (now / 1000) as u32;
             self.send(packet);
         }
         self.sync_timer(id);

@@ -139,16 +139,8 @@ impl Network {
                 return;
             }
         }
-        let packet = Packet {
-            sequence: datagrams.sent,
-            window: 0,
-            blocks: [(0, 0); 3],
-            owner: index,
-            hop: datagrams.path,
-            size: datagrams.size,
-            timestamp: 0,
-            what: What::Datagram,
-        };
+        let packet =
+            Packet::new(What::Datagram, index, datagrams.path, datagrams.sent, datagrams.size as u16);
         datagrams.sent += 1;
         let flow = datagrams.flow;
         let next = datagrams.advance(random);

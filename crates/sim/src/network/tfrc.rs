@@ -5,7 +5,7 @@ use units::{Bytes, Duration, Rate, Time};
 
 use super::{Kind, Network};
 use crate::model::FlowId;
-use crate::packet::{Packet, What, pack, unpack};
+use crate::packet::{Packet, What};
 use crate::report::Decision;
 
 /// A flow under TFRC that always has data to send.
@@ -44,7 +44,7 @@ const TIMERS: [Timer; 3] = [Timer::Send, Timer::NoFeedback, Timer::Report];
 const TIMER_BITS: u32 = 2;
 
 /// IP, UDP and 12 bytes of a report; ns-2 has the same.
-const FEEDBACK_SIZE: u32 = 40;
+const FEEDBACK_SIZE: u16 = 40;
 /// In place of an RTT that is not known yet.
 const NO_RTT: u64 = u64::MAX;
 
@@ -145,16 +145,10 @@ impl Network {
             }
             let info = tfrc.sender.sent(now, true);
             tfrc.sent += 1;
-            let packet = Packet {
-                sequence: info.sequence,
-                window: info.timestamp.as_nanos(),
-                blocks: pack([info.rtt.map_or(NO_RTT, Duration::as_nanos), 0, 0]),
-                owner: index,
-                hop: tfrc.data_path,
-                size: tfrc.size,
-                timestamp: 0,
-                what: What::TfrcData,
-            };
+            let rtt = info.rtt.map_or(NO_RTT, Duration::as_nanos);
+            let mut packet =
+                Packet::new(What::TfrcData, index, tfrc.data_path, info.sequence, tfrc.size as u16);
+            self.packets.set_extra(&mut packet, [info.timestamp.as_nanos(), rtt, 0, 0]);
             self.data_packets += 1;
             self.send(packet);
         }
@@ -166,10 +160,10 @@ impl Network {
         let now = Time::from_nanos(self.now);
         let tfrc = &mut self.tfrc[packet.owner as usize];
         tfrc.arrived += 1;
-        let [rtt, ..] = unpack(packet.blocks);
+        let [timestamp, rtt, ..] = self.packets.extra(packet);
         let info = PacketInfo {
             sequence: packet.sequence,
-            timestamp: Time::from_nanos(packet.window),
+            timestamp: Time::from_nanos(timestamp),
             rtt: (rtt != NO_RTT).then_some(Duration::from_nanos(rtt)),
         };
         let before = tfrc.receiver.loss_events();
@@ -192,20 +186,16 @@ impl Network {
         if let Some(report) = report {
             let tfrc = &mut self.tfrc[index as usize];
             tfrc.reports += 1;
-            let packet = Packet {
-                sequence: tfrc.reports - 1,
-                window: report.timestamp.as_nanos(),
-                blocks: pack([
-                    report.delay.as_nanos(),
-                    report.receive_rate.as_bps(),
-                    report.loss_event_rate.to_bits(),
-                ]),
-                owner: index,
-                hop: tfrc.feedback_path,
-                size: FEEDBACK_SIZE,
-                timestamp: 0,
-                what: What::TfrcFeedback,
-            };
+            let number = tfrc.reports - 1;
+            let mut packet =
+                Packet::new(What::TfrcFeedback, index, tfrc.feedback_path, number, FEEDBACK_SIZE);
+            let extra = [
+                report.timestamp.as_nanos(),
+                report.delay.as_nanos(),
+                report.receive_rate.as_bps(),
+                report.loss_event_rate.to_bits(),
+            ];
+            self.packets.set_extra(&mut packet, extra);
             self.send(packet);
         }
         self.sync_tfrc_timer(index, Timer::Report);
@@ -214,9 +204,9 @@ impl Network {
     pub(super) fn tfrc_feedback_arrives(&mut self, packet: &Packet) {
         let now = Time::from_nanos(self.now);
         let tfrc = &mut self.tfrc[packet.owner as usize];
-        let [delay, receive_rate, loss_event_rate] = unpack(packet.blocks);
+        let [timestamp, delay, receive_rate, loss_event_rate] = self.packets.extra(packet);
         let feedback = Feedback {
-            timestamp: Time::from_nanos(packet.window),
+            timestamp: Time::from_nanos(timestamp),
             delay: Duration::from_nanos(delay),
             receive_rate: Rate::from_bps(receive_rate),
             loss_event_rate: f64::from_bits(loss_event_rate),
