@@ -154,10 +154,11 @@ fn groups() -> Vec<Group> {
         of("R1", "r1_multitcp.csv", |c, seed, r| Some(r1::run(c, seed, r))),
         of("R1 variants", "r1_multitcp_variants.csv", |c, seed, r| Some(r1::run(c, seed, r))),
         of("R2", "r2_tcp_loss.csv", |c, seed, r| Some(r2::run(c, seed, r))),
+        of("R3 TFRC", "r3_tfrc_wireless.csv", |c, seed, r| Some(r3::wireless(c, seed, r))),
         of("R3 table V", "r3_tableV_tcp.csv", |c, seed, r| Some(r3::table_v(c, seed, r))),
         of("R4", "r4_vps_baseline.csv", |c, seed, r| Some(r4::run(c, seed, r))),
-        of("R5 dumbbell", "r5_dumbbell.csv", |c, seed, r| r5::dumbbell(c, seed, r, false)),
-        of("R5 overhead", "r5_dumbbell_overhead.csv", |c, seed, r| r5::dumbbell(c, seed, r, true)),
+        of("R5 dumbbell", "r5_dumbbell.csv", |c, seed, r| Some(r5::dumbbell(c, seed, r, false))),
+        of("R5 overhead", "r5_dumbbell_overhead.csv", |c, seed, r| Some(r5::dumbbell(c, seed, r, true))),
         of("R5 SlowCC", "r5_slowcc.csv", |c, seed, r| Some(r5::slow_cc(c, seed, r))),
         Group { name: "R6", reference: reference_of_traces(), jobs: trace_job },
     ]

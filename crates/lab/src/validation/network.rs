@@ -1,5 +1,6 @@
 //! Building blocks of the reference's scenarios: its TCP, its links.
 
+use congestion::tfrc;
 use sim::model::{
     Congestion, Discipline, Flow, Kind, Limit, Link, Loss, Model, Node, NodeId, Queue, Recovery, Rto, Run,
     Source, Tcp, When,
@@ -25,6 +26,14 @@ pub(super) fn tcp(recovery: Recovery) -> Tcp {
         },
         recovery,
         ..Tcp::DEPLOYED
+    }
+}
+
+/// TFRC at the ends, by the same rules as TCP.
+pub(super) const fn tfrc(recovery: Recovery) -> tfrc::Parameters {
+    match recovery {
+        Recovery::Sack => tfrc::Parameters::RFC5348,
+        Recovery::Ns2Sack1 => tfrc::Parameters::NS2,
     }
 }
 

@@ -1,12 +1,46 @@
-//! R3: sixteen TCPs over a shared lossy link (table V of MULTFRC).
+//! R3: TFRC to a wireless host (figure 2 of MULTFRC), and sixteen TCPs over a shared lossy link (its table V).
 
-use sim::model::{Loss, Recovery};
+use sim::model::{Kind, Loss, Recovery};
 use units::{Bytes, Duration};
 
 use super::job;
-use super::network::{Network, PLENTY, tcp};
+use super::network::{Network, PLENTY, tcp, tfrc};
 use super::reference::number;
 use crate::experiment::{Job, Measured};
+
+/// Round trip without a queue in milliseconds: propagation, a packet and a report over both links.
+const BASE_RTT_MS: f64 = 168.4;
+
+pub(super) fn wireless(configuration: &str, seed: u64, recovery: Recovery) -> Job {
+    let mut network = Network::new(seed, 1000, 20, Duration::from_secs(100));
+    let (host, base, mobile) = (network.node(), network.node(), network.node());
+    let mbps = number(configuration, "bw_mbps");
+    let kept = 1.0 - number(configuration, "p_w");
+    network.duplex(host, base, 100.0, 10.0, PLENTY);
+    let bottleneck = network.duplex(base, mobile, mbps, 70.0, 50);
+    network.model.links[bottleneck].loss = Loss::Bernoulli(1.0 - kept);
+    for _ in 0..number(configuration, "n") as usize {
+        let size = Bytes::new(number(configuration, "psize_B") as u64);
+        let kind = Kind::Tfrc { from: host, to: mobile, size, parameters: tfrc(recovery) };
+        network.flow(kind, (0.0, 1.0), None);
+    }
+    job(configuration, recovery, network, &[], move |recording| {
+        let totals = &recording.totals;
+        let seconds = totals.counted.as_secs_f64();
+        let link = &totals.links[bottleneck];
+        let sum = |of: fn(&sim::report::FlowTotals) -> u64| totals.flows.iter().map(of).sum::<u64>() as f64;
+        let (sent, dropped, lost) = (sum(|flow| flow.sent), link.dropped as f64, link.lost as f64);
+        let received = sum(|flow| flow.arrived_wire.get()) * 8e-3 / seconds;
+        let delay_ms = link.waited.as_secs_f64() * 1e3 / link.packets as f64;
+        Measured::default()
+            .figure("agg_thru_kbps", received, "kbit/s")
+            .figure("util_of_Bw_1_minus_pw", received / (1e3 * mbps * kept), "")
+            .figure("loss_e2e", (dropped + lost) / sent, "")
+            .figure("loss_congestion", dropped / sent, "")
+            .figure("rtt_mean_ms", BASE_RTT_MS + delay_ms, "ms")
+            .figure("mean_queue_pkts", link.waited.as_secs_f64() / seconds, "packets")
+    })
+}
 
 pub(super) fn table_v(configuration: &str, seed: u64, recovery: Recovery) -> Job {
     let mut network = Network::new(seed, 5000, 50, Duration::from_secs(100));
