@@ -1,7 +1,7 @@
 //! The simulator held against ns-2: the same scenarios, the same metrics, and how far apart they are.
 //!
-//! Every scenario runs with recovery by RFC 6675, which is what programs use, and with that of ns-2 (see
-//! [`sim::model::Recovery`]), which shows which differences come from there.
+//! Every scenario runs by the rules of the RFCs, which is what programs use, and by those of ns-2 (see
+//! [`sim::model::Recovery`] and [`congestion::tfrc::Parameters::NS2`]), which shows which differences come from there.
 
 mod network;
 mod r1;
@@ -27,8 +27,8 @@ use reference::{Metrics, Summary, configurations, setting, windows};
 
 pub use table::table;
 
-/// The variants of every scenario: those of recovery.
-const RECOVERIES: [(&str, Recovery); 2] = [("RFC 6675", Recovery::Sack), ("ns-2", Recovery::Ns2Sack1)];
+/// The variants of every scenario: TCP's recovery, and with it the rules of TFRC.
+const RECOVERIES: [(&str, Recovery); 2] = [("RFC", Recovery::Sack), ("ns-2", Recovery::Ns2Sack1)];
 
 /// One metric of one scenario.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,10 +43,10 @@ pub struct Comparison {
     pub reference: f64,
     /// How far from it still counts as the same: the larger of 5 % and three times the spread over seeds.
     pub tolerance: f64,
-    /// Our mean over seeds, with RFC 6675.
+    /// Our mean over seeds, by the RFCs.
     pub measured: f64,
-    /// Our mean over seeds, with ns-2's recovery.
-    pub with_ns2_recovery: f64,
+    /// Our mean over seeds, by ns-2's rules.
+    pub with_ns2_rules: f64,
     /// Whether the reference's own documentation says that this is no target, because phase effects rule there.
     pub is_phase_effect: bool,
 }
@@ -56,8 +56,8 @@ pub struct Comparison {
 pub enum Finding {
     /// Within the tolerance.
     Within,
-    /// Outside of it, and within with ns-2's recovery: that explains it.
-    Recovery,
+    /// Outside of it, and within with ns-2's rules: that explains it.
+    Ns2Rules,
     /// Outside, where timing decides who loses packets.
     Phase,
     /// Outside with both.
@@ -72,8 +72,8 @@ impl Comparison {
             Finding::Within
         } else if self.is_phase_effect {
             Finding::Phase
-        } else if is_within(self.with_ns2_recovery) {
-            Finding::Recovery
+        } else if is_within(self.with_ns2_rules) {
+            Finding::Ns2Rules
         } else {
             Finding::Differs
         }
@@ -210,14 +210,14 @@ fn compare(group: &Group, results: &Results) -> Vec<Comparison> {
     let mut comparisons = Vec::new();
     for (configuration, metrics) in &group.reference {
         for (metric, summary) in metrics {
-            let [measured, with_ns2_recovery] = RECOVERIES.map(|(variant, _)| {
+            let [measured, with_ns2_rules] = RECOVERIES.map(|(variant, _)| {
                 let value = |seed: crate::results::OneSeed<'_>| {
                     seed.setting(configuration).figure(scheme::SACK, 0.0, metric)
                 };
                 results.estimate(variant, value).0.map(|estimate| estimate.mean)
             });
             // The reference's spreads and ratios between its own columns are not compared.
-            let (Some(measured), Some(with_ns2_recovery)) = (measured, with_ns2_recovery) else { continue };
+            let (Some(measured), Some(with_ns2_rules)) = (measured, with_ns2_rules) else { continue };
             comparisons.push(Comparison {
                 group: group.name,
                 configuration: configuration.clone(),
@@ -225,7 +225,7 @@ fn compare(group: &Group, results: &Results) -> Vec<Comparison> {
                 reference: summary.mean,
                 tolerance: (0.05 * summary.mean.abs()).max(3.0 * summary.sd),
                 measured,
-                with_ns2_recovery,
+                with_ns2_rules,
                 is_phase_effect: is_phase_effect(configuration, metric),
             });
         }

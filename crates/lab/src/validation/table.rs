@@ -9,7 +9,7 @@ use crate::statistics::significant;
 fn in_words(finding: Finding) -> &'static str {
     match finding {
         Finding::Within => "within",
-        Finding::Recovery => "ns-2's recovery",
+        Finding::Ns2Rules => "ns-2's rules",
         Finding::Phase => "phase effect",
         Finding::Differs => "**differs**",
     }
@@ -18,7 +18,7 @@ fn in_words(finding: Finding) -> &'static str {
 /// Markdown: a summary by group, then every metric of every scenario.
 pub fn table(comparisons: &[Comparison]) -> String {
     let mut text = String::from(
-        "| group | compared | within | explained by ns-2's recovery | phase effects, no target | differs |\n\
+        "| group | compared | within | explained by ns-2's rules | phase effects, no target | differs |\n\
          | --- | ---: | ---: | ---: | ---: | ---: |\n",
     );
     let mut groups: BTreeMap<&str, Vec<&Comparison>> = BTreeMap::new();
@@ -27,15 +27,15 @@ pub fn table(comparisons: &[Comparison]) -> String {
     }
     for (name, group) in &groups {
         let count = |finding| group.iter().filter(|comparison| comparison.finding() == finding).count();
-        let [within, recovery, phase, differs] =
-            [Finding::Within, Finding::Recovery, Finding::Phase, Finding::Differs].map(count);
+        let [within, rules, phase, differs] =
+            [Finding::Within, Finding::Ns2Rules, Finding::Phase, Finding::Differs].map(count);
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "| {name} | {} | {within} | {recovery} | {phase} | {differs} |", group.len());
+        let _ = writeln!(text, "| {name} | {} | {within} | {rules} | {phase} | {differs} |", group.len());
     }
     for (name, group) in &groups {
         let _ = write!(
             text,
-            "\n## {name}\n\n| scenario | metric | ns-2 | tolerance | ours | with ns-2's recovery | |\n\
+            "\n## {name}\n\n| scenario | metric | ns-2 | tolerance | ours | with ns-2's rules | |\n\
              | --- | --- | ---: | ---: | ---: | ---: | --- |\n"
         );
         for comparison in group {
@@ -47,7 +47,7 @@ pub fn table(comparisons: &[Comparison]) -> String {
                 significant(comparison.reference, 4),
                 significant(comparison.tolerance, 2),
                 significant(comparison.measured, 4),
-                significant(comparison.with_ns2_recovery, 4),
+                significant(comparison.with_ns2_rules, 4),
                 in_words(comparison.finding()),
             );
         }
