@@ -13,6 +13,7 @@ mod proxy;
 mod report;
 mod serve;
 mod settings;
+mod simulate;
 
 mod stop;
 
@@ -82,6 +83,8 @@ async fn run(command: Command, output: &Output) -> Result<(), Failure> {
     match command {
         Command::Play(arguments) => play::run(arguments, output).await,
         Command::Proxy(arguments) => proxy::run(arguments, output).await,
+        // It computes all the time: the thread for it is the one that nothing else waits for.
+        Command::Sim(arguments) => tokio::task::block_in_place(|| simulate::run(&arguments, output)),
         Command::Demo(arguments) => demo::run(arguments, output).await,
         Command::Fetch(arguments) => fetch::run(arguments, output).await,
         Command::Lab(arguments) => lab::run(arguments, output).await,

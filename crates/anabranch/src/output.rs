@@ -53,6 +53,9 @@ impl Output {
     pub fn fail(&self, failure: &Failure) {
         if !failure.message().is_empty() {
             self.write(failure);
+            for line in failure.details().lines() {
+                let _ = self.bars.suspend(|| writeln!(io::stderr().lock(), "{}", OneLine(line)));
+            }
         }
     }
 
@@ -67,6 +70,11 @@ impl Output {
             .with_ansi(false)
             .with_writer(move || AroundBars(bars.clone()))
             .init();
+    }
+
+    /// Whether `--quiet` was given.
+    pub fn is_quiet(&self) -> bool {
+        self.globals.quiet
     }
 
     /// Whether `--verbose` was given.

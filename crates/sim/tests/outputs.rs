@@ -23,8 +23,8 @@ fn load(name: &str, seed: Option<u64>) -> Model {
     sim::scenario::load(&here(name), seed).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Runs a model and answers its files by name.
-fn run(model: Model) -> BTreeMap<&'static str, Vec<u8>> {
+/// Runs a model in steps of this length, and answers its files by name.
+fn run(model: Model, step: Duration) -> BTreeMap<&'static str, Vec<u8>> {
     let directory = tempfile::tempdir().unwrap();
     let mut output = Output::default()
         .directory(directory.path(), &model)
@@ -33,7 +33,9 @@ fn run(model: Model) -> BTreeMap<&'static str, Vec<u8>> {
         .unwrap()
         .loss_events(true);
     let mut simulation = Simulation::new(model).unwrap();
-    simulation.run_until(simulation.end(), &mut output);
+    while simulation.now() < simulation.end() {
+        simulation.run_until(simulation.now() + step, &mut output);
+    }
     let summary = Summary::new("test", simulation.model(), simulation.now(), &simulation.totals());
     output.finish(&summary).unwrap();
     FILES.map(|name| (name, fs::read(directory.path().join(name)).unwrap())).into()
@@ -47,9 +49,14 @@ fn digest(bytes: &[u8]) -> String {
 /// simulator with others, and write the new ones here.
 #[test]
 fn the_same_seed_gives_the_same_bytes() {
-    let first = run(load("tests/mixed.toml", None));
-    assert!(first == run(load("tests/mixed.toml", None)), "two runs differ");
-    let other = run(load("tests/mixed.toml", Some(6)));
+    let first = run(load("tests/mixed.toml", None), Duration::MAX);
+    for step in [Duration::MAX, Duration::from_millis(70)] {
+        let again = run(load("tests/mixed.toml", None), step);
+        for name in FILES {
+            assert!(first[name] == again[name], "{name} of two runs differ, steps of {step}");
+        }
+    }
+    let other = run(load("tests/mixed.toml", Some(6)), Duration::MAX);
     for name in FILES {
         assert!(first[name] != other[name], "{name} does not depend on the seed");
         assert!(first[name].len() > 500, "{name} is nearly empty");
@@ -69,7 +76,7 @@ fn the_same_seed_gives_the_same_bytes() {
 fn rows_have_their_columns_and_add_up() {
     let model = load("tests/mixed.toml", None);
     let (flows, links) = (model.flows.len(), model.links.len());
-    let files = run(model);
+    let files = run(model, Duration::MAX);
     for (name, things) in [("flows.csv", flows), ("links.csv", links)] {
         let mut reader = csv::Reader::from_reader(&files[name][..]);
         let width = reader.headers().unwrap().len();

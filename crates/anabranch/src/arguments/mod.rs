@@ -7,6 +7,7 @@ mod pages;
 mod play;
 mod proxy;
 mod serve;
+mod sim;
 mod source;
 mod values;
 
@@ -22,6 +23,7 @@ pub use pages::{command, write_manual};
 pub use play::PlayArguments;
 pub use proxy::ProxyArguments;
 pub use serve::{LogTarget, ServeArguments};
+pub use sim::SimArguments;
 pub use source::{
     AlgorithmArguments, AlgorithmName, ModelName, NetworkArguments, Preset, ReportArguments, SourceArguments,
 };
@@ -61,6 +63,8 @@ pub enum Command {
     Proxy(ProxyArguments),
     /// Serve a directory over HTTP, with ranges and striping
     Serve(ServeArguments),
+    /// Simulate a network with its flows and streams from a scenario file
+    Sim(SimArguments),
     /// Show on this machine what several connections are good for; needs nothing
     Demo(DemoArguments),
     /// Make published results again, and see which of them hold

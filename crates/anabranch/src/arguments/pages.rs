@@ -64,6 +64,13 @@ const SERVE: &[Example] = &[
     ),
     ("anabranch serve . --access-log -", "Serve this directory to this machine, and see who asks"),
 ];
+const SIM: &[Example] = &[
+    ("anabranch sim crates/sim/scenarios/dumbbell.toml", "Simulate a scenario, and see what it came to"),
+    (
+        "anabranch sim --seed 7 --out results --trace packets.pcapng crates/sim/scenarios/stream.toml",
+        "With another seed, everything as files, and the packets for Wireshark",
+    ),
+];
 const DEMO: &[Example] =
     &[("anabranch demo", "Play a film over one connection, and then over as many as it needs")];
 const LAB: &[Example] = &[
@@ -96,17 +103,25 @@ const STATE: (&str, &str) = (
 const ROOTS: (&str, &str) =
     ("/etc/ssl/certs", "The system's trusted certificates; SSL_CERT_FILE and SSL_CERT_DIR name others.");
 
+const SIM_FILES: [(&str, &str); 4] = [
+    ("DIR/flows.csv", "A row for every flow and sampling interval."),
+    ("DIR/links.csv", "A row for every link, in each direction, and sampling interval."),
+    ("DIR/events.jsonl", "What controllers decided and why, a line of JSON each."),
+    ("DIR/summary.json", "Totals of the run. The same scenario and seed give the same bytes in all files."),
+];
+
 const RESULTS: (&str, &str) = (
     "DIR/verdicts.json, DIR/report.html, DIR/ID/, DIR/runs/",
     "The verdicts; the report; tables (CSV) and plots (SVG, PNG) of every experiment; the finished runs, which another run does not repeat.",
 );
 
-const EXTRAS: [Extra; 10] = [
+const EXTRAS: [Extra; 11] = [
     Extra { command: "", examples: ALL, files: &[STATE, ROOTS] },
     Extra { command: "play", examples: PLAY, files: &[ROOTS] },
     Extra { command: "fetch", examples: FETCH, files: &[STATE, ROOTS] },
     Extra { command: "proxy", examples: PROXY, files: &[ROOTS] },
     Extra { command: "serve", examples: SERVE, files: &[] },
+    Extra { command: "sim", examples: SIM, files: &SIM_FILES },
     Extra { command: "demo", examples: DEMO, files: &[] },
     Extra { command: "lab", examples: LAB, files: &[RESULTS] },
     Extra { command: "lab run", examples: LAB_RUN, files: &[RESULTS] },
