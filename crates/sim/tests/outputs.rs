@@ -63,11 +63,11 @@ fn the_same_seed_gives_the_same_bytes() {
     }
     let found: Vec<_> = FILES.iter().map(|name| format!("{name} {}", digest(&first[name]))).collect();
     let expected = [
-        "flows.csv 8c9ccafbab0ae2389ea478bfa3d8344ec54adb2ec25b9b46adb930d7fd7683f5",
-        "links.csv 3c2d3bc6fdaa677f87750eda8796f2a9c5ef2bf7abeed6f28cfaac28e0a8ebd7",
-        "events.jsonl ec877b4308abeccf28d5c5d75f30e9a5800fd7a6d41cf5d6bc96107f46818459",
-        "summary.json 4b5e8be06e5b4dec69b34d95aebbc17cce8bff352c752872b8cff60615d36c6a",
-        "packets.pcapng e9976e26196a41da07cce31c0582360db37c30a92ee37c2a99735abefd3cc020",
+        "flows.csv 91475b240bc3fdaa1ddfba4220706902287ed423a7515325bbf5a04a92014fae",
+        "links.csv 726640f68b4ae6ec0f4ddeb1e4a537c023c59525cea27fbcbc78d6baf72b32cf",
+        "events.jsonl 372e60526dfa8518b7b12dba6b222481bd9ce4c64356e5a8b6c2b90d42bdee56",
+        "summary.json 6b024ebb46b20ca1e98fec77302f55f5d9fec95f89d3efcde42c34911464eb04",
+        "packets.pcapng a94b9e3091c0f87d396deaa1dd5f86a7e35c8fe2c3fa7efc7e37c0520df3ee00",
     ];
     assert_eq!(found, expected);
 }

@@ -34,8 +34,8 @@ pub(super) struct Transmitter {
     slots: Option<Box<Slots>>,
     busy_until: u64,
     last_start: u64,
-    /// The transmission times of the two sizes seen last, at the current rate: almost all packets have one of two sizes.
-    known: [(u32, u64); 2],
+    /// The transmission times of sizes seen before, at the current rate: segments have one size, acknowledgements grow by eight.
+    known: [(u32, u64); 4],
     lowest: u64,
     highest: u64,
 }
@@ -54,7 +54,7 @@ impl Transmitter {
             slots: opportunities.map(|opportunities| Box::new(Slots::new(opportunities))),
             busy_until: 0,
             last_start: 0,
-            known: [(0, 0); 2],
+            known: [(0, 0); 4],
             lowest,
             highest,
         }
@@ -94,21 +94,19 @@ impl Transmitter {
 
     #[inline]
     fn time_for(&mut self, size: u32) -> u64 {
-        for (known, time) in self.known {
-            if known == size {
-                return time;
-            }
+        let place = &mut self.known[(size / 8 % 4) as usize];
+        if place.0 != size {
+            let time = (u64::from(size) * NANOS_TIMES_BITS).checked_div(self.rate.value).unwrap_or(u64::MAX);
+            *place = (size, time);
         }
-        let time = (u64::from(size) * NANOS_TIMES_BITS).checked_div(self.rate.value).unwrap_or(u64::MAX);
-        self.known = [(size, time), self.known[0]];
-        time
+        place.1
     }
 
     /// The end of a transmission that later changes of the rate may touch.
     fn through_changes(&mut self, size: u32, start: u64) -> u64 {
         let mut left = u128::from(size) * u128::from(NANOS_TIMES_BITS);
         let mut time = start;
-        self.known = [(0, 0); 2];
+        self.known = [(0, 0); 4];
         loop {
             let rate = u128::from(*self.rate.at(time));
             let until = self.rate.later.last().map_or(u64::MAX, |(at, _)| *at);

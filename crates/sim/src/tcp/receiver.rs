@@ -1,5 +1,6 @@
 //! The receiving half of a TCP connection.
 
+use super::scoreboard::Scoreboard;
 use crate::model::{DelayedAck, Tcp};
 
 /// What an arriving segment asks for.
@@ -13,13 +14,18 @@ pub(crate) enum Answer {
     Later,
 }
 
+/// How many places are kept: some of them meet when gaps close. Linux keeps four.
+const RECENT: usize = 8;
+
 /// The state of the receiving half.
 #[derive(Debug)]
 pub(crate) struct Receiver {
     /// Everything before it has arrived.
     next: u64,
-    /// What has arrived beyond a gap; the range that grew last comes first, as in RFC 2018, section 4.
-    beyond: Vec<(u64, u64)>,
+    /// What has arrived beyond a gap.
+    beyond: Scoreboard,
+    /// Where in it something arrived, the last one first: the ranges that SACK blocks tell of (RFC 2018, section 4).
+    recent: [u64; RECENT],
     /// The receive window that is kept up.
     window: u64,
     /// What has arrived in order and was left in the buffer.
@@ -43,7 +49,8 @@ impl Receiver {
         let window = tcp.receive_window.map_or(NO_LIMIT, |window| window.get().min(NO_LIMIT));
         Self {
             next: 0,
-            beyond: Vec::new(),
+            beyond: Scoreboard::default(),
+            recent: [0; RECENT],
             window,
             unread: 0,
             edge: window,
@@ -115,7 +122,7 @@ impl Receiver {
         if end <= self.next {
             return Answer::Now;
         }
-        let had_gap = !self.beyond.is_empty();
+        let had_gap = self.beyond.first().is_some();
         self.unacknowledged += end - self.next;
         self.next = end;
         if had_gap {
@@ -135,22 +142,39 @@ impl Receiver {
     }
 
     fn keep_beyond(&mut self, start: u64, end: u64) {
-        let mut merged = (start, end);
-        self.beyond.retain(|(other_start, other_end)| {
-            let touches = *other_start <= end && start <= *other_end;
-            if touches {
-                merged = (merged.0.min(*other_start), merged.1.max(*other_end));
-            }
-            !touches
-        });
-        self.beyond.insert(0, merged);
+        self.beyond.add(start, end);
+        let (range_start, range_end) = self.beyond.range_of(start).unwrap_or((start, end));
+        // One place for each range: the last one to go is the first in this range, or the oldest.
+        let is_same = |place: &u64| (range_start..range_end).contains(place);
+        let last = self.recent.iter().position(is_same).unwrap_or(RECENT - 1);
+        self.recent.copy_within(..last, 1);
+        self.recent[0] = start;
     }
 
     fn close_gap(&mut self) {
-        while let Some(place) = self.beyond.iter().position(|(start, _)| *start <= self.next) {
-            let (_, end) = self.beyond.remove(place);
+        while let Some((_, end)) = self.beyond.first().filter(|(start, _)| *start <= self.next) {
             self.next = self.next.max(end);
+            self.beyond.acknowledged(self.next);
         }
+    }
+
+    /// Up to three ranges beyond a gap, the one that grew last first.
+    fn blocks(&self) -> [(u64, u64); 3] {
+        let mut blocks = [(0, 0); 3];
+        let mut count = 0;
+        if self.beyond.first().is_none() {
+            return blocks;
+        }
+        for range in self.recent.iter().filter_map(|place| self.beyond.range_of(*place)) {
+            if !blocks[..count].contains(&range) {
+                blocks[count] = range;
+                count += 1;
+            }
+            if count == blocks.len() {
+                break;
+            }
+        }
+        blocks
     }
 
     /// Whether an acknowledgement that was put off is still due.
@@ -164,10 +188,6 @@ impl Receiver {
         self.unacknowledged = 0;
         self.ack_is_promised = false;
         self.edge = self.edge.max(self.possible_edge());
-        let mut blocks = [(0, 0); 3];
-        for (block, range) in blocks.iter_mut().zip(&self.beyond) {
-            *block = *range;
-        }
-        (self.next, self.edge - self.next, blocks, self.timestamp)
+        (self.next, self.edge - self.next, self.blocks(), self.timestamp)
     }
 }

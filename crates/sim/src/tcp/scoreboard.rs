@@ -92,11 +92,20 @@ impl Scoreboard {
     /// How many bytes in `[start, end)` have no SACK.
     pub(super) fn missing_in(&self, start: u64, end: u64) -> u64 {
         let length = end.saturating_sub(start);
-        if length == 0 || self.ranges.is_empty() {
-            return length;
-        }
-        let overlap = |(from, to): &(u64, u64)| (*to).min(end).saturating_sub((*from).max(start));
-        length - self.ranges.iter().map(overlap).sum::<u64>()
+        let first = self.ranges.partition_point(|(_, range_end)| *range_end <= start);
+        let touching = self.ranges[first..].iter().take_while(|(range_start, _)| *range_start < end);
+        length - touching.map(|(from, to)| (*to).min(end) - (*from).max(start)).sum::<u64>()
+    }
+
+    /// The range that a position lies in.
+    pub(super) fn range_of(&self, position: u64) -> Option<(u64, u64)> {
+        let place = self.ranges.partition_point(|(_, end)| *end <= position);
+        self.ranges.get(place).copied().filter(|(start, _)| *start <= position)
+    }
+
+    /// The first range.
+    pub(super) fn first(&self) -> Option<(u64, u64)> {
+        self.ranges.first().copied()
     }
 }
 

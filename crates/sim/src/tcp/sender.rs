@@ -75,6 +75,8 @@ pub(crate) struct Sender {
     pub(super) duplicates: u32,
     /// Everything without a SACK before it was sent again in this recovery.
     pub(super) retransmitted_to: u64,
+    /// How many bytes before `retransmitted_to` have neither an acknowledgement nor a SACK.
+    retransmitted: u64,
     /// Everything without a SACK before it is lost.
     pub(super) lost_below: u64,
     pub(super) limited_transmit: bool,
@@ -117,6 +119,7 @@ impl Sender {
             board: Scoreboard::default(),
             duplicates: 0,
             retransmitted_to: 0,
+            retransmitted: 0,
             lost_below: 0,
             limited_transmit: tcp.limited_transmit,
             urgent: 0,
@@ -224,6 +227,8 @@ impl Sender {
         let mut sacked = 0;
         for (start, end) in ack.blocks {
             if start < end && start >= self.oldest && end <= self.next {
+                let news = self.board.missing_in(start, end.min(self.retransmitted_to));
+                self.retransmitted = self.retransmitted.saturating_sub(news);
                 sacked += self.board.add(start, end);
             }
         }
@@ -259,6 +264,8 @@ impl Sender {
     }
 
     pub(super) fn advance(&mut self, ack: &Acknowledgement, now: u64) {
+        let news = self.board.missing_in(self.oldest, ack.next.min(self.retransmitted_to));
+        self.retransmitted = self.retransmitted.saturating_sub(news);
         self.oldest = ack.next;
         self.board.acknowledged(ack.next);
         if self.timestamps {
@@ -300,6 +307,7 @@ impl Sender {
         self.cwnd = self.controller.cwnd().get();
         self.phase = Phase::Recovery { point: self.next, has_rescued: false };
         self.retransmitted_to = self.oldest;
+        self.retransmitted = 0;
         // Three duplicates make the first segment a lost one in any case.
         self.lost_below = self.lost_below.max(self.oldest + 1);
         self.urgent = 1;
@@ -328,6 +336,7 @@ impl Sender {
         self.cwnd = self.controller.cwnd().get();
         self.phase = Phase::Loss { point: self.next };
         self.retransmitted_to = self.oldest;
+        self.retransmitted = 0;
         self.lost_below = self.next;
         self.duplicates = 0;
         self.timed = None;
@@ -343,8 +352,7 @@ impl Sender {
     fn pipe(&self) -> u64 {
         match self.phase {
             Phase::Recovery { .. } | Phase::Loss { .. } => {
-                self.board.missing_in(self.lost_below.max(self.oldest), self.next)
-                    + self.board.missing_in(self.oldest, self.retransmitted_to)
+                self.board.missing_in(self.lost_below.max(self.oldest), self.next) + self.retransmitted
             }
             Phase::Open | Phase::Closed => self.next - self.oldest,
         }
@@ -456,6 +464,7 @@ impl Sender {
         let (start, gap_end) = self.board.next_gap(from, self.next).filter(|(start, _)| *start < limit)?;
         let end = gap_end.min(start + self.segment);
         self.retransmitted_to = end;
+        self.retransmitted += end - start;
         Some(Segment { start, end, is_retransmission: true })
     }
 }
