@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{self, Write};
 use std::num::NonZeroUsize;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::available_parallelism;
@@ -11,9 +11,9 @@ use std::thread::available_parallelism;
 use indicatif::{ProgressBar, ProgressStyle};
 use lab::experiment::Experiment;
 use lab::outcome::{Outcome, Verdict};
-use lab::{Options, RunError, experiments, files};
+use lab::{Options, RunError, experiments, files, validation};
 
-use crate::arguments::{LabArguments, LabCommand, RunArguments};
+use crate::arguments::{LabArguments, LabCommand, RunArguments, ValidateArguments};
 use crate::failure::Failure;
 use crate::output::Output;
 
@@ -32,6 +32,7 @@ pub async fn run(arguments: LabArguments, output: &Output) -> Result<(), Failure
             let outcomes = files::bind(&directory).map_err(Failure::failed)?;
             tell(&outcomes, &directory)
         }
+        LabCommand::Validate(arguments) => validate(arguments, output).await,
     }
 }
 
@@ -49,25 +50,43 @@ async fn run_experiments(arguments: RunArguments, output: &Output) -> Result<(),
     // Better now than after the runs.
     fs::create_dir_all(&runs)
         .map_err(|error| Failure::failed(format_args!("cannot write to {}: {error}", runs.display())))?;
-    let jobs = arguments.jobs.or_else(|| available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN);
+    let jobs = jobs(arguments.jobs);
     output.say(format_args!(
         "experiments: {}; seeds 1 to {}; runs at a time: {jobs}; results in {}",
         chosen.iter().map(|experiment| experiment.id).collect::<Vec<_>>().join(", "),
         arguments.seeds,
         arguments.out.display()
     ));
+    let out = arguments.out.clone();
+    let outcomes =
+        in_background(jobs, arguments.seeds, Some(runs), output, move |options| make(&chosen, options, &out))
+            .await?;
+    tell(&outcomes, &arguments.out)
+}
+
+fn jobs(wanted: Option<NonZeroUsize>) -> NonZeroUsize {
+    wanted.or_else(|| available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN)
+}
+
+/// Does long work beside the signals' handler, with a progress line.
+async fn in_background<T: Send + 'static>(
+    jobs: NonZeroUsize,
+    seeds: u64,
+    cache: Option<PathBuf>,
+    output: &Output,
+    work: impl FnOnce(&Options<'_>) -> Result<T, LabError> + Send + 'static,
+) -> Result<T, Failure> {
     let progress = output.progress();
     if let Ok(style) = ProgressStyle::with_template("  {bar:30} {pos}/{len} runs, {eta} left") {
         progress.set_style(style);
     }
     let stop = Arc::new(AtomicBool::new(false));
+    let is_kept = cache.is_some();
     let mut work = {
-        let (out, bar, stop) = (arguments.out.clone(), progress.clone(), Arc::clone(&stop));
+        let (bar, stop) = (progress.clone(), Arc::clone(&stop));
         tokio::task::spawn_blocking(move || {
-            let cache = Some(&*runs);
             let progress = |done, total| show(&bar, done, total);
-            let options = Options { seeds: arguments.seeds, jobs, cache, stop: &stop, progress: &progress };
-            make(&chosen, &options, &out)
+            work(&Options { seeds, jobs, cache: cache.as_deref(), stop: &stop, progress: &progress })
         })
     };
     let ended = tokio::select! {
@@ -78,15 +97,41 @@ async fn run_experiments(arguments: RunArguments, output: &Output) -> Result<(),
         }
     };
     progress.finish_and_clear();
-    let done = ended.map_err(Failure::failed)?;
-    match (done, output.stop().received()) {
-        (Ok(outcomes), _) => tell(&outcomes, &arguments.out),
+    match (ended.map_err(Failure::failed)?, output.stop().received()) {
+        (Ok(done), _) => Ok(done),
         (Err(LabError::Run(stopped @ RunError::Stopped { .. })), Some(signal)) => {
-            let kept = "the same command goes on from there";
-            Err(Failure::stopped(signal, stopped).with(kept))
+            let failure = Failure::stopped(signal, stopped);
+            Err(if is_kept { failure.with("the same command goes on from there") } else { failure })
         }
         (Err(error), _) => Err(Failure::failed(error)),
     }
+}
+
+/// Compares the simulator with ns-2.
+async fn validate(arguments: ValidateArguments, output: &Output) -> Result<(), Failure> {
+    let ValidateArguments { groups, seeds, jobs: wanted, out } = arguments;
+    let names = validation::names();
+    if let Some(wrong) =
+        groups.iter().find(|group| !names.iter().any(|name| name.starts_with(group.as_str())))
+    {
+        let known = names.join(", ");
+        return Err(Failure::usage(format_args!(
+            "there is no group of scenarios '{wrong}'; there are: {known}"
+        )));
+    }
+    let jobs = jobs(wanted);
+    output.say(format_args!("seeds 1 to {seeds}; runs at a time: {jobs}"));
+    let work = move |options: &Options<'_>| Ok(validation::validate(&groups, options)?);
+    let comparisons = in_background(jobs, seeds, None, output, work).await?;
+    if let Some(path) = out {
+        let write = |path: &Path, text: String| {
+            fs::write(path, text)
+                .map_err(|error| Failure::failed(format_args!("cannot write to {}: {error}", path.display())))
+        };
+        write(&path, validation::page(&comparisons, seeds))?;
+        write(&path.with_extension("csv"), validation::everything(&comparisons))?;
+    }
+    print(&validation::summary(&comparisons))
 }
 
 /// Why there are no verdicts.

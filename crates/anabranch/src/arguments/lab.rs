@@ -26,6 +26,25 @@ pub enum LabCommand {
         #[arg(value_name = "DIR")]
         directory: PathBuf,
     },
+    /// Compare the simulator with ns-2, whose results come with this program
+    Validate(ValidateArguments),
+}
+
+/// Options of `anabranch lab validate`.
+#[derive(Args, Debug)]
+pub struct ValidateArguments {
+    /// Groups of scenarios: the beginnings of their names, such as R5; all when none is given
+    #[arg(value_name = "GROUP")]
+    pub groups: Vec<String>,
+    /// Run everything random with seeds 1 to N
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    pub seeds: u64,
+    /// So many runs at a time [default: the number of processors]
+    #[arg(long, value_name = "N")]
+    pub jobs: Option<NonZeroUsize>,
+    /// Write the comparison as a page in Markdown, and everything that was compared beside it as CSV
+    #[arg(long, value_name = "FILE.md")]
+    pub out: Option<PathBuf>,
 }
 
 /// Options of `anabranch lab run`.

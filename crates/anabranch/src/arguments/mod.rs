@@ -18,7 +18,7 @@ use clap_complete::Shell;
 
 pub use demo::DemoArguments;
 pub use fetch::FetchArguments;
-pub use lab::{LabArguments, LabCommand, RunArguments};
+pub use lab::{LabArguments, LabCommand, RunArguments, ValidateArguments};
 pub use pages::{command, write_manual};
 pub use play::PlayArguments;
 pub use proxy::ProxyArguments;

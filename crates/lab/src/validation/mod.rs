@@ -25,7 +25,7 @@ use crate::simulate::Recording;
 use network::Network;
 use reference::{Metrics, Summary, configurations, setting, windows};
 
-pub use table::table;
+pub use table::{everything, page, summary};
 
 /// The variants of every scenario: TCP's recovery, and with it the rules of TFRC.
 const RECOVERIES: [(&str, Recovery); 2] = [("RFC", Recovery::Sack), ("ns-2", Recovery::Ns2Sack1)];
