@@ -33,7 +33,7 @@ fn a_sender_begins_with_a_packet_a_second() {
     let mut sender = Sender::new(Parameters::RFC5348, SIZE);
     assert_eq!((sender.next_send(), sender.deadline()), (Time::ZERO, Time::NEVER));
     let packet = sender.sent(at(0), true);
-    assert_eq!(packet, PacketInfo { sequence: 0, timestamp: at(0), rtt: None });
+    assert_eq!(packet, PacketInfo { sequence: 0, timestamp: at(0), rtt: None, round: 0 });
     assert_eq!((sender.next_send(), sender.deadline()), (at(1000), at(2000)));
     // Without any report it halves (section 4.4): two packets take four seconds then.
     sender.tick(at(1999));
@@ -237,7 +237,7 @@ impl Arrivals {
         for sequence in sequences {
             let now = at(10 * sequence);
             self.wait(now);
-            let packet = PacketInfo { sequence, timestamp: now, rtt: Some(RTT) };
+            let packet = PacketInfo { sequence, timestamp: now, rtt: Some(RTT), round: 0 };
             self.reports
                 .extend(self.receiver.packet(&packet, SIZE, now).map(|feedback| (sequence, feedback)));
         }
@@ -283,7 +283,7 @@ fn without_a_round_trip_time_it_reports_each_packet() {
     let mut receiver = Receiver::new(Parameters::RFC5348);
     for sequence in 0..5 {
         let now = at(1000 * sequence);
-        let packet = PacketInfo { sequence, timestamp: now, rtt: None };
+        let packet = PacketInfo { sequence, timestamp: now, rtt: None, round: 0 };
         assert!(receiver.packet(&packet, SIZE, now).is_some());
         assert!(receiver.packet(&packet, SIZE, now).is_none(), "a duplicate");
         assert_eq!(receiver.deadline(), Time::NEVER);
@@ -317,7 +317,7 @@ fn a_loss_at_the_very_beginning_counts_as_half_a_packet_in_a_round_trip() {
     let mut receiver = Receiver::new(Parameters::RFC5348);
     // Packets arrive at once, so that no rate is measured.
     for sequence in [0, 2, 3, 4] {
-        receiver.packet(&PacketInfo { sequence, timestamp: at(0), rtt: Some(RTT) }, SIZE, at(0));
+        receiver.packet(&PacketInfo { sequence, timestamp: at(0), rtt: Some(RTT), round: 0 }, SIZE, at(0));
     }
     let tcp = TcpModel { packets_per_ack: 1, timeout: RTT * 4 };
     let rate = tcp.throughput_by(Equation::Rfc5348, SIZE, RTT, receiver.loss_event_rate());
@@ -328,7 +328,7 @@ fn a_loss_at_the_very_beginning_counts_as_half_a_packet_in_a_round_trip() {
 fn several_reports_in_a_round_trip() {
     let parameters = Parameters { feedback_per_rtt: 4, ..Parameters::RFC5348 };
     let mut receiver = Receiver::new(parameters);
-    receiver.packet(&PacketInfo { sequence: 0, timestamp: at(0), rtt: Some(RTT) }, SIZE, at(0));
+    receiver.packet(&PacketInfo { sequence: 0, timestamp: at(0), rtt: Some(RTT), round: 0 }, SIZE, at(0));
     assert_eq!(receiver.deadline(), at(25));
 }
 
@@ -419,7 +419,7 @@ proptest! {
             let late = receiver.tick(now);
             prop_assert!(receiver.tick(now).is_none() || receiver.deadline() == Time::NEVER);
             let rtt = rtt.map(Duration::from_nanos);
-            let packet = PacketInfo { sequence, timestamp: Time::from_nanos(timestamp), rtt };
+            let packet = PacketInfo { sequence, timestamp: Time::from_nanos(timestamp), rtt, round: sequence };
             for feedback in [late, receiver.packet(&packet, Bytes::new(size), now)].into_iter().flatten() {
                 prop_assert!((0.0..=1.0).contains(&feedback.loss_event_rate));
             }
@@ -436,7 +436,7 @@ proptest! {
             }
         }
         for (slot, sequence) in (0..).zip(order) {
-            let packet = PacketInfo { sequence, timestamp: at(10 * sequence), rtt: Some(RTT) };
+            let packet = PacketInfo { sequence, timestamp: at(10 * sequence), rtt: Some(RTT), round: 0 };
             receiver.packet(&packet, SIZE, at(10 * slot));
         }
         prop_assert_eq!(receiver.loss_event_rate(), 0.0);

@@ -67,13 +67,25 @@ impl LossDetector {
 pub(super) struct LossEvents {
     /// When the last event began.
     began: Option<Time>,
+    /// The round of the packet that showed it.
+    round: u64,
 }
 
 impl LossEvents {
     /// The packets of a hole with which loss events begin: the first one ever, and each that is more than a round trip after
     /// the beginning of the event before it. At most the last `most` of them. Without a round-trip time they all belong
-    /// together.
-    pub(super) fn in_hole(&mut self, hole: &Hole, rtt: Option<Duration>, most: usize) -> Vec<u64> {
+    /// together. With a `round`, that of the packet which shows the hole, there is one event at most, and none in the round of
+    /// the one before it.
+    pub(super) fn in_hole(
+        &mut self,
+        hole: &Hole,
+        rtt: Option<Duration>,
+        round: Option<u64>,
+        most: usize,
+    ) -> Vec<u64> {
+        if round.is_some_and(|round| self.began.is_some() && round <= self.round) {
+            return Vec::new();
+        }
         let (first, last) = (hole.before.sequence + 1, hole.after.sequence - 1);
         let rtt = rtt.unwrap_or(Duration::MAX);
         let begin = match self.began {
@@ -89,11 +101,12 @@ impl LossEvents {
             return Vec::new();
         }
         let step = hole.packets_beyond(rtt);
-        let count = (last - begin) / step + 1;
+        let count = if round.is_some() { 1 } else { (last - begin) / step + 1 };
         let skipped = count.saturating_sub(u64::try_from(most).unwrap_or(u64::MAX));
         let events: Vec<u64> = (skipped..count).map(|event| begin + event * step).collect();
         if let Some(&newest) = events.last() {
             self.began = Some(hole.arrival_of(newest));
+            self.round = round.unwrap_or(0);
         }
         events
     }
@@ -169,30 +182,41 @@ mod tests {
     fn losses_of_a_round_trip_are_one_event() {
         let mut events = LossEvents::default();
         // Packet 1, interpolated at 10 ms.
-        assert_eq!(events.in_hole(&hole(at(0, 0), at(2, 20)), RTT, 9), [1]);
+        assert_eq!(events.in_hole(&hole(at(0, 0), at(2, 20)), RTT, None, 9), [1]);
         // 11 at 110 ms is exactly a round trip later: the same event. 13 at 130 ms is another.
-        assert!(events.in_hole(&hole(at(10, 100), at(12, 120)), RTT, 9).is_empty());
-        assert_eq!(events.in_hole(&hole(at(12, 120), at(14, 140)), RTT, 9), [13]);
+        assert!(events.in_hole(&hole(at(10, 100), at(12, 120)), RTT, None, 9).is_empty());
+        assert_eq!(events.in_hole(&hole(at(12, 120), at(14, 140)), RTT, None, 9), [13]);
         // 17 to 39 are lost: 170 to 390 ms, an event at 240 ms and one at 350 ms.
-        assert_eq!(events.in_hole(&hole(at(16, 160), at(40, 400)), RTT, 9), [24, 35]);
-        assert_eq!(events.in_hole(&hole(at(49, 490), at(51, 510)), RTT, 9), [50]);
+        assert_eq!(events.in_hole(&hole(at(16, 160), at(40, 400)), RTT, None, 9), [24, 35]);
+        assert_eq!(events.in_hole(&hole(at(49, 490), at(51, 510)), RTT, None, 9), [50]);
+    }
+
+    #[test]
+    fn an_event_that_needs_a_report_goes_on_without() {
+        let mut events = LossEvents::default();
+        // Three packets, a round trip apart, are one event, and so is the next one with no report in between.
+        assert_eq!(events.in_hole(&hole(at(0, 0), at(4, 800)), RTT, Some(5), 9), [1]);
+        assert!(events.in_hole(&hole(at(4, 800), at(6, 1200)), RTT, Some(5), 9).is_empty());
+        assert_eq!(events.in_hole(&hole(at(6, 1200), at(8, 1600)), RTT, Some(6), 9), [7]);
+        // A report alone does not make an event, a round trip has to be over as well.
+        assert!(events.in_hole(&hole(at(8, 1401), at(10, 1403)), RTT, Some(7), 9).is_empty());
     }
 
     #[test]
     fn of_many_events_the_last_are_told() {
         let mut events = LossEvents::default();
         // 10 ms a packet, so an event each 11 packets: 1, 12, ... 991.
-        assert_eq!(events.in_hole(&hole(at(0, 0), at(1000, 10_000)), RTT, 2), [980, 991]);
+        assert_eq!(events.in_hole(&hole(at(0, 0), at(1000, 10_000)), RTT, None, 2), [980, 991]);
         // Without a round-trip time they are one, and so are packets that arrive at once.
-        assert_eq!(LossEvents::default().in_hole(&hole(at(0, 0), at(1000, 10_000)), None, 9), [1]);
-        assert_eq!(LossEvents::default().in_hole(&hole(at(0, 5), at(1000, 5)), RTT, 9), [1]);
+        assert_eq!(LossEvents::default().in_hole(&hole(at(0, 0), at(1000, 10_000)), None, None, 9), [1]);
+        assert_eq!(LossEvents::default().in_hole(&hole(at(0, 5), at(1000, 5)), RTT, None, 9), [1]);
     }
 
     #[test]
     fn an_old_event_is_over_even_when_packets_arrive_at_once() {
         let mut events = LossEvents::default();
-        assert_eq!(events.in_hole(&hole(at(0, 0), at(2, 0)), RTT, 9), [1]);
-        assert_eq!(events.in_hole(&hole(at(5, 101), at(7, 101)), RTT, 9), [6]);
+        assert_eq!(events.in_hole(&hole(at(0, 0), at(2, 0)), RTT, None, 9), [1]);
+        assert_eq!(events.in_hole(&hole(at(5, 101), at(7, 101)), RTT, None, 9), [6]);
     }
 
     proptest! {
@@ -227,7 +251,7 @@ mod tests {
                     time: before.time + Duration::from_millis(millis),
                 };
                 if packets > 1 {
-                    for event in events.in_hole(&hole(before, after), Some(Duration::from_millis(rtt)), 1000) {
+                    for event in events.in_hole(&hole(before, after), Some(Duration::from_millis(rtt)), None, 1000) {
                         prop_assert!(before.sequence < event && event < after.sequence);
                         let part = (event - before.sequence) as f64 / packets as f64;
                         times.push(before.time.as_secs_f64() + part * millis as f64 / 1e3);

@@ -34,6 +34,9 @@ pub struct PacketInfo {
     pub timestamp: Time,
     /// The sender's estimate of the round-trip time, if it has one yet.
     pub rtt: Option<Duration>,
+    /// How often the sender has had a report, or has missed one. The RFC has no such field; ns-2's rule of loss events needs it,
+    /// see [`Parameters::event_needs_report`].
+    pub round: u64,
 }
 
 /// What the receiver reports (RFC 5348, section 3.2.2).

@@ -36,6 +36,9 @@ pub struct Parameters {
     pub burst: Option<u32>,
     /// How many later packets show that a packet is lost (NDUPACK).
     pub later_packets: u32,
+    /// Whether a loss event is over only when a packet has come that was sent after another report: then several losses in a
+    /// row are one event, however long they take (ns-2, `PreciseLoss_`).
+    pub event_needs_report: bool,
     /// How many loss intervals count (n).
     pub intervals: u8,
     /// The least discount factor of old loss intervals; `None`: they are not discounted.
@@ -102,6 +105,7 @@ impl Parameters {
         granularity: Duration::ZERO,
         burst: None,
         later_packets: 3,
+        event_needs_report: false,
         intervals: 8,
         discounting: Some(Ratio::new(1, 4)),
         feedback_per_rtt: 1,
@@ -118,6 +122,7 @@ impl Parameters {
         nofeedback_rtts: 2,
         burst: Some(1),
         later_packets: 1,
+        event_needs_report: true,
         discounting: Some(Ratio::new(1, 2)),
         ..Self::RFC5348
     };

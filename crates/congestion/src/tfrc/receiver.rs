@@ -119,10 +119,12 @@ impl Receiver {
     /// Puts the losses that have become certain into the history.
     fn take_losses(&mut self, now: Time) {
         let rtt = self.rtt();
+        let round = self.stream.as_ref().map(|stream| stream.newest.round);
+        let round = round.filter(|_| self.parameters.event_needs_report);
         // One more event than intervals count: the first of them closes an interval of unknown length.
         let most = self.history.intervals() + 1;
         while let Some(hole) = self.stream.as_mut().and_then(|stream| stream.detector.next_hole()) {
-            for sequence in self.events.in_hole(&hole, rtt, most) {
+            for sequence in self.events.in_hole(&hole, rtt, round, most) {
                 self.loss_events = self.loss_events.saturating_add(1);
                 if self.history.is_empty() {
                     let interval = self.first_interval(now);

@@ -15,6 +15,8 @@ pub struct Sender {
     parameters: Parameters,
     packet_size: Bytes,
     next_sequence: u64,
+    /// Reports that came or were missed.
+    round: u64,
     /// The allowed rate (X), bytes per second.
     allowed: f64,
     /// Known since the first report.
@@ -82,6 +84,7 @@ impl Sender {
             parameters,
             packet_size,
             next_sequence: 0,
+            round: 0,
             allowed: packet_size.as_f64(),
             path: None,
             loss_event_rate: 0.0,
@@ -120,7 +123,7 @@ impl Sender {
         self.data_limit.sent(now, has_more);
         let sequence = self.next_sequence;
         self.next_sequence = sequence.saturating_add(1);
-        PacketInfo { sequence, timestamp: now, rtt: self.rtt() }
+        PacketInfo { sequence, timestamp: now, rtt: self.rtt(), round: self.round }
     }
 
     /// A report arrived (section 4.3). One that is older than the last, or of a packet that was not sent yet, changes
@@ -153,6 +156,7 @@ impl Sender {
         let limit = self.receive_limit(feedback, has_grown, &path, now);
         self.update_allowed(&path, limit, now);
         self.restart_nofeedback_timer(now);
+        self.round = self.round.saturating_add(1);
     }
 
     /// When [`Self::tick`] is to be called: the nofeedback timer. [`Time::NEVER`] before the first packet.
@@ -182,6 +186,7 @@ impl Sender {
             }
         }
         self.restart_nofeedback_timer(now);
+        self.round = self.round.saturating_add(1);
     }
 
     /// The allowed rate (X).

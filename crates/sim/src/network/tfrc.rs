@@ -148,7 +148,7 @@ impl Network {
             let rtt = info.rtt.map_or(NO_RTT, Duration::as_nanos);
             let mut packet =
                 Packet::new(What::TfrcData, index, tfrc.data_path, info.sequence, tfrc.size as u16);
-            self.packets.set_extra(&mut packet, [info.timestamp.as_nanos(), rtt, 0, 0]);
+            self.packets.set_extra(&mut packet, [info.timestamp.as_nanos(), rtt, info.round, 0]);
             self.data_packets += 1;
             self.send(packet);
         }
@@ -160,11 +160,12 @@ impl Network {
         let now = Time::from_nanos(self.now);
         let tfrc = &mut self.tfrc[packet.owner as usize];
         tfrc.arrived += 1;
-        let [timestamp, rtt, ..] = self.packets.extra(packet);
+        let [timestamp, rtt, round, _] = self.packets.extra(packet);
         let info = PacketInfo {
             sequence: packet.sequence,
             timestamp: Time::from_nanos(timestamp),
             rtt: (rtt != NO_RTT).then_some(Duration::from_nanos(rtt)),
+            round,
         };
         let before = tfrc.receiver.loss_events();
         let report = tfrc.receiver.packet(&info, Bytes::new(packet.size.into()), now);
