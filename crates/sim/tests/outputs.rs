@@ -110,6 +110,40 @@ fn rows_have_their_columns_and_add_up() {
     }
 }
 
+/// A key that is read, or a column that is written, and is not in the manual is one that nobody finds.
+#[test]
+fn the_manual_has_every_key_and_column() {
+    let manual = fs::read_to_string(here("../../docs/sim.md")).unwrap();
+    let mut names = Vec::new();
+    for entry in fs::read_dir(here("src/scenario")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.ends_with("tests.rs") {
+            continue;
+        }
+        let text = fs::read_to_string(path).unwrap();
+        for call in [".get(", ".need(", ".item(", ".tables("] {
+            let keys = text.split(call).skip(1).filter_map(|rest| rest.trim_start().strip_prefix('"'));
+            names.extend(keys.filter_map(|rest| rest.split_once('"')).map(|(key, _)| key.to_owned()));
+        }
+    }
+    assert!(names.len() > 100, "{} keys are read", names.len());
+    let files = run(load("tests/mixed.toml", None), Duration::MAX);
+    for name in ["flows.csv", "links.csv"] {
+        names.extend(csv::Reader::from_reader(&files[name][..]).headers().unwrap().iter().map(str::to_owned));
+    }
+    let summary: serde_json::Value = serde_json::from_slice(&files["summary.json"]).unwrap();
+    let stream = summary["flows"].as_array().unwrap().iter().find(|flow| flow["kind"] == "media").unwrap();
+    for object in [&summary, stream, &stream["media"], &summary["links"][0]] {
+        names.extend(object.as_object().unwrap().keys().cloned());
+    }
+    let is_told = |name: &String| {
+        let mut words = manual.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        words.any(|word| word == name)
+    };
+    let missing: Vec<_> = names.iter().filter(|name| !is_told(name)).collect();
+    assert!(missing.is_empty(), "docs/sim.md does not have {missing:?}");
+}
+
 /// Every scenario that comes with the simulator, for a tenth of a simulated second a second of it.
 #[test]
 fn the_examples_run() {
