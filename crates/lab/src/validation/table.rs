@@ -21,7 +21,7 @@ fn in_words(finding: Finding) -> &'static str {
 /// The numbers of comparisons by group and finding, as a table in Markdown.
 pub fn summary(comparisons: &[Comparison]) -> String {
     let mut text = String::from(
-        "| group | compared | within | explained by ns-2's rules | phase effects, no target | differs |\n\
+        "| group | compared | within | explained by ns-2's rules | phase effects | differs |\n\
          | --- | ---: | ---: | ---: | ---: | ---: |\n",
     );
     for (name, group) in by_group(comparisons) {

@@ -3,7 +3,8 @@
 //! - the pipe is a count: what was sent, less the duplicates, at the beginning; one less for each acknowledgement, two for one
 //!   that advances. Lost segments stay in it, so that after many losses in a window almost nothing is sent;
 //! - a time-out forgets all SACKs and sends everything again from the oldest segment; until everything sent before it is
-//!   acknowledged, no fast retransmission begins.
+//!   acknowledged, no fast retransmission begins;
+//! - the retransmission time-out is reckoned in whole ticks (see `rto.rs`).
 
 use congestion::control::{Loss, Timeout};
 use units::{Bytes, Time};

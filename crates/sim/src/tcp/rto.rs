@@ -13,10 +13,43 @@ pub(super) struct RoundTrip {
     variation: u64,
     /// The time-out is doubled so many times.
     backoff: u32,
+    /// Set where the arithmetic is ns-2's.
+    ticks: Option<Ticks>,
+}
+
+/// ns-2's arithmetic (version 2.35): whole ticks of the clock with three bits of fraction for the mean and two for the variation,
+/// which cuts off what is smaller. After four doublings the mean is forgotten.
+#[derive(Clone, Copy, Debug, Default)]
+struct Ticks {
+    srtt_eighths: i64,
+    variation_quarters: i64,
+}
+
+impl Ticks {
+    fn measured(&mut self, ticks: i64) {
+        if self.srtt_eighths == 0 {
+            *self = Self { srtt_eighths: ticks << 3, variation_quarters: ticks << 1 };
+            return;
+        }
+        let error = ticks - (self.srtt_eighths >> 3);
+        self.srtt_eighths = (self.srtt_eighths + error).max(1);
+        let growth = error.abs() - (self.variation_quarters >> 2);
+        self.variation_quarters = (self.variation_quarters + growth).max(1);
+    }
+
+    fn timeout(self) -> u64 {
+        self.variation_quarters.unsigned_abs() + (self.srtt_eighths >> 3).unsigned_abs()
+    }
+
+    fn forget_mean(&mut self) {
+        self.variation_quarters += self.srtt_eighths >> 3;
+        self.srtt_eighths = 0;
+    }
 }
 
 impl RoundTrip {
-    pub(super) fn new(parameters: &Rto) -> Self {
+    /// `is_ns2`: with ns-2's arithmetic.
+    pub(super) fn new(parameters: &Rto, is_ns2: bool) -> Self {
         Self {
             initial: parameters.initial.as_nanos(),
             least: parameters.least.as_nanos(),
@@ -25,6 +58,7 @@ impl RoundTrip {
             srtt: 0,
             variation: 0,
             backoff: 0,
+            ticks: is_ns2.then(Ticks::default),
         }
     }
 
@@ -37,6 +71,9 @@ impl RoundTrip {
     pub(super) fn measured(&mut self, sent: u64, now: u64) {
         let ticks = now / self.granularity - sent / self.granularity;
         let rtt = ticks.max(1) * self.granularity;
+        if let Some(estimate) = &mut self.ticks {
+            estimate.measured(ticks.max(1) as i64);
+        }
         if self.srtt == 0 {
             self.srtt = rtt;
             self.variation = rtt / 2;
@@ -50,6 +87,8 @@ impl RoundTrip {
     pub(super) fn timeout(&self) -> u64 {
         let base = if self.srtt == 0 {
             self.initial
+        } else if let Some(ticks) = &self.ticks {
+            (ticks.timeout() * self.granularity).max(self.least)
         } else {
             (self.srtt + self.granularity.max(4 * self.variation)).max(self.least)
         };
@@ -59,6 +98,9 @@ impl RoundTrip {
     /// It ran out (5.5).
     pub(super) fn back_off(&mut self) {
         self.backoff = (self.backoff + 1).min(16);
+        if let Some(ticks) = self.ticks.as_mut().filter(|_| self.backoff > 3) {
+            ticks.forget_mean();
+        }
     }
 
     /// New data was acknowledged.
@@ -76,12 +118,15 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     fn round_trip() -> RoundTrip {
-        RoundTrip::new(&Rto {
-            initial: Duration::from_secs(1),
-            least: Duration::from_millis(200),
-            most: Duration::from_secs(60),
-            granularity: Duration::from_millis(1),
-        })
+        RoundTrip::new(
+            &Rto {
+                initial: Duration::from_secs(1),
+                least: Duration::from_millis(200),
+                most: Duration::from_secs(60),
+                granularity: Duration::from_millis(1),
+            },
+            false,
+        )
     }
 
     #[test]

@@ -123,7 +123,7 @@ impl Sender {
             lost_below: 0,
             limited_transmit: tcp.limited_transmit,
             urgent: 0,
-            round_trip: RoundTrip::new(&tcp.rto),
+            round_trip: RoundTrip::new(&tcp.rto, tcp.recovery == Recovery::Ns2Sack1),
             deadline: u64::MAX,
             last_sent: 0,
             idle_restart: tcp.idle_restart,
