@@ -417,6 +417,31 @@ fn wrong_values_are_refused_with_what_would_be_right() {
 }
 
 #[test]
+fn nothing_is_without_bounds() {
+    let many = |key: &str, count: u32| path(key, &format!("{key}\ncount = {count}"));
+    for (text, expected) in [
+        (many("name = \"b\"", 2000), "more than 2000 nodes"),
+        (many("name = \"b\"", 2001), "a whole number from 1 to 2000"),
+        (many("kind = \"tcp\"", 10_001), "a whole number from 1 to 10000"),
+        (
+            many("kind = \"tcp\"", 10_000)
+                + "[[flow]]\nname = \"x\"\nkind = \"tcp\"\nfrom = \"a\"\nto = \"b\"",
+            "more than 10000 flows",
+        ),
+        (
+            many("rate = \"6Mbps\"\ndelay = \"20ms\"", 10_001).replace(
+                "to = \"b\"\nrate",
+                "to = \"b\"\nname = \"l{i}\"\nreverse = { name = \"r{i}\" }\nrate",
+            ),
+            "more than 20000 links",
+        ),
+    ] {
+        let error = error(&text);
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+#[test]
 fn files_are_read_beside_the_scenario_and_within_bounds() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("a.toml");
@@ -427,6 +452,8 @@ fn files_are_read_beside_the_scenario_and_within_bounds() {
     assert_eq!(load(&file, None).unwrap().links[0].rate, Rate::from_mbps(12));
     fs::write(directory.path().join("a.trace"), b"\xff\xfe").unwrap();
     assert!(load(&file, None).unwrap_err().to_string().contains("cannot read the trace a.trace"));
+    fs::File::create(directory.path().join("a.trace")).unwrap().set_len(LARGEST_FILE + 1).unwrap();
+    assert!(load(&file, None).unwrap_err().to_string().contains("larger than 32 MiB"));
     let endless = load(Path::new("/dev/zero"), None).unwrap_err().to_string();
     assert!(endless.contains("not a regular file"), "{endless}");
 }
