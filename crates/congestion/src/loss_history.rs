@@ -16,6 +16,8 @@ pub struct LossHistory {
     /// I_1, I_2, ...: at most as many as there are weights.
     closed: VecDeque<Interval>,
     open: Option<Open>,
+    /// 1 when the lost packet with which it began counts in the open interval, 0 when not.
+    lost_packet: f64,
 }
 
 /// An interval that a loss event has ended.
@@ -34,8 +36,9 @@ struct Open {
 }
 
 impl Open {
-    fn packets(&self) -> f64 {
-        Packets::new(self.highest.saturating_sub(self.first)).as_f64() + 1.0
+    /// Packets after the first.
+    fn later_packets(&self) -> f64 {
+        Packets::new(self.highest.saturating_sub(self.first)).as_f64()
     }
 }
 
@@ -45,7 +48,19 @@ impl LossHistory {
     pub fn new(intervals: u8, discounting: Option<Ratio>) -> Self {
         let n = u32::from(intervals.max(1));
         let weight = |i| if 2 * i < n { 1.0 } else { Ratio::new(2 * (n - i), n + 2).as_f64() };
-        Self { weights: (0..n).map(weight).collect(), discounting, closed: VecDeque::new(), open: None }
+        Self {
+            weights: (0..n).map(weight).collect(),
+            discounting,
+            closed: VecDeque::new(),
+            open: None,
+            lost_packet: 1.0,
+        }
+    }
+
+    /// The same, without the lost packet in the open interval, as ns-2 counts.
+    #[must_use]
+    pub fn without_lost_packet(self) -> Self {
+        Self { lost_packet: 0.0, ..self }
     }
 
     /// Whether there was no loss event yet.
@@ -92,7 +107,7 @@ impl LossHistory {
 
     /// The mean loss interval in packets (I_mean), at least one; `None` before the first loss event.
     pub fn mean_interval(&self) -> Option<f64> {
-        let open = self.open?.packets();
+        let open = self.open?.later_packets() + self.lost_packet;
         let factor = self.discount_factor(open);
         // The open interval counts only where it makes the mean longer; then it takes the first weight and the oldest of the
         // others falls out (I_tot0 and I_tot1).
@@ -210,6 +225,17 @@ mod tests {
         let mut history = history(&[100; 9], None);
         history.advance(800 + 999);
         near(history.mean_interval(), (1000.0 + 500.0) / 6.0);
+    }
+
+    #[test]
+    fn the_lost_packet_may_be_left_out_of_the_open_interval() {
+        let mut history = LossHistory::new(8, None).without_lost_packet();
+        history.begin(1000, 50.0);
+        history.advance(1079);
+        near(history.mean_interval(), 79.0);
+        // A closed interval goes from one loss event to the next in any case.
+        history.event(1100);
+        near(history.mean_interval(), 75.0);
     }
 
     proptest! {

@@ -120,6 +120,17 @@ fn ns2_adds_a_packet_each_round_trip() {
 }
 
 #[test]
+fn ns2_always_allows_a_packet_each_round_trip() {
+    for (parameters, kbps) in [(Parameters::RFC5348, 20), (Parameters::NS2, 80)] {
+        let mut sender = Sender::new(parameters, SIZE);
+        report(&mut sender, 0, 0, 0.0);
+        report(&mut sender, 1000, 10, 0.01);
+        // Twice the receive rate is 20 kbps, a packet in 100 ms is 80 kbps.
+        assert_eq!(sender.allowed_rate(), Rate::from_kbps(kbps));
+    }
+}
+
+#[test]
 fn without_reports_the_limit_halves() {
     let mut sender = Sender::new(Parameters::RFC5348, SIZE);
     report(&mut sender, 0, 0, 0.0);

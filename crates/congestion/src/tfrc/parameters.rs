@@ -17,6 +17,8 @@ pub struct Parameters {
     pub increase: Increase,
     /// How many round trips a reported receive rate limits the rate: the largest of them does.
     pub receive_rate_rtts: u32,
+    /// So many packets in a round trip are within the limit that receive rates set, however small those are (ns-2: one).
+    pub least_receive_limit: u32,
     /// How long TCP would wait before it sends again, for the equation.
     pub timeout: Timeout,
     /// Which form of the equation.
@@ -39,6 +41,8 @@ pub struct Parameters {
     /// Whether a loss event is over only when a packet has come that was sent after another report: then several losses in a
     /// row are one event, however long they take (ns-2, `PreciseLoss_`).
     pub event_needs_report: bool,
+    /// Whether the lost packet with which an interval began counts while the interval is open (section 5.3; not in ns-2).
+    pub lost_packet_counts: bool,
     /// How many loss intervals count (n).
     pub intervals: u8,
     /// The least discount factor of old loss intervals; `None`: they are not discounted.
@@ -96,6 +100,7 @@ impl Parameters {
         initial_window: InitialWindow::Rfc3390,
         increase: Increase::AtOnce,
         receive_rate_rtts: 2,
+        least_receive_limit: 0,
         timeout: Timeout::FourRtts,
         equation: Equation::Rfc5348,
         packets_per_ack: 1,
@@ -106,6 +111,7 @@ impl Parameters {
         burst: None,
         later_packets: 3,
         event_needs_report: false,
+        lost_packet_counts: true,
         intervals: 8,
         discounting: Some(Ratio::new(1, 4)),
         feedback_per_rtt: 1,
@@ -117,12 +123,14 @@ impl Parameters {
         sqrt_rtt_weight: Some(Ratio::new(19, 20)),
         increase: Increase::PacketPerRtt,
         receive_rate_rtts: 0,
+        least_receive_limit: 1,
         timeout: Timeout::Coarse { tick: Duration::from_millis(100) },
         equation: Equation::Padhye,
         nofeedback_rtts: 2,
         burst: Some(1),
         later_packets: 1,
         event_needs_report: true,
+        lost_packet_counts: false,
         discounting: Some(Ratio::new(1, 2)),
         ..Self::RFC5348
     };

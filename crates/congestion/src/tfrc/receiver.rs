@@ -40,9 +40,10 @@ struct Stream {
 impl Receiver {
     /// Before the first packet. Both ends need the same parameters.
     pub fn new(parameters: Parameters) -> Self {
+        let history = LossHistory::new(parameters.intervals, parameters.discounting);
         Self {
             parameters,
-            history: LossHistory::new(parameters.intervals, parameters.discounting),
+            history: if parameters.lost_packet_counts { history } else { history.without_lost_packet() },
             events: LossEvents::default(),
             stream: None,
             loss_events: 0,

@@ -229,12 +229,14 @@ impl Sender {
     fn update_allowed(&mut self, path: &Path, receive_limit: f64, now: Time) {
         let elapsed = now.since(self.last_change);
         if self.loss_event_rate > 0.0 {
-            let target = self.equation_rate(path).min(receive_limit);
+            let packet_per_rtt = self.packet_size.as_f64() / path.rtt.as_secs_f64();
+            let least_limit = f64::from(self.parameters.least_receive_limit) * packet_per_rtt;
+            let target = self.equation_rate(path).min(receive_limit.max(least_limit));
             let next = match self.parameters.increase {
                 Increase::AtOnce => target,
                 Increase::PacketPerRtt => {
                     let packets = elapsed.ratio_to(path.rtt).min(2.0);
-                    target.min(self.allowed + packets * self.packet_size.as_f64() / path.rtt.as_secs_f64())
+                    target.min(self.allowed + packets * packet_per_rtt)
                 }
             };
             self.allow(next);
