@@ -118,6 +118,11 @@ impl Parameters {
     };
 
     /// As `Agent/TFRC` and `Agent/TFRCSink` of ns-2.35 have it with their defaults.
+    ///
+    /// Not modelled, because it changes little of the rates: a start at 300 bytes per second and the ramp of slow start within a
+    /// round trip; a packet that leaves at once, and is reported at once, when no feedback comes; reports that wait for the first
+    /// packet a round trip after the last one, for one and a half round trips at most; the first loss interval from the
+    /// receive rate of the moment.
     pub const NS2: Self = Self {
         rtt_weight: Ratio::new(19, 20),
         sqrt_rtt_weight: Some(Ratio::new(19, 20)),
