@@ -244,6 +244,11 @@ fn options_of_serve_and_play_and_proxy() {
         panic!()
     };
     assert_eq!((play.urls.len(), play.player.as_deref()), (2, Some("mpv {}")));
+    let line = "anabranch sim --seed 7 --out results --trace p.pcapng --loss-events net.toml";
+    let Command::Sim(sim) = parse(line).unwrap() else { panic!() };
+    let paths = (sim.scenario.to_str(), sim.out.as_deref(), sim.trace.as_deref());
+    assert_eq!(paths, (Some("net.toml"), Some("results".as_ref()), Some("p.pcapng".as_ref())));
+    assert_eq!((sim.seed, sim.loss_events), (Some(7), true));
     let Command::Proxy(proxy) = parse("anabranch proxy").unwrap() else { panic!() };
     assert_eq!(proxy.listen, ([127, 0, 0, 1], 8090).into());
 }
@@ -312,6 +317,9 @@ fn what_makes_no_sense_is_refused_and_the_error_says_what_would() {
         ("anabranch serve . --cert a --key b", "--https"),
         ("anabranch serve . --max-header 1k", "8KiB"),
         ("anabranch serve . --max-connections 0", "1..=1000000"),
+        ("anabranch sim", "<SCENARIO.toml>"),
+        ("anabranch sim --loss-events net.toml", "--out"),
+        ("anabranch sim --seed -1 net.toml", "-1"),
         ("anabranch demo film", "unexpected argument"),
         ("anabranch completions cobol", "bash"),
         ("anabranch send", "unrecognized"),
