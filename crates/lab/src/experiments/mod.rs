@@ -1,12 +1,17 @@
 //! The experiments: one file for each published result or family of results.
 
+mod multitcp;
 mod multitcp_eq6_4;
+mod rome;
 
 use crate::experiment::Experiment;
 
 /// Every experiment, by paper and place.
 pub fn all() -> Vec<Experiment> {
-    vec![multitcp_eq6_4::experiment()]
+    let mut all = multitcp::experiments();
+    all.push(multitcp_eq6_4::experiment());
+    all.extend(rome::experiments());
+    all
 }
 
 #[cfg(test)]

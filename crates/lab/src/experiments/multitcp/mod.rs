@@ -1,0 +1,38 @@
+//! Chapter 8 of the MultiTCP thesis: one stream over several TCP connections, beside cross traffic.
+
+mod emulated;
+mod family;
+mod measure;
+mod network;
+mod simulated;
+
+use sim::model::Algorithm;
+use stream::multitcp::{AdvancedParameters, Parameters};
+use units::Bytes;
+
+use crate::experiment::Experiment;
+
+/// Every experiment of the chapter, by figure.
+pub(super) fn experiments() -> Vec<Experiment> {
+    vec![
+        simulated::figure_8_2(),
+        simulated::figure_8_3(),
+        emulated::figure_8_4(),
+        emulated::figure_8_5(),
+        emulated::figure_8_6(),
+        simulated::figure_8_7(),
+    ]
+}
+
+/// One connection with a window of 8 packets: 800 kbps at 80 ms.
+fn fixed() -> Algorithm {
+    Algorithm::Fixed { connections: 1, window: Some(Bytes::new(8000)) }
+}
+
+fn basic(parameters: Parameters, connections: u32) -> Algorithm {
+    Algorithm::Basic(Parameters { connections, ..parameters })
+}
+
+fn advanced() -> Algorithm {
+    Algorithm::Advanced(AdvancedParameters::TABLE_8_3)
+}

@@ -1,0 +1,375 @@
+//! Many streams in the random network of figure 10: figures 11, 12 and 13.
+
+use sim::model::{Algorithm, Flow, Kind, Media, Model, Run, Source, When};
+use stream::session::Pace;
+use units::{Duration, Rate, Time};
+
+use super::network::{ASSUMED, NEVER, auto, media, rome, tcp};
+use super::random::{CLIENTS, Client, MOST_SERVERS, draw};
+use crate::experiment::{
+    Axis, Case, Cell, Curve, Expected, Experiment, Job, Measured, Paper, Plot, Points, Relation, Row, Table,
+};
+use crate::results::OneSeed;
+use crate::scheme::{AUTO, ROME, ROME_WITHOUT_RATE, Scheme};
+use crate::simulate::Recording;
+
+/// What the streams of figures 12 and 13 are to get.
+const WANTED: Rate = Rate::from_kbps(400);
+const DURATION: Duration = Duration::from_secs(80);
+const WARM_UP: Duration = Duration::from_secs(20);
+/// So many of the clients have one server only, in figures 12 and 13.
+const SINGLE_FLOWS: usize = CLIENTS / 2;
+
+const STREAMS: &str = "streaming rate";
+const FAST: &str = "streaming rate behind fast access";
+const SINGLES: &str = "rate of single flows";
+const STALLED: &str = "stalled part of the time, behind fast access";
+const MEAN_CONNECTIONS: &str = "mean connections";
+const MOST_CONNECTIONS: &str = "most connections";
+
+fn assumed(more: &[&str]) -> Vec<String> {
+    let own = [
+        "the core is a random tree of the routers and up to 20 random links more, 10 ms each; access links have 5 ms; clients and servers \
+         are at random access nodes, a server never at its client's; every seed has its own network, the same for every n",
+        "80 s, of which the first 20 do not count. Files of 10 MB and more last at least 80 s at 1 Mbps: none ends",
+    ];
+    own.iter().chain(&ASSUMED).chain(more).map(|text| (*text).to_owned()).collect()
+}
+
+/// Clients whose access link carries the wanted rate.
+fn is_fast(client: &Client) -> bool {
+    client.access > WANTED
+}
+
+fn model(seed: u64, streams: usize, stream: impl Fn(&Client) -> Media) -> Model {
+    let network = draw(seed);
+    let flows = network.clients.iter().enumerate().map(|(index, client)| Flow {
+        name: format!("client {}", index + 1),
+        start: When::Between(Time::ZERO, Time::ZERO + Duration::from_secs(5)),
+        stop: None,
+        kind: if index < streams {
+            Kind::Media(Box::new(stream(client)))
+        } else {
+            Kind::Tcp { from: client.servers[0], to: client.node, tcp: tcp(), source: Source::Greedy }
+        },
+    });
+    Model {
+        flows: flows.collect(),
+        nodes: network.nodes,
+        links: network.links,
+        run: Run { duration: DURATION, seed, sampling: DURATION, warm_up: WARM_UP },
+    }
+}
+
+/// A stream without a limit over the client's first `servers`.
+fn unlimited(client: &Client, servers: usize, algorithm: Algorithm) -> Media {
+    let media = media(client.node, client.servers[..servers].to_vec(), algorithm, WANTED, Pace::Max);
+    // There is no display rate, and so nothing late.
+    Media { playback: NEVER, ..media }
+}
+
+fn algorithm(scheme: Scheme, servers: usize) -> Algorithm {
+    if scheme == AUTO { auto() } else { rome(servers as u32) }
+}
+
+/// A stream of the wanted rate, or one without the rate coordinator.
+fn wanted(client: &Client, scheme: Scheme, servers: usize) -> Media {
+    if scheme == ROME_WITHOUT_RATE {
+        return unlimited(client, servers, algorithm(scheme, servers));
+    }
+    let servers_of_client = client.servers[..servers].to_vec();
+    media(client.node, servers_of_client, algorithm(scheme, servers), WANTED, Pace::Media(Some(WANTED)))
+}
+
+fn job(scheme: Scheme, servers: usize, streams: usize, seed: u64) -> Job {
+    let model = model(seed, streams, |client| {
+        if streams == CLIENTS {
+            unlimited(client, servers, algorithm(scheme, servers))
+        } else {
+            wanted(client, scheme, servers)
+        }
+    });
+    let fast: Vec<bool> = draw(seed).clients.iter().map(is_fast).collect();
+    Job {
+        case: Case::new(scheme, servers as f64),
+        models: vec![model],
+        decisions: &[],
+        measure: Box::new(move |recordings| {
+            recordings.first().map_or_else(Measured::default, |run| measure(run, streams, &fast))
+        }),
+    }
+}
+
+fn measure(recording: &Recording, streams: usize, fast: &[bool]) -> Measured {
+    let totals = &recording.totals;
+    let kbps = |flow: usize| Rate::of(totals.flows[flow].delivered, totals.counted).as_f64() / 1e3;
+    let mean = |flows: &mut dyn Iterator<Item = f64>| {
+        let values: Vec<f64> = flows.collect();
+        values.iter().sum::<f64>() / values.len() as f64
+    };
+    let fast_streams = || (0..streams).filter(|flow| fast.get(*flow).copied().unwrap_or(false));
+    let of_media = |flow: usize| totals.flows[flow].media.unwrap_or_default();
+    let mut measured = Measured::default();
+    // A player that never starts cannot stall.
+    if fast_streams().any(|flow| of_media(flow).startup.is_some()) {
+        let stalled = mean(&mut fast_streams().map(|flow| of_media(flow).stalled.ratio_to(DURATION) * 100.0));
+        measured = measured.figure(STALLED, stalled, "%");
+    }
+    measured
+        .figure(STREAMS, mean(&mut (0..streams).map(kbps)), "kbps")
+        .figure(FAST, mean(&mut fast_streams().map(kbps)), "kbps")
+        .figure(SINGLES, mean(&mut (streams..totals.flows.len()).map(kbps)), "kbps")
+        .figure(MEAN_CONNECTIONS, mean(&mut (0..streams).map(|flow| of_media(flow).connections_mean)), "")
+        .figure(
+            MOST_CONNECTIONS,
+            mean(&mut (0..streams).map(|flow| of_media(flow).connections_max.into())),
+            "",
+        )
+}
+
+fn jobs(schemes: &'static [Scheme], streams: usize, seed: u64) -> Vec<Job> {
+    let cases = schemes.iter().flat_map(|scheme| (1..=MOST_SERVERS).map(move |servers| (*scheme, servers)));
+    cases.map(|(scheme, servers)| job(scheme, servers, streams, seed)).collect()
+}
+
+fn relation(
+    id: &str,
+    claim: &str,
+    published: &str,
+    unit: &'static str,
+    expected: Expected,
+    value: impl Fn(OneSeed<'_>) -> Option<f64> + Send + Sync + 'static,
+) -> Relation {
+    Relation {
+        id: id.into(),
+        claim: claim.into(),
+        published: published.into(),
+        unit,
+        variant: "",
+        value: Box::new(value),
+        expected,
+        cause: None,
+    }
+}
+
+fn plot(id: &str, title: &str, name: &str, schemes: &[Scheme]) -> Plot {
+    Plot {
+        id: id.into(),
+        title: title.into(),
+        variant: "",
+        x: Axis::new("servers n", ""),
+        y: Axis::new(name, "kbps"),
+        curves: (schemes.iter())
+            .map(|scheme| Curve {
+                label: scheme.name.into(),
+                look: *scheme,
+                points: Points::Figure { scheme: *scheme, setting: String::new(), name: name.into() },
+            })
+            .collect(),
+    }
+}
+
+fn table(schemes: &[Scheme], columns: &'static [(&'static str, &'static str)]) -> Table {
+    let row = |(scheme, servers): (Scheme, usize)| Row {
+        label: format!("{}, n = {servers}", scheme.name),
+        cells: (columns.iter())
+            .map(|(_, name)| Cell {
+                published: None,
+                value: Box::new(move |seed: OneSeed<'_>| seed.figure(scheme, servers as f64, name)),
+            })
+            .collect(),
+    };
+    let cases = schemes.iter().flat_map(|scheme| (1..=MOST_SERVERS).map(|servers| (*scheme, servers)));
+    Table {
+        id: "figures".into(),
+        title: "Rates and connections against the number of servers".into(),
+        variant: "",
+        columns: ["scheme"]
+            .into_iter()
+            .chain(columns.iter().map(|(head, _)| *head))
+            .map(Into::into)
+            .collect(),
+        rows: cases.map(row).collect(),
+    }
+}
+
+pub(super) fn figure_11() -> Experiment {
+    const SCHEMES: &[Scheme] = &[ROME, AUTO];
+    let gain = |more: f64, less: f64| {
+        move |seed: OneSeed<'_>| Some(seed.figure(ROME, more, STREAMS)? / seed.figure(ROME, less, STREAMS)?)
+    };
+    Experiment {
+        id: "rome-fig11",
+        title: "Streaming rate of 50 clients with n servers each",
+        paper: Paper::TcpRome,
+        place: "section IV-B, figures 10 and 11",
+        claim: "The rate with n = 2 is twice that with n = 1; there is little more beyond.",
+        assumed: assumed(&["no rate is wanted here: the rate coordinator holds nothing back"]),
+        random: true,
+        jobs: Box::new(|seed| jobs(SCHEMES, CLIENTS, seed)),
+        relations: vec![
+            relation(
+                "doubles",
+                "streaming rate with n = 2 against that with n = 1 (within 15 %)",
+                "2",
+                "",
+                Expected::about(2.0, 0.15),
+                gain(2.0, 1.0),
+            ),
+            relation(
+                "little-more",
+                "streaming rate with n = 8 against that with n = 2 (little more: at most 1.3)",
+                "little more than 1",
+                "",
+                Expected::Between(1.0, 1.3),
+                gain(8.0, 2.0),
+            ),
+            relation(
+                "auto",
+                "streaming rate of auto with n = 2 against that of TCP-ROME",
+                "ours, not in the paper",
+                "",
+                Expected::AtLeast(1.0),
+                |seed| Some(seed.figure(AUTO, 2.0, STREAMS)? / seed.figure(ROME, 2.0, STREAMS)?),
+            ),
+        ],
+        plots: vec![plot("rate", "Mean streaming rate", STREAMS, SCHEMES)],
+        tables: vec![table(
+            SCHEMES,
+            &[
+                ("streaming rate (kbps)", STREAMS),
+                ("mean connections", MEAN_CONNECTIONS),
+                ("most connections, mean over streams", MOST_CONNECTIONS),
+            ],
+        )],
+    }
+}
+
+const COORDINATED: &[Scheme] = &[ROME, ROME_WITHOUT_RATE, AUTO];
+const COORDINATED_COLUMNS: &[(&str, &str)] = &[
+    ("streaming rate behind fast access (kbps)", FAST),
+    ("rate of single flows (kbps)", SINGLES),
+    ("stalled part of the time, behind fast access (%)", STALLED),
+    ("mean connections", MEAN_CONNECTIONS),
+    ("most connections, mean over streams", MOST_CONNECTIONS),
+];
+
+/// `auto` against TCP-ROME at n = 4, where the paper's rate is there.
+fn ours() -> Vec<Relation> {
+    let more = |id: &str, claim: &str, unit: &'static str, name: &'static str, expected: Expected| {
+        let claim = format!("{claim} with auto, more than with TCP-ROME, n = 4");
+        relation(id, &claim, "ours, not in the paper", unit, expected, move |seed| {
+            Some(seed.figure(AUTO, 4.0, name)? - seed.figure(ROME, 4.0, name)?)
+        })
+    };
+    vec![
+        more("auto-stalls", STALLED, "%", STALLED, Expected::AtMost(0.0)),
+        more("auto-connections", MEAN_CONNECTIONS, "", MEAN_CONNECTIONS, Expected::AtMost(0.0)),
+        more("auto-cross", SINGLES, "kbps", SINGLES, Expected::AtLeast(0.0)),
+    ]
+}
+
+pub(super) fn figure_12() -> Experiment {
+    let rate = |id: &str, servers: f64, expected: Expected| {
+        let claim = format!("streaming rate behind fast access, n = {servers} (within 10 %)");
+        relation(id, &claim, "close to 400 kbps", "kbps", expected, move |seed| {
+            seed.figure(ROME, servers, FAST)
+        })
+    };
+    let mut relations = vec![
+        rate("four", 4.0, Expected::about(400.0, 0.1)),
+        rate("six", 6.0, Expected::about(400.0, 0.1)),
+        rate("eight", 8.0, Expected::about(400.0, 0.1)),
+        relation(
+            "stable",
+            "streaming rate behind fast access with n = 8 against that with n = 4 (within 10 %)",
+            "stable",
+            "",
+            Expected::about(1.0, 0.1),
+            |seed| Some(seed.figure(ROME, 8.0, FAST)? / seed.figure(ROME, 4.0, FAST)?),
+        ),
+        relation(
+            "one",
+            "streaming rate behind fast access with n = 1 against that with n = 4",
+            "less",
+            "",
+            Expected::Below(1.0),
+            |seed| Some(seed.figure(ROME, 1.0, FAST)? / seed.figure(ROME, 4.0, FAST)?),
+        ),
+    ];
+    relations.extend(ours());
+    Experiment {
+        id: "rome-fig12",
+        title: "Half of the clients want 400 kbps from n servers each",
+        paper: Paper::TcpRome,
+        place: "section IV-C, figure 12",
+        claim: "Clients whose access link has more than 400 kbps get close to 400 kbps from n > 3, and stably beyond.",
+        assumed: assumed(&["the single flows are TCPs that always have data"]),
+        random: true,
+        jobs: Box::new(|seed| jobs(COORDINATED, CLIENTS - SINGLE_FLOWS, seed)),
+        relations,
+        plots: vec![plot("rate", "Mean streaming rate behind fast access", FAST, COORDINATED)],
+        tables: vec![table(COORDINATED, COORDINATED_COLUMNS)],
+    }
+}
+
+pub(super) fn figure_13() -> Experiment {
+    let single =
+        |scheme: Scheme, servers: f64| move |seed: OneSeed<'_>| seed.figure(scheme, servers, SINGLES);
+    let mut relations = vec![
+        relation(
+            "without-1",
+            "single flows without the rate coordinator, n = 1 (within 20 %)",
+            "235 kbps",
+            "kbps",
+            Expected::about(235.0, 0.2),
+            single(ROME_WITHOUT_RATE, 1.0),
+        ),
+        relation(
+            "without-8",
+            "single flows without the rate coordinator, n = 8 (within 20 %)",
+            "50 kbps",
+            "kbps",
+            Expected::about(50.0, 0.2),
+            single(ROME_WITHOUT_RATE, 8.0),
+        ),
+        relation(
+            "with-8",
+            "single flows with the rate coordinator, n = 8 (within 20 %)",
+            "about 125 kbps",
+            "kbps",
+            Expected::about(125.0, 0.2),
+            single(ROME, 8.0),
+        ),
+        relation(
+            "level",
+            "single flows with the rate coordinator, n = 8 against n = 4 (level: within 10 %)",
+            "level",
+            "",
+            Expected::about(1.0, 0.1),
+            |seed| Some(seed.figure(ROME, 8.0, SINGLES)? / seed.figure(ROME, 4.0, SINGLES)?),
+        ),
+        relation(
+            "higher",
+            "single flows with the rate coordinator against those without it, n = 8",
+            "2.5",
+            "",
+            Expected::Above(1.0),
+            |seed| Some(seed.figure(ROME, 8.0, SINGLES)? / seed.figure(ROME_WITHOUT_RATE, 8.0, SINGLES)?),
+        ),
+    ];
+    relations.extend(ours());
+    Experiment {
+        id: "rome-fig13",
+        title: "What is left to single flows beside streams from n servers each",
+        paper: Paper::TcpRome,
+        place: "section IV-C, figure 13",
+        claim: "Without the rate coordinator single flows fall from 235 to 50 kbps at n = 8; with it they level at about 125 kbps.",
+        assumed: assumed(&["the single flows are TCPs that always have data"]),
+        random: true,
+        jobs: Box::new(|seed| jobs(COORDINATED, CLIENTS - SINGLE_FLOWS, seed)),
+        relations,
+        plots: vec![plot("rate", "Mean rate of the single flows", SINGLES, COORDINATED)],
+        tables: vec![table(COORDINATED, COORDINATED_COLUMNS)],
+    }
+}

@@ -1,0 +1,13 @@
+//! Section IV of TCP-ROME: one stream over paths from several servers, and many of them in a random network.
+
+mod many;
+mod network;
+mod paths;
+mod random;
+
+use crate::experiment::Experiment;
+
+/// Every experiment of the paper, by figure.
+pub(super) fn experiments() -> Vec<Experiment> {
+    vec![paths::figure_8(), paths::figure_9(), many::figure_11(), many::figure_12(), many::figure_13()]
+}
