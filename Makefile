@@ -62,6 +62,7 @@ wasm:
 	else echo "NOT CHECKED: that the core builds without a system, because its target is missing (rustup target add $(WASM))"; fi
 
 # BENCH="--only a,serve" for a part; BENCH=--write for the tables of docs/benchmarks.md.
+bench: PACKAGES += ns2
 bench: setup
 	$(CARGO) build --locked --release -p anabranch -p anabranch-testbed
 	bench/run $(BENCH)
