@@ -294,11 +294,11 @@ impl Sender {
     }
 
     /// The timer takes the rate as it is after the report: a timer shorter than the distance of two packets would run out
-    /// for lack of packets.
+    /// for lack of packets. Time must pass until it runs out, whatever the parameters.
     fn restart_nofeedback_timer(&mut self, now: Time) {
         let two_packets = Duration::from_secs_f64(2.0 * self.packet_size.as_f64() / self.allowed);
         let rtts = self.rtt().unwrap_or(Duration::ZERO) * u64::from(self.parameters.nofeedback_rtts);
-        self.nofeedback = now + rtts.max(two_packets);
+        self.nofeedback = now + rtts.max(two_packets).max(Duration::from_nanos(1));
         self.is_idle = true;
     }
 }
