@@ -1,0 +1,195 @@
+//! What links and TCP do, seen from outside.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use sim::Simulation;
+use sim::model::{
+    Change, CoDel, Congestion, Discipline, Flow, GilbertElliott, Kind, Limit, Link, Loss, Model, Node,
+    Pattern, Queue, Red, Run, Source, Tcp, When,
+};
+use sim::report::{FlowSample, Observer, Totals};
+use units::{Bytes, Duration, Rate, Time};
+
+/// Two nodes, 10 Mbps and 20 ms each way.
+fn model(seconds: u64, kinds: Vec<Kind>) -> Model {
+    let queue = Queue { limit: Limit::Packets(500), discipline: Discipline::DropTail };
+    let link = |from, to| Link {
+        name: format!("{from}-{to}"),
+        from,
+        to,
+        rate: Rate::from_mbps(10),
+        delay: Duration::from_millis(20),
+        queue,
+        loss: Loss::None,
+        changes: Vec::new(),
+        opportunities: None,
+    };
+    let flow = |(number, kind)| Flow {
+        name: format!("flow{number}"),
+        start: When::At(Time::ZERO),
+        stop: None,
+        kind,
+    };
+    Model {
+        nodes: ["a", "b"].map(|name| Node { name: name.to_owned() }).into(),
+        links: vec![link(0, 1), link(1, 0)],
+        flows: kinds.into_iter().enumerate().map(flow).collect(),
+        run: Run {
+            duration: Duration::from_secs(seconds),
+            seed: 7,
+            sampling: Duration::from_millis(100),
+            warm_up: Duration::ZERO,
+        },
+    }
+}
+
+fn tcp(tcp: Tcp, source: Source) -> Kind {
+    Kind::Tcp { from: 0, to: 1, tcp, source }
+}
+
+fn udp(kbps: u64) -> Kind {
+    let pattern = Pattern::Constant { rate: Rate::from_kbps(kbps), jitter: false };
+    Kind::Udp { from: 0, to: 1, size: Bytes::new(1000), pattern }
+}
+
+fn at(seconds: f64) -> Time {
+    Time::ZERO + Duration::from_secs_f64(seconds)
+}
+
+#[derive(Default)]
+struct Samples(Vec<FlowSample>);
+
+impl Observer for Samples {
+    fn flow(&mut self, sample: &FlowSample) {
+        self.0.push(*sample);
+    }
+}
+
+fn run(model: Model) -> (Totals, Vec<FlowSample>) {
+    let mut simulation = Simulation::new(model).unwrap();
+    let mut samples = Samples::default();
+    simulation.run_until(simulation.end(), &mut samples);
+    (simulation.totals(), samples.0)
+}
+
+/// Mean number of waiting packets and utilisation of the first link.
+fn queue_and_use(totals: &Totals) -> (f64, f64) {
+    let seconds = totals.counted.as_secs_f64();
+    let link = &totals.links[0];
+    (link.waited.as_secs_f64() / seconds, link.transmitted.as_f64() * 8e-7 / seconds)
+}
+
+#[test]
+fn active_queues_stay_short_and_the_link_full() {
+    let kinds = || {
+        (0..4).map(|_| tcp(Tcp { congestion: Congestion::Reno, ..Tcp::DEPLOYED }, Source::Greedy)).collect()
+    };
+    let with = |discipline| {
+        let mut model = model(60, kinds());
+        model.links[0].queue.discipline = discipline;
+        run(model).0
+    };
+    let (tail, _) = queue_and_use(&with(Discipline::DropTail));
+    let red = Red { low: 5.0, high: 30.0, most: 0.1, weight: 0.002 };
+    let (red, red_use) = queue_and_use(&with(Discipline::Red(red)));
+    let codel = CoDel { target: Duration::from_millis(5), interval: Duration::from_millis(100) };
+    let (codel, codel_use) = queue_and_use(&with(Discipline::CoDel(codel)));
+    assert!(tail > 200.0, "{tail}");
+    assert!((4.0..35.0).contains(&red), "{red}");
+    // 5 ms are four packets; four flows keep it a few times that.
+    assert!((1.0..25.0).contains(&codel), "{codel}");
+    assert!(red_use > 0.93 && codel_use > 0.9, "{red_use} {codel_use}");
+}
+
+#[test]
+fn a_queue_in_bytes_holds_so_many() {
+    let mut model = model(20, vec![udp(12_500)]);
+    model.links[0].queue.limit = Limit::Bytes(Bytes::new(15_000));
+    let (totals, _) = run(model);
+    let link = &totals.links[0];
+    assert_eq!(link.queue_max, 15);
+    let dropped = link.dropped as f64 / link.offered as f64;
+    assert!((dropped - 0.2).abs() < 0.002, "{dropped}");
+}
+
+#[test]
+fn losses_come_in_bursts_of_the_model_s_length() {
+    let mut model = model(200, vec![udp(8000)]);
+    let bursts = GilbertElliott { to_bad: 0.01, to_good: 0.24, loss_good: 0.0, loss_bad: 1.0 };
+    model.links[0].loss = Loss::GilbertElliott(bursts);
+    let (totals, _) = run(model);
+    let flow = &totals.flows[0];
+    let lost = flow.lost as f64 / flow.sent as f64;
+    // The share of the bad state: 0.01 / (0.01 + 0.24).
+    assert!((lost - 0.04).abs() < 0.003, "{lost}");
+}
+
+#[test]
+fn a_lost_set_up_is_tried_again_after_the_initial_time_out() {
+    let mut model = model(5, vec![tcp(Tcp::DEPLOYED, Source::File(Bytes::new(1000)))]);
+    model.links[0].loss = Loss::Listed(vec![0]);
+    let completed = run(model).0.flows[0].completed.unwrap().as_secs_f64();
+    // A second, then two round trips but for the last half.
+    assert!((1.06..1.07).contains(&completed), "{completed}");
+}
+
+#[test]
+fn time_outs_back_off_while_a_link_is_down_and_the_flow_goes_on_after_it() {
+    let mut model = model(40, vec![tcp(Tcp::DEPLOYED, Source::Greedy)]);
+    let change = |seconds, mbps| Change {
+        at: at(seconds),
+        rate: Some(Rate::from_mbps(mbps)),
+        delay: None,
+        loss: None,
+    };
+    model.links[0].changes = vec![change(5.0, 0), change(20.0, 10)];
+    let (totals, samples) = run(model);
+    // Doubling from somewhere between 0.2 and 0.6 s: five to seven of them go into 15 s.
+    let timeouts = totals.flows[0].timeouts;
+    assert!((4..=8).contains(&timeouts), "{timeouts}");
+    let delivered = |from: f64, to: f64| -> u64 {
+        let within = samples.iter().filter(|sample| sample.at > at(from) && sample.at <= at(to));
+        within.map(|sample| sample.delivered.get()).sum()
+    };
+    assert_eq!(delivered(6.0, 20.0), 0);
+    assert!(delivered(35.0, 40.0) > 5_000_000, "{}", delivered(35.0, 40.0));
+}
+
+#[test]
+fn the_window_shrinks_after_an_idle_time_unless_it_is_told_not_to() {
+    let sent_at_once = |idle_restart| {
+        let files = vec![(at(0.0), Bytes::new(2_000_000)), (at(10.0), Bytes::new(500_000))];
+        let tcp_settings = Tcp { idle_restart, congestion: Congestion::Reno, ..Tcp::DEPLOYED };
+        let mut model = model(12, vec![tcp(tcp_settings, Source::Timetable(files))]);
+        model.run.sampling = Duration::from_millis(10);
+        let (totals, samples) = run(model);
+        assert_eq!(totals.flows[0].delivered, Bytes::new(2_500_000));
+        let begins = |sample: &&FlowSample| sample.at > at(10.0) && sample.at <= at(10.03);
+        samples.iter().filter(begins).map(|sample| sample.sent).sum::<u64>()
+    };
+    assert_eq!(sent_at_once(true), 10);
+    assert!(sent_at_once(false) > 40);
+}
+
+#[test]
+fn a_flow_that_stops_sends_nothing_more() {
+    let mut model = model(10, vec![tcp(Tcp::DEPLOYED, Source::Greedy), udp(1000)]);
+    for flow in &mut model.flows {
+        flow.stop = Some(at(5.0));
+    }
+    let (_, samples) = run(model);
+    let late: u64 = samples.iter().filter(|sample| sample.at > at(6.0)).map(|sample| sample.sent).sum();
+    assert_eq!(late, 0);
+}
+
+#[test]
+fn cubic_and_reno_fill_a_link_together() {
+    let reno = Tcp { congestion: Congestion::Reno, ..Tcp::DEPLOYED };
+    let kinds = vec![tcp(Tcp::DEPLOYED, Source::Greedy), tcp(reno, Source::Greedy)];
+    let mut model = model(120, kinds);
+    model.links[0].queue.limit = Limit::Packets(60);
+    let (totals, _) = run(model);
+    let [cubic, reno] = [0, 1].map(|flow: usize| totals.flows[flow].delivered.as_f64() * 8.0 / 120e6);
+    assert!(cubic + reno > 9.0, "{cubic} {reno}");
+    assert!((0.3..3.0).contains(&(cubic / reno)), "{cubic} {reno}");
+}
