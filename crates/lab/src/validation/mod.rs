@@ -195,9 +195,10 @@ pub fn validate(wanted: &[String], options: &Options<'_>) -> Result<Vec<Comparis
 fn is_dephased(comparison: &Comparison, all: &[Comparison]) -> bool {
     let (group, configuration) = match comparison.group {
         "R5 dumbbell" => ("R5 overhead", comparison.configuration.clone()),
-        "R1" => {
+        "R1" | "R1 variants" => {
             let label = setting(&comparison.configuration, "label");
-            let delayed = comparison.configuration.replacen(label, &format!("{label}_fastjit"), 1);
+            let windows = label.split_once('_').map_or(label, |(windows, _)| windows);
+            let delayed = comparison.configuration.replacen(label, &format!("{windows}_fastjit"), 1);
             ("R1 variants", delayed)
         }
         _ => return false,

@@ -68,7 +68,9 @@ impl Sender {
     }
 
     fn ns2_begin_recovery(&mut self, now: u64) -> Event {
-        if self.oldest < self.ns2().recover {
+        // Something sent after the time-out has to be acknowledged first.
+        let recover = self.ns2().recover;
+        if recover > 0 && self.oldest <= recover {
             return Event::Nothing;
         }
         let highest_sent = self.highest_sent();
