@@ -26,8 +26,8 @@ const NO_MARGIN: &str = "steps 1 and 2 compare the congestion ratio with the las
 const NOISE: &str = "both hold the same rate, so that both leave the same to the others: the difference is smaller than its interval";
 const HOLDS_MORE: &str =
     "the advanced algorithm misses the rate beside eight FTPs, with fewer connections, where auto holds it";
-const CAPPED: &str = "the socket's buffer caps the windows but not W_s, which so reaches cf, 5 W_n: step 3 then closes connections that wait for a \
-    time-out. At 8 Mbps, where N = 1 gets 344 kbps, the advanced algorithm keeps five connections and holds the rate";
+const CAPPED: &str = "once three connections are left, the rate stays missed and W_s at its bound of 6 W_n, above cf: step 2 opens none. At \
+    8 Mbps, where N = 1 gets 344 kbps, there are always five connections and the rate is held";
 
 fn rate(scheme: Scheme, phase: &str) -> (Scheme, String) {
     (scheme, during(THROUGHPUT, phase))

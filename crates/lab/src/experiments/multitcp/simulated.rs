@@ -44,7 +44,7 @@ const LONGER: &str = "DropTail favours the longer round trip here, in ns-2 as we
     288 at 20 ms). With RED at the bottleneck (5 and 25 packets, 0.1) N = 2 gets 802 kbps";
 const LONG_BURST: &str = "the stalls come at the end of the burst of 40 s, which no algorithm gets through at the rate: auto begins it with the 20 s \
     that it buffers at most, N = 5 with more, since it runs up to lambda above the rate all the time before (831 kbps)";
-const UNKNOWN_CROSS: &str = "the thesis does not say which cross traffic there was. With 7 to 11 TCPs N = 1 stops 6 to 16 times, and N = 2 and more \
+const UNKNOWN_CROSS: &str = "the thesis does not say which cross traffic there was. With 7 to 10 TCPs N = 1 stops 6 to 13 times, and N = 2 and more \
     hold the rate without a stop";
 
 fn rate(scheme: Scheme, phase: &str) -> (Scheme, String) {

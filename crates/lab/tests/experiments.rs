@@ -1,0 +1,48 @@
+//! Every experiment of the two streaming papers, shortly: it runs, its figures are numbers, and its relations are judged.
+
+use std::sync::atomic::AtomicBool;
+
+use lab::experiment::Experiment;
+use lab::outcome::Outcome;
+use lab::results::Results;
+use lab::simulate::simulate;
+use units::Duration;
+
+/// Runs the first seconds of every job of seed 1.
+fn shortly(experiment: &Experiment) -> Results {
+    let mut results = Results::default();
+    for mut job in (experiment.jobs)(1) {
+        let mut recordings = Vec::new();
+        for model in &mut job.models {
+            model.run.duration = Duration::from_secs(4);
+            model.run.warm_up = model.run.warm_up.min(Duration::from_secs(2));
+            let recording =
+                simulate(model, job.decisions, &AtomicBool::new(false)).expect("a possible model");
+            recordings.push(recording.expect("it was not stopped"));
+        }
+        let measured = (job.measure)(&recordings);
+        assert!(!measured.figures.is_empty(), "{}, {}: nothing measured", experiment.id, job.case);
+        assert!(
+            measured.figures.iter().all(|(_, value, _)| value.is_finite()),
+            "{}: {measured:?}",
+            experiment.id
+        );
+        let case = job.case.to_string();
+        assert!(results.add(1, job.case, measured), "{}, {case}: twice", experiment.id);
+    }
+    results
+}
+
+#[test]
+fn every_experiment_on_streams_runs() {
+    let of_streams =
+        |experiment: &Experiment| ["multitcp-", "rome-"].iter().any(|paper| experiment.id.starts_with(paper));
+    let experiments: Vec<_> = lab::experiments::all().into_iter().filter(of_streams).collect();
+    assert_eq!(experiments.len(), 12);
+    for experiment in experiments {
+        let outcome = Outcome::of(&experiment, &shortly(&experiment));
+        assert_eq!(outcome.verdicts.len(), experiment.relations.len());
+        let stalls = outcome.tables.iter().flat_map(|table| &table.rows).flat_map(|(_, cells)| cells);
+        assert!(stalls.into_iter().any(|cell| cell.measured.is_some()), "{}: empty tables", experiment.id);
+    }
+}
