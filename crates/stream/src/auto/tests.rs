@@ -154,11 +154,6 @@ impl World {
             paths: &paths,
         };
         let orders = self.auto.measure(&sample);
-        for o in &orders {
-            if !matches!(o.what, What::SetWindow(..) | What::LimitRate(_)) {
-                eprintln!("{} b={:.1} d={} {:?}", self.now, self.buffer, self.delivered, o);
-            }
-        }
         self.obey(&orders);
     }
 
@@ -226,6 +221,19 @@ fn many_where_each_brings_its_part() {
     let mut world = World::new(&[path], None, Parameters::default());
     world.run(30);
     assert_eq!(world.connections.len(), 16);
+}
+
+#[test]
+fn one_connection_more_than_the_most_is_borne() {
+    // One that was being closed goes on instead, and the rate is missed again.
+    let path = Path { connection_cap: Rate::from_kbps(100), ..Path::idle(Rate::from_mbps(50)) };
+    let parameters = Parameters { most: 3, ..Parameters::default() };
+    let mut world = World::new(&[path], Some(Rate::from_mbps(3)), parameters);
+    world.run(60);
+    world.connections.extend((90..92).map(|id| (ConnectionId(id), PathId(0))));
+    world.auto.target = 2;
+    world.run(60);
+    assert!(world.connections.len() <= 5, "{}", world.connections.len());
 }
 
 #[test]

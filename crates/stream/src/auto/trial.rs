@@ -75,7 +75,9 @@ impl Auto {
         let now = sample.now;
         let count = sample.connections.len();
         let missed_for = self.missed_since.map_or(Duration::ZERO, |since| now.since(since));
+        // A connection that was to be closed and goes on instead can make them one more than the most.
         if count == 0
+            || count >= self.parameters.most
             || sample.connecting > 0
             || self.missed_since.is_none()
             || missed_for < self.patience(sample)
