@@ -41,7 +41,7 @@ timestamps = false
 """
 FLOWS = """
 [[flow]]
-name = "group{group}"
+name = "group{group}f"
 kind = "tcp"
 count = {count}
 from = "sender{{i}}"
