@@ -286,7 +286,7 @@ pub struct Rto {
 pub enum Recovery {
     /// RFC 6675.
     Sack,
-    /// As ns-2's `Agent/TCP/Sack1` does it, to show what of a difference comes from there.
+    /// As ns-2's `Agent/TCP/Sack1` does it, with ns-2's time-outs in whole ticks, to show what of a difference comes from there.
     Ns2Sack1,
 }
 
@@ -393,6 +393,23 @@ pub struct Run {
     pub sampling: Duration,
     /// Totals count from here on.
     pub warm_up: Duration,
+}
+
+impl Link {
+    /// A link that changes nothing and loses nothing, behind a DropTail queue of so many packets; its name is made of its ends.
+    pub fn drop_tail(from: NodeId, to: NodeId, rate: Rate, delay: Duration, packets: u32) -> Self {
+        Self {
+            name: format!("{from}-{to}"),
+            from,
+            to,
+            rate,
+            delay,
+            queue: Queue { limit: Limit::Packets(packets), discipline: Discipline::DropTail },
+            loss: Loss::None,
+            changes: Vec::new(),
+            opportunities: None,
+        }
+    }
 }
 
 impl Tcp {

@@ -1,29 +1,16 @@
 //! What links and TCP do, seen from outside.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-
 use sim::Simulation;
 use sim::model::{
     Change, CoDel, Congestion, Discipline, Flow, GilbertElliott, Kind, Limit, Link, Loss, Model, Node,
-    Pattern, Queue, Red, Run, Source, Tcp, When,
+    Pattern, Red, Run, Source, Tcp, When,
 };
 use sim::report::{FlowSample, Observer, Totals};
 use units::{Bytes, Duration, Rate, Time};
 
 /// Two nodes, 10 Mbps and 20 ms each way.
 fn model(seconds: u64, kinds: Vec<Kind>) -> Model {
-    let queue = Queue { limit: Limit::Packets(500), discipline: Discipline::DropTail };
-    let link = |from, to| Link {
-        name: format!("{from}-{to}"),
-        from,
-        to,
-        rate: Rate::from_mbps(10),
-        delay: Duration::from_millis(20),
-        queue,
-        loss: Loss::None,
-        changes: Vec::new(),
-        opportunities: None,
-    };
+    let link = |from, to| Link::drop_tail(from, to, Rate::from_mbps(10), Duration::from_millis(20), 500);
     let flow = |(number, kind)| Flow {
         name: format!("flow{number}"),
         start: When::At(Time::ZERO),
@@ -66,7 +53,7 @@ impl Observer for Samples {
 }
 
 fn run(model: Model) -> (Totals, Vec<FlowSample>) {
-    let mut simulation = Simulation::new(model).unwrap();
+    let mut simulation = Simulation::new(model).expect("a possible model");
     let mut samples = Samples::default();
     simulation.run_until(simulation.end(), &mut samples);
     (simulation.totals(), samples.0)

@@ -1,25 +1,13 @@
 //! Media streams through the simulator: the session of `stream` holds a film's rate over simulated TCP.
 
 use sim::Simulation;
-use sim::model::{
-    Algorithm, Discipline, Flow, Kind, Limit, Link, Loss, Media, Model, Node, Queue, Run, Tcp, When,
-};
+use sim::model::{Algorithm, Flow, Kind, Link, Loss, Media, Model, Node, Run, Tcp, When};
 use sim::report::{FlowSample, Observer, Totals};
 use stream::session::Pace;
 use units::{Bytes, Duration, Rate, Time};
 
 fn link(from: usize, to: usize, kbps: u64, loss: Loss) -> Link {
-    Link {
-        name: format!("{from}-{to}"),
-        from,
-        to,
-        rate: Rate::from_kbps(kbps),
-        delay: Duration::from_millis(20),
-        queue: Queue { limit: Limit::Packets(50), discipline: Discipline::DropTail },
-        loss,
-        changes: Vec::new(),
-        opportunities: None,
-    }
+    Link { loss, ..Link::drop_tail(from, to, Rate::from_kbps(kbps), Duration::from_millis(20), 50) }
 }
 
 /// A client (node 0) and servers with a link each of these rates, all with this loss towards the client.

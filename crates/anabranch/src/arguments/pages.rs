@@ -83,6 +83,11 @@ const LAB_RUN: &[Example] = &[
 ];
 const LAB_REPORT: &[Example] =
     &[("anabranch lab report lab-results", "Bind what several runs have left there")];
+const LAB_LIST: &[Example] = &[("anabranch lab list", "Show what can be run")];
+const LAB_VALIDATE: &[Example] = &[
+    ("anabranch lab validate R2 R6", "Two groups of scenarios, in seconds"),
+    ("anabranch lab validate --out docs/validation.md", "All of them, in some minutes, as a page"),
+];
 const COMPLETIONS: &[Example] = &[(
     "anabranch completions bash > ~/.local/share/bash-completion/completions/anabranch",
     "Install them for bash",
@@ -115,7 +120,7 @@ const RESULTS: (&str, &str) = (
     "The verdicts; the report; tables (CSV) and plots (SVG, PNG) of every experiment; the finished runs, which another run does not repeat.",
 );
 
-const EXTRAS: [Extra; 11] = [
+const EXTRAS: [Extra; 13] = [
     Extra { command: "", examples: ALL, files: &[STATE, ROOTS] },
     Extra { command: "play", examples: PLAY, files: &[ROOTS] },
     Extra { command: "fetch", examples: FETCH, files: &[STATE, ROOTS] },
@@ -124,8 +129,10 @@ const EXTRAS: [Extra; 11] = [
     Extra { command: "sim", examples: SIM, files: &SIM_FILES },
     Extra { command: "demo", examples: DEMO, files: &[] },
     Extra { command: "lab", examples: LAB, files: &[RESULTS] },
+    Extra { command: "lab list", examples: LAB_LIST, files: &[] },
     Extra { command: "lab run", examples: LAB_RUN, files: &[RESULTS] },
     Extra { command: "lab report", examples: LAB_REPORT, files: &[RESULTS] },
+    Extra { command: "lab validate", examples: LAB_VALIDATE, files: &[] },
     Extra { command: "completions", examples: COMPLETIONS, files: &[] },
 ];
 
@@ -234,7 +241,12 @@ mod tests {
     #[test]
     fn every_command_that_is_shown_has_a_page() {
         for shown in Cli::command().get_subcommands().filter(|command| !command.is_hide_set()) {
-            assert!(EXTRAS.iter().any(|extra| extra.command == shown.get_name()), "{}", shown.get_name());
+            let has_page = |name: &str| EXTRAS.iter().any(|extra| extra.command == name);
+            assert!(has_page(shown.get_name()), "{}", shown.get_name());
+            for own in shown.get_subcommands().filter(|own| own.get_name() != "help") {
+                let name = format!("{} {}", shown.get_name(), own.get_name());
+                assert!(has_page(&name), "{name}");
+            }
         }
     }
 

@@ -1,10 +1,7 @@
 //! Building blocks of the reference's scenarios: its TCP, its links.
 
 use congestion::tfrc;
-use sim::model::{
-    Congestion, Discipline, Flow, Kind, Limit, Link, Loss, Model, Node, NodeId, Queue, Recovery, Rto, Run,
-    Source, Tcp, When,
-};
+use sim::model::{Congestion, Flow, Kind, Link, Model, Node, NodeId, Recovery, Rto, Run, Source, Tcp, When};
 use units::{Bytes, Duration, Packets, Rate, Time};
 
 /// ns-2's queues that are not the bottleneck.
@@ -61,19 +58,10 @@ impl Network {
 
     /// Two links, there and back; answers the number of the first.
     pub(super) fn duplex(&mut self, from: NodeId, to: NodeId, mbps: f64, delay_ms: f64, queue: u32) -> usize {
-        for (from, to) in [(from, to), (to, from)] {
-            self.model.links.push(Link {
-                name: format!("n{from}-n{to}"),
-                from,
-                to,
-                rate: Rate::from_bps_f64(mbps * 1e6),
-                delay: Duration::from_secs_f64(delay_ms / 1e3),
-                queue: Queue { limit: Limit::Packets(queue), discipline: Discipline::DropTail },
-                loss: Loss::None,
-                changes: Vec::new(),
-                opportunities: None,
-            });
-        }
+        let rate = Rate::from_bps_f64(mbps * 1e6);
+        let delay = Duration::from_secs_f64(delay_ms / 1e3);
+        self.model.links.push(Link::drop_tail(from, to, rate, delay, queue));
+        self.model.links.push(Link::drop_tail(to, from, rate, delay, queue));
         self.model.links.len() - 2
     }
 

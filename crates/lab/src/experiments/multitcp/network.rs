@@ -1,8 +1,7 @@
 //! The network of the thesis' figure 8.1, who sends in it, and the two ways in which it is run.
 
 use sim::model::{
-    Algorithm, Congestion, Discipline, Flow, Kind, Limit, Link, Loss, Media, Model, Node, NodeId, Pattern,
-    Queue, Run, Source, Tcp, When,
+    Algorithm, Congestion, Flow, Kind, Link, Media, Model, Node, NodeId, Pattern, Run, Source, Tcp, When,
 };
 use stream::content::Policy;
 use stream::playback;
@@ -118,17 +117,7 @@ pub(super) fn model(
         (GENERATOR, ROUTER, access, path.generator_delay),
     ] {
         for (from, to) in [(one, other), (other, one)] {
-            links.push(Link {
-                name: format!("{from}-{to}"),
-                from,
-                to,
-                rate,
-                delay,
-                queue: Queue { limit: Limit::Packets(50), discipline: Discipline::DropTail },
-                loss: Loss::None,
-                changes: Vec::new(),
-                opportunities: None,
-            });
+            links.push(Link::drop_tail(from, to, rate, delay, 50));
         }
     }
     let tcp = tcp(path, variant);

@@ -131,6 +131,11 @@ pub(super) fn figure_8_2() -> Experiment {
             Expected::Above(1.0),
         ),
     ];
+    setup().experiment(relations)
+}
+
+/// The set-up of figure 8.2.
+fn setup() -> Setup {
     Setup {
         id: "multitcp-fig8.2",
         title: "800 kbps over 1, 2 and 5 connections beside bursts of UDP and long TCPs",
@@ -153,7 +158,6 @@ pub(super) fn figure_8_2() -> Experiment {
             (N5, basic(Parameters::TABLE_8_1, 5)),
         ],
     }
-    .experiment(relations)
 }
 
 pub(super) fn figure_8_3() -> Experiment {
@@ -175,19 +179,8 @@ pub(super) fn figure_8_3() -> Experiment {
         title: "The same beside cross traffic with a longer round trip",
         place: "section 8.1.1, figure 8.3",
         claim: "N = 5 gets more than N = 2, N = 2 more than N = 1 under congestion; N = 2 gets about 800 kbps in 500-750 s.",
-        assumed: &["N = 1 has a fixed window of 8 packets, as the text says"],
         path: Path { generator_delay: Duration::from_millis(40), ..Path::FIGURE_8_1 },
-        stream: FILM,
-        cross: CROSS,
-        duration: DURATION,
-        phases: PHASES,
-        crossed: CROSSED,
-        worse: &[("auto-stalls", LONG_BURST)],
-        schemes: vec![
-            (N1, fixed()),
-            (N2, basic(Parameters::TABLE_8_1, 2)),
-            (N5, basic(Parameters::TABLE_8_1, 5)),
-        ],
+        ..setup()
     }
     .experiment(relations)
 }

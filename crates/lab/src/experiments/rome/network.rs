@@ -1,6 +1,6 @@
 //! What the networks of TCP-ROME's evaluation have in common: links, TCPs and streams.
 
-use sim::model::{Algorithm, Congestion, Discipline, Limit, Link, Loss, Media, NodeId, Queue, Tcp};
+use sim::model::{Algorithm, Congestion, Link, Media, NodeId, Tcp};
 use stream::content::Policy;
 use stream::playback;
 use stream::session::Pace;
@@ -25,17 +25,7 @@ pub(super) const ASSUMED: [&str; 3] = [
 /// A link in both directions.
 pub(super) fn duplex(links: &mut Vec<Link>, one: NodeId, other: NodeId, rate: Rate, delay: Duration) {
     for (from, to) in [(one, other), (other, one)] {
-        links.push(Link {
-            name: format!("{from}-{to}"),
-            from,
-            to,
-            rate,
-            delay,
-            queue: Queue { limit: Limit::Packets(50), discipline: Discipline::DropTail },
-            loss: Loss::None,
-            changes: Vec::new(),
-            opportunities: None,
-        });
+        links.push(Link::drop_tail(from, to, rate, delay, 50));
     }
 }
 
