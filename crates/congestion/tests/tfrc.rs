@@ -33,7 +33,7 @@ fn a_sender_begins_with_a_packet_a_second() {
     let mut sender = Sender::new(Parameters::RFC5348, SIZE);
     assert_eq!((sender.next_send(), sender.deadline()), (Time::ZERO, Time::NEVER));
     let packet = sender.sent(at(0), true);
-    assert_eq!(packet, PacketInfo { sequence: 0, timestamp: at(0), rtt: None, round: 0 });
+    assert_eq!(packet, PacketInfo::single(0, at(0), None, 0));
     assert_eq!((sender.next_send(), sender.deadline()), (at(1000), at(2000)));
     // Without any report it halves (section 4.4): two packets take four seconds then.
     sender.tick(at(1999));
@@ -248,7 +248,7 @@ impl Arrivals {
         for sequence in sequences {
             let now = at(10 * sequence);
             self.wait(now);
-            let packet = PacketInfo { sequence, timestamp: now, rtt: Some(RTT), round: 0 };
+            let packet = PacketInfo::single(sequence, now, Some(RTT), 0);
             self.reports
                 .extend(self.receiver.packet(&packet, SIZE, now).map(|feedback| (sequence, feedback)));
         }
@@ -294,7 +294,7 @@ fn without_a_round_trip_time_it_reports_each_packet() {
     let mut receiver = Receiver::new(Parameters::RFC5348);
     for sequence in 0..5 {
         let now = at(1000 * sequence);
-        let packet = PacketInfo { sequence, timestamp: now, rtt: None, round: 0 };
+        let packet = PacketInfo::single(sequence, now, None, 0);
         assert!(receiver.packet(&packet, SIZE, now).is_some());
         assert!(receiver.packet(&packet, SIZE, now).is_none(), "a duplicate");
         assert_eq!(receiver.deadline(), Time::NEVER);
@@ -328,7 +328,7 @@ fn a_loss_at_the_very_beginning_counts_as_half_a_packet_in_a_round_trip() {
     let mut receiver = Receiver::new(Parameters::RFC5348);
     // Packets arrive at once, so that no rate is measured.
     for sequence in [0, 2, 3, 4] {
-        receiver.packet(&PacketInfo { sequence, timestamp: at(0), rtt: Some(RTT), round: 0 }, SIZE, at(0));
+        receiver.packet(&PacketInfo::single(sequence, at(0), Some(RTT), 0), SIZE, at(0));
     }
     let tcp = TcpModel { packets_per_ack: 1, timeout: RTT * 4 };
     let rate = tcp.throughput_by(Equation::Rfc5348, SIZE, RTT, receiver.loss_event_rate());
@@ -339,7 +339,7 @@ fn a_loss_at_the_very_beginning_counts_as_half_a_packet_in_a_round_trip() {
 fn several_reports_in_a_round_trip() {
     let parameters = Parameters { feedback_per_rtt: 4, ..Parameters::RFC5348 };
     let mut receiver = Receiver::new(parameters);
-    receiver.packet(&PacketInfo { sequence: 0, timestamp: at(0), rtt: Some(RTT), round: 0 }, SIZE, at(0));
+    receiver.packet(&PacketInfo::single(0, at(0), Some(RTT), 0), SIZE, at(0));
     assert_eq!(receiver.deadline(), at(25));
 }
 
@@ -365,10 +365,15 @@ fn parameters() -> impl Strategy<Value = Parameters> {
     )
 }
 
+fn flows() -> impl Strategy<Value = f64> {
+    prop_oneof![4 => 1.0f64..20.0, 1 => any::<f64>(), 1 => Just(f64::NAN)]
+}
+
 #[derive(Clone, Debug)]
 enum Step {
     Send { has_more: bool },
     Feedback(Feedback),
+    Flows(f64),
     Tick,
 }
 
@@ -383,7 +388,12 @@ fn step() -> impl Strategy<Value = Step> {
                 loss_event_rate,
             })
         });
-    prop_oneof![any::<bool>().prop_map(|has_more| Step::Send { has_more }), feedback, Just(Step::Tick)]
+    prop_oneof![
+        any::<bool>().prop_map(|has_more| Step::Send { has_more }),
+        feedback,
+        flows().prop_map(Step::Flows),
+        Just(Step::Tick)
+    ]
 }
 
 proptest! {
@@ -403,7 +413,10 @@ proptest! {
                     sender.sent(now, has_more);
                     prop_assert!(sender.next_send() >= may_send);
                 }
-                Step::Feedback(feedback) => sender.feedback(&feedback, now),
+                Step::Feedback(feedback) => {
+                    sender.feedback(&feedback, now);
+                }
+                Step::Flows(flows) => sender.set_flows(flows),
                 Step::Tick => {
                     sender.tick(now);
                     prop_assert!(sender.deadline() > now || now == Time::NEVER);
@@ -411,7 +424,7 @@ proptest! {
             }
             for rate in [sender.allowed_rate(), sender.sending_rate()] {
                 // In floats, as very large rates are rounded to them.
-                let most = parameters.maximum_rate.max(least).as_f64();
+                let most = parameters.maximum_rate.as_f64().max(sender.flows() * (least.as_f64() + 1.0));
                 prop_assert!(rate >= least && rate.as_f64() <= most, "{rate}");
             }
             prop_assert!((0.0..=1.0).contains(&sender.loss_event_rate()));
@@ -422,15 +435,17 @@ proptest! {
     fn a_receiver_reports_rates_whatever_comes(
         parameters in parameters(),
         packets in prop::collection::vec((number(), number(), number(), prop::option::of(number()), number()), 0..200),
+        shares in prop::collection::vec((flows(), 0u16..20, number()), 200),
     ) {
         let mut receiver = Receiver::new(parameters);
         let mut now = Time::ZERO;
-        for (pause, sequence, timestamp, rtt, size) in packets {
+        for ((pause, sequence, timestamp, rtt, size), (flows, connection, number)) in packets.into_iter().zip(shares) {
             now += Duration::from_nanos(pause);
             let late = receiver.tick(now);
             prop_assert!(receiver.tick(now).is_none() || receiver.deadline() == Time::NEVER);
             let rtt = rtt.map(Duration::from_nanos);
-            let packet = PacketInfo { sequence, timestamp: Time::from_nanos(timestamp), rtt, round: sequence };
+            let single = PacketInfo::single(sequence, Time::from_nanos(timestamp), rtt, sequence);
+            let packet = PacketInfo { flows, connection, connection_sequence: number, ..single };
             for feedback in [late, receiver.packet(&packet, Bytes::new(size), now)].into_iter().flatten() {
                 prop_assert!((0.0..=1.0).contains(&feedback.loss_event_rate));
             }
@@ -447,7 +462,7 @@ proptest! {
             }
         }
         for (slot, sequence) in (0..).zip(order) {
-            let packet = PacketInfo { sequence, timestamp: at(10 * sequence), rtt: Some(RTT), round: 0 };
+            let packet = PacketInfo::single(sequence, at(10 * sequence), Some(RTT), 0);
             receiver.packet(&packet, SIZE, at(10 * slot));
         }
         prop_assert_eq!(receiver.loss_event_rate(), 0.0);

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use congestion::response::{Equation, TcpModel};
-use congestion::tfrc::{Feedback, PacketInfo, Parameters, Receiver, Sender};
+use congestion::tfrc::{Feedback, Filter, PacketInfo, Parameters, Receiver, Sender};
 use units::{Bytes, Duration, Rate, Time};
 
 const SIZE: Bytes = Bytes::new(1000);
@@ -129,4 +129,32 @@ fn after_a_blackout_it_comes_back() {
     pipe.loss = 0.01;
     let after = pipe.run(at(80_000), at(140_000)).0;
     near(after, before, 0.3);
+}
+
+#[test]
+fn a_sender_for_n_connections_gets_n_times_the_rate_of_one() {
+    for filter in [Filter::First, Filter::All] {
+        let parameters = Parameters { filter, ..Parameters::RFC5348 };
+        let one = Pipe::new(parameters, 0.02, 5).run(at(100_000), at(1_500_000)).0;
+        for flows in [1.5, 3.0, 7.25] {
+            let mut pipe = Pipe::new(parameters, 0.02, 5);
+            pipe.sender.set_flows(flows);
+            let rate = pipe.run(at(100_000), at(1_500_000)).0;
+            near(rate, flows * one, 0.08);
+        }
+    }
+}
+
+#[test]
+fn the_number_of_connections_may_change_all_the_time() {
+    let mut pipe = Pipe::new(Parameters::RFC5348, 0.02, 9);
+    let one = pipe.run(at(100_000), at(600_000)).0;
+    let (mut end, mut rates) = (600_000, 0.0);
+    for round in 0..100_u32 {
+        pipe.sender.set_flows(f64::from(round % 5 + 2));
+        rates += pipe.run(at(end), at(end + 5_000)).0;
+        end += 5_000;
+    }
+    // Four on the mean.
+    near(rates / 100.0, 4.0 * one, 0.1);
 }

@@ -17,7 +17,7 @@ pub(crate) enum What {
 }
 
 /// What only some packets carry: the SACK blocks of an acknowledgement (see [`sack`]), the times and rates of TFRC.
-pub(crate) type Extra = [u64; 4];
+pub(crate) type Extra = [u64; 5];
 
 /// A packet carries nothing more.
 const NO_EXTRA: u32 = u32::MAX;
@@ -32,12 +32,12 @@ pub(crate) fn sack(acknowledged: u64, blocks: [(u64, u64); 3]) -> Extra {
         }
     };
     let [first, second, third] = blocks.map(pack);
-    [first, second, third, 0]
+    [first, second, third, 0, 0]
 }
 
 /// The inverse of [`sack`].
 pub(crate) fn blocks(acknowledged: u64, extra: Extra) -> [(u64, u64); 3] {
-    let [first, second, third, _] = extra;
+    let [first, second, third, ..] = extra;
     [first, second, third].map(|packed| {
         let (start, end) = (packed >> 32, packed & u64::from(u32::MAX));
         (acknowledged + start, acknowledged + end)

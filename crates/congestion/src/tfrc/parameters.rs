@@ -29,7 +29,7 @@ pub struct Parameters {
     pub nofeedback_rtts: u32,
     /// The longest interval between packets (t_mbi); it bounds the rate from below.
     pub longest_interval: Duration,
-    /// The largest rate.
+    /// The largest rate, of all connections that a sender stands for.
     pub maximum_rate: Rate,
     /// How coarse the driver's timer is (t_gran): packets may leave up to half of it early.
     pub granularity: Duration,
@@ -49,6 +49,17 @@ pub struct Parameters {
     pub discounting: Option<Ratio>,
     /// How many reports the receiver sends in a round trip when nothing is lost.
     pub feedback_per_rtt: u32,
+    /// What the receiver looks at when the sender stands for several connections.
+    pub filter: Filter,
+}
+
+/// Which of the virtual connections of one sender give the loss event rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Filter {
+    /// The first one: a stream of packets with the bandwidth of a single connection (AIO-TFRC; see `virtual_connections.rs`).
+    First,
+    /// The mean of all of them. It varies less, as the sum of n connections does.
+    All,
 }
 
 /// The window that gives the first rate.
@@ -115,6 +126,7 @@ impl Parameters {
         intervals: 8,
         discounting: Some(Ratio::new(1, 4)),
         feedback_per_rtt: 1,
+        filter: Filter::All,
     };
 
     /// As `Agent/TFRC` and `Agent/TFRCSink` of ns-2.35 have it with their defaults.

@@ -4,20 +4,23 @@ use units::{Bytes, Duration, Rate, Time};
 
 use super::receive_rates::{DataLimit, ReceiveRates};
 use super::timeout::CoarseTimeout;
+use super::virtual_connections::Numbering;
 use super::{Feedback, Increase, PacketInfo, Parameters, Timeout};
 
 /// A round trip is never shorter, whatever a report says.
 const SHORTEST_RTT: Duration = Duration::from_micros(1);
 
-/// Sends packets of one size at the rate that TCP would have.
+/// Sends packets of one size at the rate that TCP would have, or at a multiple of it.
 #[derive(Clone, Debug)]
 pub struct Sender {
     parameters: Parameters,
     packet_size: Bytes,
     next_sequence: u64,
+    /// How many connections the sender stands for (n), and which packet belongs to which.
+    numbering: Numbering,
     /// Reports that came or were missed.
     round: u64,
-    /// The allowed rate (X), bytes per second.
+    /// The allowed rate of one connection (X), bytes per second.
     allowed: f64,
     /// Known since the first report.
     path: Option<Path>,
@@ -84,6 +87,7 @@ impl Sender {
             parameters,
             packet_size,
             next_sequence: 0,
+            numbering: Numbering::new(),
             round: 0,
             allowed: packet_size.as_f64(),
             path: None,
@@ -98,6 +102,18 @@ impl Sender {
         };
         sender.allow(sender.allowed);
         sender
+    }
+
+    /// The sender stands for so many connections from now on (n): it sends at n times the rate of one. Less than one, and what
+    /// is no number, counts as one, more than 100 as 100. The interval to the next packet changes at once.
+    pub fn set_flows(&mut self, flows: f64) {
+        self.numbering.set_flows(flows);
+        self.allow(self.allowed);
+    }
+
+    /// How many connections the sender stands for (n).
+    pub fn flows(&self) -> f64 {
+        self.numbering.flows()
     }
 
     /// When the next packet may leave (section 4.6); it may be in the past.
@@ -123,15 +139,24 @@ impl Sender {
         self.data_limit.sent(now, has_more);
         let sequence = self.next_sequence;
         self.next_sequence = sequence.saturating_add(1);
-        PacketInfo { sequence, timestamp: now, rtt: self.rtt(), round: self.round }
+        let (connection, connection_sequence) = self.numbering.take();
+        PacketInfo {
+            sequence,
+            timestamp: now,
+            rtt: self.rtt(),
+            round: self.round,
+            flows: self.flows(),
+            connection,
+            connection_sequence,
+        }
     }
 
-    /// A report arrived (section 4.3). One that is older than the last, or of a packet that was not sent yet, changes
-    /// nothing. A loss event rate that is no number counts as one.
-    pub fn feedback(&mut self, feedback: &Feedback, now: Time) {
+    /// A report arrived (section 4.3). Answers with the round-trip time that it brought (R_sample). One that is older than the
+    /// last, or of a packet that was not sent yet, changes nothing. A loss event rate that is no number counts as one.
+    pub fn feedback(&mut self, feedback: &Feedback, now: Time) -> Option<Duration> {
         let is_too_old = feedback.timestamp < self.newest_echo;
         if is_too_old || feedback.timestamp > now || self.last_nominal.is_none() {
-            return;
+            return None;
         }
         self.newest_echo = feedback.timestamp;
         let sample = (now.since(feedback.timestamp) - feedback.delay).max(SHORTEST_RTT);
@@ -157,6 +182,7 @@ impl Sender {
         self.update_allowed(&path, limit, now);
         self.restart_nofeedback_timer(now);
         self.round = self.round.saturating_add(1);
+        Some(sample)
     }
 
     /// When [`Self::tick`] is to be called: the nofeedback timer. [`Time::NEVER`] before the first packet.
@@ -189,14 +215,14 @@ impl Sender {
         self.round = self.round.saturating_add(1);
     }
 
-    /// The allowed rate (X).
+    /// The allowed rate, of all connections that the sender stands for (n X).
     pub fn allowed_rate(&self) -> Rate {
-        rate(self.allowed)
+        rate(self.flows() * self.allowed)
     }
 
     /// The rate at which packets leave: the allowed one, less while the round-trip time grows (section 4.5, X_inst).
     pub fn sending_rate(&self) -> Rate {
-        rate(self.instantaneous())
+        rate(self.flows() * self.instantaneous())
     }
 
     /// The smoothed round-trip time (R), once there was a report.
@@ -211,7 +237,7 @@ impl Sender {
 
     /// Bytes per second that the receive rates allow (recv_limit).
     fn receive_limit(&mut self, feedback: &Feedback, has_grown: bool, path: &Path, now: Time) -> f64 {
-        let receive_rate = feedback.receive_rate.bytes_per_second();
+        let receive_rate = feedback.receive_rate.bytes_per_second() / self.flows();
         if !self.data_limit.was_limited(feedback.timestamp) {
             let memory = path.rtt * u64::from(self.parameters.receive_rate_rtts);
             self.receive_rates.update(receive_rate, now, memory);
@@ -271,7 +297,8 @@ impl Sender {
     }
 
     fn within_bounds(&self, rate: f64) -> f64 {
-        rate.min(self.parameters.maximum_rate.bytes_per_second()).max(self.least_rate())
+        let maximum = self.parameters.maximum_rate.bytes_per_second() / self.flows();
+        rate.min(maximum).max(self.least_rate())
     }
 
     fn allow(&mut self, rate: f64) {
@@ -289,14 +316,16 @@ impl Sender {
 
     /// From one packet to the next (t_ipi), never nothing: time must pass while packets leave.
     fn interval(&self) -> Duration {
-        let interval = Duration::from_secs_f64(self.packet_size.as_f64() / self.instantaneous());
+        let interval =
+            Duration::from_secs_f64(self.packet_size.as_f64() / (self.flows() * self.instantaneous()));
         interval.max(Duration::from_nanos(1))
     }
 
     /// The timer takes the rate as it is after the report: a timer shorter than the distance of two packets would run out
     /// for lack of packets. Time must pass until it runs out, whatever the parameters.
     fn restart_nofeedback_timer(&mut self, now: Time) {
-        let two_packets = Duration::from_secs_f64(2.0 * self.packet_size.as_f64() / self.allowed);
+        let two_packets =
+            Duration::from_secs_f64(2.0 * self.packet_size.as_f64() / (self.flows() * self.allowed));
         let rtts = self.rtt().unwrap_or(Duration::ZERO) * u64::from(self.parameters.nofeedback_rtts);
         self.nofeedback = now + rtts.max(two_packets).max(Duration::from_nanos(1));
         self.is_idle = true;

@@ -5,7 +5,7 @@ use units::{Bytes, Duration, Rate, Time};
 
 use super::{Kind, Network};
 use crate::model::FlowId;
-use crate::packet::{Packet, What};
+use crate::packet::{Extra, Packet, What};
 use crate::report::Decision;
 
 /// A flow under TFRC that always has data to send.
@@ -45,6 +45,8 @@ const TIMER_BITS: u32 = 2;
 
 /// IP, UDP and 12 bytes of a report; ns-2 has the same.
 const FEEDBACK_SIZE: u16 = 40;
+/// The connection that a packet belongs to, below the packet's number there.
+const CONNECTION_BITS: u32 = 16;
 /// In place of an RTT that is not known yet.
 const NO_RTT: u64 = u64::MAX;
 
@@ -81,6 +83,27 @@ impl Tfrc {
             Timer::NoFeedback => self.sender.deadline(),
         };
         deadline.as_nanos()
+    }
+}
+
+/// What a packet of data carries beside its number.
+fn info_to_extra(info: &PacketInfo) -> Extra {
+    let rtt = info.rtt.map_or(NO_RTT, Duration::as_nanos);
+    let connection = info.connection_sequence << CONNECTION_BITS | u64::from(info.connection);
+    [info.timestamp.as_nanos(), rtt, info.round, info.flows.to_bits(), connection]
+}
+
+/// The inverse of [`info_to_extra`].
+fn info_of(sequence: u64, extra: Extra) -> PacketInfo {
+    let [timestamp, rtt, round, flows, connection] = extra;
+    PacketInfo {
+        sequence,
+        timestamp: Time::from_nanos(timestamp),
+        rtt: (rtt != NO_RTT).then_some(Duration::from_nanos(rtt)),
+        round,
+        flows: f64::from_bits(flows),
+        connection: (connection & ((1 << CONNECTION_BITS) - 1)) as u16,
+        connection_sequence: connection >> CONNECTION_BITS,
     }
 }
 
@@ -145,10 +168,9 @@ impl Network {
             }
             let info = tfrc.sender.sent(now, true);
             tfrc.sent += 1;
-            let rtt = info.rtt.map_or(NO_RTT, Duration::as_nanos);
             let mut packet =
                 Packet::new(What::TfrcData, index, tfrc.data_path, info.sequence, tfrc.size as u16);
-            self.packets.set_extra(&mut packet, [info.timestamp.as_nanos(), rtt, info.round, 0]);
+            self.packets.set_extra(&mut packet, info_to_extra(&info));
             self.data_packets += 1;
             self.send(packet);
         }
@@ -160,13 +182,7 @@ impl Network {
         let now = Time::from_nanos(self.now);
         let tfrc = &mut self.tfrc[packet.owner as usize];
         tfrc.arrived += 1;
-        let [timestamp, rtt, round, _] = self.packets.extra(packet);
-        let info = PacketInfo {
-            sequence: packet.sequence,
-            timestamp: Time::from_nanos(timestamp),
-            rtt: (rtt != NO_RTT).then_some(Duration::from_nanos(rtt)),
-            round,
-        };
+        let info = info_of(packet.sequence, self.packets.extra(packet));
         let before = tfrc.receiver.loss_events();
         let report = tfrc.receiver.packet(&info, Bytes::new(packet.size.into()), now);
         if self.tells_loss_events {
@@ -195,6 +211,7 @@ impl Network {
                 report.delay.as_nanos(),
                 report.receive_rate.as_bps(),
                 report.loss_event_rate.to_bits(),
+                0,
             ];
             self.packets.set_extra(&mut packet, extra);
             self.send(packet);
@@ -205,7 +222,7 @@ impl Network {
     pub(super) fn tfrc_feedback_arrives(&mut self, packet: &Packet) {
         let now = Time::from_nanos(self.now);
         let tfrc = &mut self.tfrc[packet.owner as usize];
-        let [timestamp, delay, receive_rate, loss_event_rate] = self.packets.extra(packet);
+        let [timestamp, delay, receive_rate, loss_event_rate, _] = self.packets.extra(packet);
         let feedback = Feedback {
             timestamp: Time::from_nanos(timestamp),
             delay: Duration::from_nanos(delay),
