@@ -1,0 +1,211 @@
+//! MULTFRC's control of the number of connections, without a clock.
+//!
+//! M. Chen, A. Zakhor, "Multiple TFRC connections based rate control for wireless networks" (IEEE Transactions on Multimedia
+//! 8(5), 2006). Over a link that loses packets by itself one connection under TFRC or TCP leaves a part of the link unused
+//! ([`analysis`]). So one stream is given several connections, more of them as long as the round-trip time does not tell of a
+//! queue, fewer when it does.
+//!
+//! The driver tells [`Controller::rtt`] the round-trip times that the reports of all its connections bring, and opens or
+//! closes connections as the [`Decision`]s say. It may do with one connection that sends at n times the rate of one instead
+//! ([`crate::aio_tfrc`]). Whether the connections are under TFRC or TCP makes no difference here.
+
+pub mod analysis;
+mod law;
+mod path;
+
+use std::fmt;
+
+use units::{Duration, Ratio, Time};
+
+pub use law::Law;
+use path::LeastRtt;
+
+/// What the control law is made of.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Parameters {
+    /// How the number of connections follows the round-trip time.
+    pub law: Law,
+    /// How many round trips make an average (m).
+    pub round_trips: u32,
+    /// The queueing delay that is borne, as a part of the least round-trip time (gamma).
+    pub tolerance: Ratio,
+    /// The most connections.
+    pub most_connections: u32,
+    /// After so many averages with a single connection and a queue that does not go, the path is taken for another one; `None`:
+    /// never, as in the paper. See [`Reason::RouteChanged`].
+    pub route_change: Option<u32>,
+}
+
+impl Parameters {
+    /// Those of the paper, section IV.B: alpha = beta = 1, gamma = 0.2, m = 50. The bound and the rule for another route are ours.
+    pub const PAPER: Self = Self {
+        law: Law::InverseIncrease { increase: 1.0, decrease: 1.0 },
+        round_trips: 50,
+        tolerance: Ratio::new(1, 5),
+        most_connections: 50,
+        route_change: Some(10),
+    };
+
+    /// Those of figure 9(b): alpha = 6, beta = 2.
+    pub const FAST: Self = Self { law: Law::InverseIncrease { increase: 6.0, decrease: 2.0 }, ..Self::PAPER };
+
+    /// Those of figure 12(b): alpha = beta = 2.
+    pub const BRISK: Self =
+        Self { law: Law::InverseIncrease { increase: 2.0, decrease: 2.0 }, ..Self::PAPER };
+}
+
+impl Default for Parameters {
+    fn default() -> Self {
+        Self::PAPER
+    }
+}
+
+/// Why a number of connections was chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// The round-trip time is near its least: the link is not in full use.
+    RoomLeft,
+    /// The round-trip time is beyond what is borne: the link is in full use.
+    Queue,
+    /// With a single connection all round trips stayed long, and nearly equally long: that is no queue of ours but another
+    /// path, and its least round-trip time is the new measure.
+    RouteChanged,
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::RoomLeft => "the round-trip time is near its least, so the link has room",
+            Self::Queue => "the round-trip time tells of a queue",
+            Self::RouteChanged => {
+                "the round-trip time stays long with a single connection, so the route has changed"
+            }
+        })
+    }
+}
+
+/// What an average round-trip time led to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Decision {
+    /// How many connections are to be open: `target` in whole connections, at least one.
+    pub connections: u32,
+    /// The number before it is rounded (n), at least one.
+    pub target: f64,
+    /// The average (ave_rtt).
+    pub average: Duration,
+    /// The least average so far (rtt_min).
+    pub least: Duration,
+    /// Why.
+    pub reason: Reason,
+}
+
+/// Measures the round-trip time and chooses the number of connections.
+#[derive(Clone, Debug)]
+pub struct Controller {
+    parameters: Parameters,
+    target: f64,
+    window: Window,
+    least: LeastRtt,
+}
+
+impl Controller {
+    /// Begins with one connection.
+    pub fn new(parameters: Parameters) -> Self {
+        Self {
+            target: 1.0,
+            window: Window::new(parameters.round_trips),
+            least: LeastRtt::new(parameters.route_change),
+            parameters,
+        }
+    }
+
+    /// A report brought the round-trip time `sample`. Answers with a decision when it completes an average.
+    ///
+    /// Without reports nothing is decided: how a silent path is left behind is TFRC's business.
+    pub fn rtt(&mut self, now: Time, sample: Duration) -> Option<Decision> {
+        let average = self.window.sample(now, sample)?;
+        let is_alone = self.connections() == 1;
+        let is_new_route = self.least.update(average, self.parameters.tolerance, is_alone);
+        let least = self.least.rtt();
+        let queueing = (average.mean - least).ratio_to(least);
+        self.target =
+            self.bounded(self.parameters.law.next(self.target, queueing, self.parameters.tolerance));
+        let reason = if is_new_route {
+            Reason::RouteChanged
+        } else if queueing > self.parameters.tolerance.as_f64() {
+            Reason::Queue
+        } else {
+            Reason::RoomLeft
+        };
+        let (connections, target) = (self.connections(), self.target);
+        Some(Decision { connections, target, average: average.mean, least, reason })
+    }
+
+    /// The number of connections before it is rounded (n).
+    pub fn target(&self) -> f64 {
+        self.target
+    }
+
+    /// How many connections are to be open: the whole number nearest to [`Self::target`].
+    pub fn connections(&self) -> u32 {
+        // Counting keeps it free of casts; there are not many connections.
+        let most = self.parameters.most_connections.max(1);
+        (1..most).find(|&count| self.target < f64::from(count) + 0.5).unwrap_or(most)
+    }
+
+    fn bounded(&self, target: f64) -> f64 {
+        // `max` passes over what is no number.
+        target.max(1.0).min(f64::from(self.parameters.most_connections.max(1)))
+    }
+}
+
+/// The round-trip times of the last m round trips.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Average {
+    mean: Duration,
+    /// The shortest time among them.
+    shortest: Duration,
+}
+
+/// The measurement sub-system, equation (8): the mean over m round trips.
+///
+/// The paper's connections report once in a round trip, and it speaks of the mean of m reports. Several connections report
+/// several times, and TFRC also at losses. So an average needs m reports, and m mean round trips as well.
+#[derive(Clone, Debug)]
+struct Window {
+    round_trips: u64,
+    /// When the first round trip began.
+    began: Time,
+    sum: Duration,
+    count: u64,
+    shortest: Duration,
+}
+
+impl Window {
+    fn new(round_trips: u32) -> Self {
+        Self {
+            round_trips: u64::from(round_trips.max(1)),
+            began: Time::ZERO,
+            sum: Duration::ZERO,
+            count: 0,
+            shortest: Duration::MAX,
+        }
+    }
+
+    fn sample(&mut self, now: Time, sample: Duration) -> Option<Average> {
+        // A clock that was set back begins the window anew.
+        if self.count == 0 || now < self.began {
+            self.began = now - sample;
+            (self.sum, self.count, self.shortest) = (Duration::ZERO, 0, Duration::MAX);
+        }
+        self.sum += sample;
+        self.count += 1;
+        self.shortest = self.shortest.min(sample);
+        let mean = self.sum / self.count;
+        if self.count < self.round_trips || now.since(self.began) < mean * self.round_trips {
+            return None;
+        }
+        self.count = 0;
+        Some(Average { mean, shortest: self.shortest })
+    }
+}

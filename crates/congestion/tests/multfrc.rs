@@ -1,0 +1,179 @@
+//! The number of connections under MULTFRC's control, and AIO-TFRC's rate.
+
+use congestion::aio_tfrc::Sender;
+use congestion::multfrc::{Controller, Decision, Law, Parameters, Reason};
+use congestion::tfrc::{self, Feedback};
+use proptest::prelude::*;
+use units::{Bytes, Duration, Rate, Ratio, Time};
+
+fn millis(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+/// A path whose round-trip time is chosen by hand, with a report in each of them.
+struct Path {
+    now: Time,
+    controller: Controller,
+}
+
+impl Path {
+    fn new(parameters: Parameters) -> Self {
+        Self { now: Time::ZERO, controller: Controller::new(parameters) }
+    }
+
+    /// Round trips of these lengths in turn, until a decision comes.
+    fn until_decision(&mut self, rtts: &[u64]) -> Decision {
+        for rtt in rtts.iter().cycle().take(10_000) {
+            self.now += millis(*rtt);
+            if let Some(decision) = self.controller.rtt(self.now, millis(*rtt)) {
+                return decision;
+            }
+        }
+        panic!("no decision in 10000 round trips");
+    }
+}
+
+#[test]
+fn the_papers_law_step_by_step() {
+    let mut path = Path::new(Parameters::PAPER);
+    let first = path.until_decision(&[100]);
+    assert_eq!((first.connections, first.target, first.reason), (2, 2.0, Reason::RoomLeft));
+    assert_eq!((first.average, first.least), (millis(100), millis(100)));
+    // 2 + 1/2 is 2.5, which rounds to 3; then 2.9.
+    assert_eq!(path.until_decision(&[100]).connections, 3);
+    let third = path.until_decision(&[119]);
+    assert!((third.target - 2.9).abs() < 1e-12);
+    // Beyond 120 ms one falls away, and never the last.
+    let fourth = path.until_decision(&[121]);
+    assert_eq!((fourth.connections, fourth.reason), (2, Reason::Queue));
+    assert_eq!(path.until_decision(&[130]).target, 1.0);
+    assert_eq!(path.until_decision(&[130]).target, 1.0);
+    // A shorter average is the new least one.
+    assert_eq!(path.until_decision(&[80]).least, millis(80));
+}
+
+#[test]
+fn an_average_takes_m_round_trips_however_many_reports_come() {
+    let mut controller = Controller::new(Parameters::PAPER);
+    let mut decisions = Vec::new();
+    // Five reports a round trip, of 80 to 120 ms, for 200 round trips.
+    for report in 0..1000_u64 {
+        let now = Time::ZERO + millis(20 * report);
+        decisions.extend(controller.rtt(now, millis(80 + 10 * (report % 5))).map(|decision| (now, decision)));
+    }
+    // 50 round trips of 100 ms each.
+    assert_eq!(decisions.len(), 4, "{decisions:?}");
+    let (third, decision) = decisions[2];
+    assert!(
+        decision.average.as_millis() == 100 && (14_800..=15_000).contains(&(third.as_nanos() / 1_000_000))
+    );
+}
+
+#[test]
+fn presets_are_those_of_the_figures() {
+    let law = |parameters: Parameters| match parameters.law {
+        Law::InverseIncrease { increase, decrease } => Some((increase, decrease)),
+        Law::Proportional { .. } => None,
+    };
+    assert_eq!(law(Parameters::default()), Some((1.0, 1.0)));
+    assert_eq!(law(Parameters::FAST), Some((6.0, 2.0)));
+    assert_eq!(law(Parameters::BRISK), Some((2.0, 2.0)));
+    assert_eq!((Parameters::PAPER.round_trips, Parameters::PAPER.tolerance), (50, Ratio::new(1, 5)));
+}
+
+#[test]
+fn a_longer_route_is_found_out() {
+    let mut path = Path::new(Parameters::PAPER);
+    for _ in 0..20 {
+        path.until_decision(&[100]);
+    }
+    assert!(path.controller.connections() > 5);
+    // The route takes 200 ms from now on: all connections but one go, then the tenth average that is like this counts.
+    let decisions: Vec<Decision> = (0..40).map(|_| path.until_decision(&[200, 210])).collect();
+    let found = decisions.iter().position(|decision| decision.reason == Reason::RouteChanged).unwrap();
+    assert!(decisions[found - 10..found].iter().all(|decision| decision.connections == 1));
+    assert_eq!((decisions[found].least, decisions[found].target), (millis(200), 2.0));
+    assert!(decisions[39].connections > 4);
+}
+
+#[test]
+fn a_queue_that_drains_now_and_then_is_no_other_route() {
+    let mut path = Path::new(Parameters::PAPER);
+    path.until_decision(&[100]);
+    for _ in 0..100 {
+        // A sawtooth of one connection that fills a queue.
+        let decision = path.until_decision(&[110, 150, 190, 230, 270, 310]);
+        assert_eq!(decision.least, millis(100));
+    }
+    // Nor is one of long queues that vary much.
+    for _ in 0..100 {
+        assert_eq!(path.until_decision(&[150, 190, 230, 270, 310]).least, millis(100));
+    }
+    let mut paper = Path::new(Parameters { route_change: None, ..Parameters::PAPER });
+    paper.until_decision(&[100]);
+    for _ in 0..100 {
+        assert_eq!(paper.until_decision(&[200]).least, millis(100));
+    }
+}
+
+#[test]
+fn a_sender_takes_the_controllers_number() {
+    let mut sender = Sender::new(tfrc::Parameters::RFC5348, Parameters::FAST, Bytes::new(1000));
+    let rtt = millis(100);
+    let mut decisions = 0;
+    for round in 0..200_u64 {
+        let now = Time::ZERO + millis(100 * round);
+        assert_eq!(sender.sent(now, true).flows, sender.flows());
+        let feedback = Feedback {
+            timestamp: now,
+            delay: Duration::ZERO,
+            receive_rate: Rate::from_mbps(100),
+            loss_event_rate: 0.01,
+        };
+        let rate_of_one = sender.allowed_rate().as_f64() / sender.flows();
+        if let Some(decision) = sender.feedback(&feedback, now + rtt) {
+            decisions += 1;
+            assert_eq!(sender.flows(), decision.target);
+            assert!(sender.allowed_rate().as_f64() > 1.5 * rate_of_one);
+        }
+    }
+    assert!(decisions >= 3 && sender.flows() > 7.0, "{decisions} decisions, {}", sender.flows());
+}
+
+fn parameters() -> impl Strategy<Value = Parameters> {
+    let step = || prop_oneof![4 => 0.0f64..5.0, 1 => any::<f64>(), 1 => Just(f64::NAN)];
+    (any::<bool>(), step(), step(), 0u32..6, 0u32..300, 0u32..20, prop::option::of(0u32..4)).prop_map(
+        |(is_paper, increase, decrease, round_trips, percent, most_connections, route_change)| Parameters {
+            law: if is_paper {
+                Law::InverseIncrease { increase, decrease }
+            } else {
+                Law::Proportional { increase, decrease }
+            },
+            round_trips,
+            tolerance: Ratio::new(percent, 100),
+            most_connections,
+            route_change,
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn the_number_stays_in_its_bounds_whatever_comes(
+        parameters in parameters(),
+        samples in prop::collection::vec((any::<u64>(), any::<u64>(), any::<bool>()), 0..200),
+    ) {
+        let mut controller = Controller::new(parameters);
+        let mut now = Time::ZERO;
+        for (time, sample, is_near) in samples {
+            // Time may leap, and go backwards.
+            now = if is_near { now + Duration::from_nanos(time % 1_000_000_000) } else { Time::from_nanos(time) };
+            let sample = Duration::from_nanos(if is_near { sample % 1_000_000_000 } else { sample });
+            let decision = controller.rtt(now, sample);
+            let most = f64::from(parameters.most_connections.max(1));
+            prop_assert!((1.0..=most).contains(&controller.target()), "{}", controller.target());
+            prop_assert!((f64::from(controller.connections()) - controller.target()).abs() <= 0.5);
+            prop_assert!(decision.is_none_or(|decision| decision.target == controller.target()));
+        }
+    }
+}
