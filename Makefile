@@ -4,7 +4,7 @@
 
 CARGO ?= cargo
 # A C compiler for the crates that have C in them, then the programs that tests, demo and benchmarks play against.
-PACKAGES := build-essential pkg-config nginx-light ffmpeg mpv curl aria2 axel iperf3 iproute2 iputils-ping openssl
+PACKAGES := build-essential pkg-config nginx-light ffmpeg mpv curl aria2 axel iperf3 iproute2 iputils-ping openssl srt-tools rist-tools
 WASM := wasm32-unknown-unknown
 # The crates without input and output, which must build where there is none.
 CORE := anabranch-units anabranch-congestion anabranch-stream

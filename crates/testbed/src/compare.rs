@@ -16,7 +16,7 @@ use crate::scenario::Scenario;
 /// # Errors
 /// As [`isolate::run`].
 pub fn compare(file: &Path, clients: &[String], options: &Options) -> Result<Vec<Summary>, Error> {
-    let scenario = Scenario::load(file)?;
+    let scenario = Scenario::load(file)?.with_film(options.film.as_ref())?;
     let all: Vec<String> = scenario.clients.iter().map(|client| client.name.clone()).collect();
     let clients = if clients.is_empty() { &all } else { clients };
     clients.iter().try_for_each(|name| scenario.client(Some(name)).map(|_| ()))?;

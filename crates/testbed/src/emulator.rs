@@ -95,7 +95,7 @@ impl Emulator {
         let loss = self
             .core
             .build_cell(format!("loss{index}"), |_: &_| {
-                LossCell::new([path.loss], StdRng::seed_from_u64(seed))
+                LossCell::new(path.loss_pattern(path.loss), StdRng::seed_from_u64(seed))
             })
             .map_err(Error::emulator)?;
         let arrived = self.meter(&format!("arrived{index}"))?;
@@ -159,7 +159,7 @@ impl Emulator {
     ///
     /// # Errors
     /// When the path's cells are gone.
-    pub fn change(&self, path: usize, event: &Event) -> Result<(), Error> {
+    pub fn change(&self, path: usize, model: &Path, event: &Event) -> Result<(), Error> {
         let controls = &self.paths[path];
         if let Some(open) = event.up {
             // At the end as well: what is in the queue when a path breaks is lost.
@@ -179,7 +179,10 @@ impl Emulator {
             }
         }
         if let Some(loss) = event.loss {
-            controls.loss.set_config(LossCellConfig::new([loss])).map_err(Error::emulator)?;
+            controls
+                .loss
+                .set_config(LossCellConfig::new(model.loss_pattern(loss)))
+                .map_err(Error::emulator)?;
         }
         Ok(())
     }

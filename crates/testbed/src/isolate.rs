@@ -10,6 +10,8 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use units::Rate;
+
 use crate::film::{self, MadeFilm};
 use crate::report::Summary;
 use crate::scenario::Scenario;
@@ -24,6 +26,8 @@ pub struct Options {
     pub anabranch: PathBuf,
     /// Where the results go.
     pub out: PathBuf,
+    /// A film that is there, and its rate, in the place of the scenario's.
+    pub film: Option<(PathBuf, Rate)>,
     /// Leave everything running at the end, until interrupted, and keep the film.
     pub keep: bool,
 }
@@ -37,7 +41,7 @@ impl Options {
         let program = env::current_exe().map_err(Error::io("the program's own path"))?;
         let beside = program.with_file_name("anabranch");
         let anabranch = if beside.exists() { beside } else { "anabranch".into() };
-        Ok(Self { program, anabranch, out: out.into(), keep: false })
+        Ok(Self { program, anabranch, out: out.into(), film: None, keep: false })
     }
 }
 
@@ -74,7 +78,7 @@ fn unshare() -> Command {
 /// # Errors
 /// When the scenario is wrong, namespaces are not allowed, or a program fails. A client that fails is a result.
 pub fn run(file: &Path, client: Option<&str>, options: &Options) -> Result<Summary, Error> {
-    let scenario = Scenario::load(file)?;
+    let scenario = Scenario::load(file)?.with_film(options.film.as_ref())?;
     let film = film::make(&scenario, &options.out)?;
     let summary = run_with_film(file, &scenario, client, film.as_ref(), options)?;
     if !options.keep {
@@ -97,6 +101,7 @@ pub(crate) fn run_with_film(
         scenario: absolute(file)?,
         client: client.name.clone(),
         film: film.map(|film| absolute(&film.file)).transpose()?,
+        film_bps: options.film.as_ref().map(|(_, rate)| rate.as_bps()),
         anabranch: options.anabranch.clone(),
         out: absolute(&options.out)?,
         keep: options.keep,

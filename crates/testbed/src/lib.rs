@@ -16,6 +16,7 @@ mod error;
 pub mod film;
 mod inside;
 pub mod isolate;
+pub mod live;
 mod meter;
 mod observe;
 mod ping;

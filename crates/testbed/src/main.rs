@@ -5,7 +5,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use testbed::isolate::{self, Options};
-use testbed::{Error, compare};
+use testbed::{Error, compare, film};
+use units::{Duration, Rate};
 
 /// Runs real programs in network namespaces over emulated paths.
 ///
@@ -39,6 +40,17 @@ enum Command {
         #[command(flatten)]
         common: Common,
     },
+    /// Make a film with ffmpeg: an MPEG transport stream of a constant rate.
+    Film {
+        /// The file to write.
+        file: PathBuf,
+        /// Its rate: 800k, 3M.
+        #[arg(long)]
+        rate: Rate,
+        /// How long it plays.
+        #[arg(long, default_value = "70s")]
+        duration: Duration,
+    },
     /// Say whether runs are possible here, and what to do if not.
     Check,
     /// The run itself, in its namespaces.
@@ -54,6 +66,12 @@ struct Common {
     /// The program that stands for {anabranch}; without this the one beside this program, else on the PATH.
     #[arg(long)]
     anabranch: Option<PathBuf>,
+    /// A film that is there, in the place of the scenario's; with --film-rate.
+    #[arg(long, requires = "film_rate")]
+    film: Option<PathBuf>,
+    /// The rate of that film: 800k, 3M.
+    #[arg(long, requires = "film")]
+    film_rate: Option<Rate>,
     /// Leave everything running at a run's end, until interrupted, and keep the film.
     #[arg(long)]
     keep: bool,
@@ -62,7 +80,9 @@ struct Common {
 impl Common {
     fn options(self) -> Result<Options, Error> {
         let options = Options::here(&self.out)?;
-        Ok(Options { anabranch: self.anabranch.unwrap_or(options.anabranch), keep: self.keep, ..options })
+        let film = self.film.zip(self.film_rate);
+        let anabranch = self.anabranch.unwrap_or(options.anabranch);
+        Ok(Options { anabranch, film, keep: self.keep, ..options })
     }
 }
 
@@ -76,6 +96,7 @@ fn main() -> ExitCode {
             .options()
             .and_then(|options| compare::compare(&scenario, &clients, &options))
             .map(|summaries| print!("{}", compare::markdown(&summaries))),
+        Command::Film { file, rate, duration } => film::encode(&file, rate, duration),
         Command::Check => isolate::allowed().map(|()| println!("runs are possible here")),
         Command::Inside { order } => isolate::inside(&order),
     };

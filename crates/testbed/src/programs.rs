@@ -80,20 +80,44 @@ impl Program {
     /// # Errors
     /// When it ends before, or takes too long; with the end of its log.
     pub fn wait_listening(&mut self, port: Option<u16>) -> Result<(), Error> {
+        let listening = |socket: &Socket| socket.listening && port.is_none_or(|port| port == socket.port);
+        self.wait_socket(&["tcp", "tcp6"], listening, "it does not listen")
+    }
+
+    fn wait_socket(
+        &mut self,
+        tables: &[&str],
+        wanted: impl Fn(&Socket) -> bool,
+        missing: &str,
+    ) -> Result<(), Error> {
         let start = Instant::now();
         while start.elapsed() < LISTEN_TIMEOUT {
             if self.ended().is_some() {
                 return Err(self.failure("it ended"));
             }
-            let files = ["tcp", "tcp6"].map(|name| format!("/proc/{}/net/{name}", self.child.id()));
-            let table: String = files.iter().filter_map(|file| fs::read_to_string(file).ok()).collect();
-            let listening = |socket: Socket| socket.listening && port.is_none_or(|port| port == socket.port);
-            if table.lines().filter_map(Socket::parse).any(listening) {
+            let files = tables.iter().map(|name| format!("/proc/{}/net/{name}", self.child.id()));
+            let table: String = files.filter_map(|file| fs::read_to_string(file).ok()).collect();
+            if table.lines().filter_map(Socket::parse).any(|socket| wanted(&socket)) {
                 return Ok(());
             }
             thread::sleep(Duration::from_millis(20));
         }
-        Err(self.failure("it does not listen"))
+        Err(self.failure(missing))
+    }
+
+    /// Waits until this UDP port of its namespace is taken.
+    ///
+    /// # Errors
+    /// As [`Program::wait_listening`].
+    pub fn wait_bound(&mut self, port: u16) -> Result<(), Error> {
+        self.wait_socket(&["udp", "udp6"], |socket| socket.port == port, "it does not open its port")
+    }
+
+    /// CPU time that it has used, zero when that is not known any more.
+    pub fn cpu_seconds(&self) -> f64 {
+        let line = fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap_or_default();
+        let ticks = rustix::param::clock_ticks_per_second();
+        cpu_ticks(&line).map_or(0.0, |used| used as f64 / ticks as f64)
     }
 
     /// A failure of this program, with the end of what it said.
@@ -130,7 +154,15 @@ impl Program {
     }
 }
 
-/// A line of `/proc/net/tcp` or `tcp6`.
+/// User and system time in a `/proc/PID/stat`, in ticks.
+fn cpu_ticks(stat: &str) -> Option<u64> {
+    // The name in brackets may hold anything, brackets too; after it come the third field and the others.
+    let (_, fields) = stat.rsplit_once(')')?;
+    let mut times = fields.split_ascii_whitespace().skip(11).map(|field| field.parse::<u64>().ok());
+    Some(times.next()?? + times.next()??)
+}
+
+/// A line of `/proc/net/tcp` or `tcp6`, `udp` or `udp6`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Socket {
     /// The local address, `None` for IPv6.
@@ -190,6 +222,14 @@ pub fn nginx(scratch: &Path, root: &Path) -> io::Result<Vec<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn cpu_time_as_the_kernel_prints_it() {
+        let line = "42 (a (b) c) S 1 42 42 0 -1 4194560 100 0 0 0 7 5 0 0 20 0 1 0 100";
+        assert_eq!(cpu_ticks(line), Some(12));
+        assert_eq!(cpu_ticks("42 (cat) S 1"), None);
+        assert_eq!(cpu_ticks(""), None);
+    }
 
     #[test]
     fn sockets_as_the_kernel_lists_them() {

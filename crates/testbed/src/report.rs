@@ -8,6 +8,7 @@ use stream::playback::PlaybackReport;
 use units::{Bytes, Duration, Rate};
 
 use crate::Error;
+use crate::live::Latency;
 
 /// What one client did in a scenario; `summary.json`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -47,6 +48,45 @@ pub struct Summary {
     pub flows: Vec<Flow>,
     /// The ping beside it.
     pub ping: Option<PingSummary>,
+    /// What became of live media.
+    #[serde(default)]
+    pub live: Option<Live>,
+}
+
+/// Live media from its sender's input to its receiver's output, the settling time left out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Live {
+    /// MPEG-TS packets that were judged: those with pictures or sound.
+    pub packets: usize,
+    /// Those that never came out.
+    pub missing: usize,
+    /// Times that one came out again.
+    pub repeated: usize,
+    /// Packets that came out and are not in the film.
+    pub strange: usize,
+    /// Gaps and steps back in the continuity counters of what came out.
+    pub discontinuities: usize,
+    /// Lines that ffmpeg printed when it decoded what came out (`-v error`); `None` when nothing came.
+    pub decoder_errors: Option<usize>,
+    /// The way's time.
+    pub latency: Latency,
+    /// Bytes of the network layer that the sender put into the paths, for each byte of the film that it was fed.
+    pub overhead: f64,
+    /// CPU time of the sender.
+    pub sender_cpu_s: f64,
+    /// CPU time of the receiver.
+    pub receiver_cpu_s: f64,
+    /// The sender's exit code when it ended before it was asked to.
+    pub sender_exit_code: Option<i32>,
+    /// Whether the run was ended early because too much was missing; what was not fed then counts as missing.
+    pub given_up: bool,
+}
+
+impl Live {
+    /// Whether the film came over without a fault: nothing missing, nothing that a decoder complains of.
+    pub fn carried(&self) -> bool {
+        self.packets > 0 && self.missing == 0 && self.decoder_errors == Some(0)
+    }
 }
 
 /// Traffic of the client (`film`) or of a group of cross traffic over a path.
@@ -116,6 +156,22 @@ impl Summary {
 
     /// The run in one line.
     pub fn line(&self) -> String {
+        if let Some(live) = &self.live {
+            return format!(
+                "{}: {} of {} packets missing, decoder errors {}, discontinuities {}, latency {:.0} ms (99 %: {:.0}, most {:.0}), \
+                 {:.3} bytes sent for each of the film, cross traffic {:.2} Mbps",
+                self.client,
+                live.missing,
+                live.packets,
+                live.decoder_errors.map_or("unknown".into(), |errors| errors.to_string()),
+                live.discontinuities,
+                live.latency.median_ms,
+                live.latency.percentile_99_ms,
+                live.latency.most_ms,
+                live.overhead,
+                self.cross_bps / 1e6
+            );
+        }
         let startup = self.playback.startup_s.map_or("never".into(), |startup| format!("{startup:.1} s"));
         let wrong = if self.right { "" } else { ", WRONG BYTES" };
         format!(

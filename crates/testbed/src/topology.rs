@@ -158,14 +158,16 @@ fn routes(
         let near = format!("{near}/32");
         ip(&["-n", &far, "route", "add", &near, "dev", &device, "congctl", &cross.congestion])?;
     }
-    // A client that binds itself to an interface may reach the server's other addresses over it too.
+    // A program that binds itself to an interface may reach the other end's other addresses over it too.
     for (other, _) in
         scenario.paths.iter().enumerate().filter(|(_, other)| scenario.server_of(other) == server)
     {
         if other < path {
             for (one, two) in [(path, other), (other, path)] {
-                let far = format!("{}/32", server_address(one));
-                ip(&["-n", CLIENT, "route", "add", &far, "dev", &interface(two), "metric", "100"])?;
+                for (namespace, end) in [(CLIENT, server_address(one)), (&far, client_address(one))] {
+                    let end = format!("{end}/32");
+                    ip(&["-n", namespace, "route", "add", &end, "dev", &interface(two), "metric", "100"])?;
+                }
             }
         }
     }

@@ -32,7 +32,13 @@ fn possible(programs: &[&str]) -> bool {
 }
 
 fn options(out: &Path) -> Options {
-    Options { program: PROGRAM.into(), anabranch: "anabranch".into(), out: out.into(), keep: false }
+    Options {
+        program: PROGRAM.into(),
+        anabranch: "anabranch".into(),
+        out: out.into(),
+        film: None,
+        keep: false,
+    }
 }
 
 fn run(directory: &Path, scenario: &str) -> Summary {
@@ -99,38 +105,58 @@ fn a_path_has_its_rate_and_round_trip_time() {
     assert!(ping.min_ms >= 78.0 && ping.mean_ms <= 90.0, "{ping:?}");
 }
 
+/// UDP of 10 Mbps for 8 s over a path with these losses.
+fn lossy(directory: &Path, seed: u64, losses: &str) -> Summary {
+    run(
+        directory,
+        &format!(
+            r#"
+            [run]
+            duration = "20s"
+            seed = {seed}
+            [[path]]
+            name = "main"
+            rate = "20M"
+            rtt = "40ms"
+            queue = 200
+            {losses}
+            [[server]]
+            name = "origin"
+            command = ["iperf3", "-s"]
+            [[client]]
+            name = "iperf3"
+            command = ["iperf3", "-c", "{{address1}}", "-R", "-J", "-t", "8", "-u", "-b", "10M", "-l", "1000"]
+            output = "none"
+            "#
+        ),
+    )
+}
+
 #[test]
 fn a_path_loses_what_it_should() {
     if !possible(&["iperf3"]) {
         return;
     }
     let directory = tempfile::tempdir().unwrap();
-    let summary = run(
-        directory.path(),
-        r#"
-        [run]
-        duration = "20s"
-        seed = 7
-        [[path]]
-        name = "main"
-        rate = "20M"
-        rtt = "40ms"
-        queue = 200
-        loss = 0.01
-        [[server]]
-        name = "origin"
-        command = ["iperf3", "-s"]
-        [[client]]
-        name = "iperf3"
-        command = ["iperf3", "-c", "{address1}", "-R", "-J", "-t", "8", "-u", "-b", "10M", "-l", "1000"]
-        output = "none"
-        "#,
-    );
+    let summary = lossy(directory.path(), 7, "loss = 0.01");
     let lost = log_as_json(directory.path())["end"]["sum"]["lost_percent"].as_f64().unwrap();
     assert!((0.6..1.5).contains(&lost), "{lost} %");
     let flow = &summary.flows[0];
     let share = flow.packets_missing as f64 / flow.packets_sent as f64;
     assert!((0.006..0.015).contains(&share), "{share}");
+}
+
+#[test]
+fn bursts_lose_the_share_that_they_should() {
+    if !possible(&["iperf3"]) {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let summary = lossy(directory.path(), 5, "loss = 0.05\nburst = 5");
+    // Ten thousand packets, in about a hundred bursts.
+    let flow = &summary.flows[0];
+    let share = flow.packets_missing as f64 / flow.packets_sent as f64;
+    assert!((0.025..0.09).contains(&share), "{share}");
 }
 
 #[test]
@@ -359,4 +385,75 @@ fn a_program_that_is_not_there_is_a_clear_error() {
         .unwrap();
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!output.status.success() && text.contains("no-such-server"), "{text}");
+}
+
+/// Live media through these programs, over a path that loses some.
+fn live(sender: &str, receiver: &str, loss: f64) -> testbed::report::Live {
+    let directory = tempfile::tempdir().unwrap();
+    let words = |line: &str| format!("{:?}", line.split(' ').collect::<Vec<_>>());
+    let summary = run(
+        directory.path(),
+        &format!(
+            r#"
+            [run]
+            duration = "40s"
+            seed = 3
+            [film]
+            rate = "200k"
+            duration = "12s"
+            [live]
+            latency = "400ms"
+            settle = "2s"
+            [[path]]
+            name = "main"
+            rate = "1M"
+            rtt = "40ms"
+            queue = 50
+            loss = {loss}
+            [[server]]
+            name = "studio"
+            [[client]]
+            name = "relay"
+            command = {}
+            sender = {}
+            output = "none"
+            "#,
+            words(receiver),
+            words(sender)
+        ),
+    );
+    summary.live.unwrap()
+}
+
+#[test]
+fn live_media_is_judged() {
+    if !possible(&["srt-live-transmit", "ffmpeg"]) {
+        return;
+    }
+    // UDP to UDP this program only passes on: what is lost stays lost.
+    let (sender, receiver) = (
+        "srt-live-transmit -q udp://:5000 udp://{address1}:9000",
+        "srt-live-transmit -q udp://:9000 udp://127.0.0.1:6000",
+    );
+    let whole = live(sender, receiver, 0.0);
+    assert!(whole.carried() && whole.discontinuities == 0, "{whole:?}");
+    // Half the round-trip time, and what a busy machine adds.
+    assert!((20.0..200.0).contains(&whole.latency.median_ms), "{whole:?}");
+    // Headers of 28 bytes for 1316.
+    assert!((1.01..1.04).contains(&whole.overhead), "{whole:?}");
+    let damaged = live(sender, receiver, 0.2);
+    let share = damaged.missing as f64 / damaged.packets as f64;
+    assert!((0.1..0.3).contains(&share), "{damaged:?}");
+    assert!(
+        damaged.discontinuities > 0 && damaged.decoder_errors.is_some_and(|errors| errors > 0),
+        "{damaged:?}"
+    );
+    // The same losses under a protocol that asks for what is lost.
+    let repaired = live(
+        "srt-live-transmit -q udp://:5000 srt://{address1}:9000?mode=caller&latency={latency}",
+        "srt-live-transmit -q srt://:9000?mode=listener&latency={latency} udp://127.0.0.1:6000",
+        0.2,
+    );
+    assert!(repaired.missing < damaged.missing / 4 && repaired.overhead > 1.1, "{repaired:?}");
+    assert!(repaired.latency.median_ms >= 390.0, "{repaired:?}");
 }

@@ -1,6 +1,7 @@
 //! Scenario files: TOML with quantities as people write them (`6M`, `80ms`), unknown keys refused.
 
-use std::collections::BTreeSet;
+mod check;
+
 use std::fmt::Display;
 use std::fs;
 use std::path::{Path as FilePath, PathBuf};
@@ -12,9 +13,6 @@ use units::{Duration, Rate};
 
 use crate::Error;
 
-/// How many paths, servers, clients, groups or events a file may have; addresses are numbered in one byte.
-const MOST: usize = 64;
-
 /// What is to be run.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -23,6 +21,8 @@ pub struct Scenario {
     pub run: Run,
     /// What the servers offer, and at which rate it is to be played; none for clients that measure something else.
     pub film: Option<Film>,
+    /// How live media is judged; clients that have a sender need it.
+    pub live: Option<Live>,
     /// Emulated paths between the client and the servers.
     #[serde(rename = "path")]
     pub paths: Vec<Path>,
@@ -81,6 +81,21 @@ pub struct Film {
     pub buffer: Option<Duration>,
 }
 
+/// Live media: fed to a client's sender at the film's rate, collected from its receiver.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Live {
+    /// What a client may take from its sender's input to its receiver's output, beyond the path's own delay: the
+    /// `{latency}` of its commands.
+    #[serde(deserialize_with = "quantity")]
+    pub latency: Duration,
+    /// The film's beginning that is not judged: connections and rates settle.
+    #[serde(deserialize_with = "quantity", default = "ten_seconds")]
+    pub settle: Duration,
+    /// A run is over when more than this share of what should have come out since has not; without it, at the film's end.
+    pub give_up: Option<f64>,
+}
+
 /// An emulated path. Both directions have the round-trip time's half each.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -103,6 +118,9 @@ pub struct Path {
     /// Probability that a packet towards the client is lost behind the bottleneck.
     #[serde(default)]
     pub loss: f64,
+    /// How many packets are lost in a row, on average: Gilbert's model, with `loss` of all packets lost. Without it a
+    /// packet's loss does not depend on the one before.
+    pub burst: Option<f64>,
 }
 
 /// A host at the far end of one or more paths.
@@ -126,8 +144,12 @@ pub struct Client {
     pub name: String,
     /// Program and arguments. Placeholders: `{url1}`, `{url2}`, ... and `{address1}`, ... (one a path, in order),
     /// `{interface1}`, ..., `{rate}` (of the film, in bit/s), `{out}` (the file to write), `{dir}` (the results'
-    /// directory), `{anabranch}` (the project's program).
+    /// directory), `{latency}` (of live media, in ms), `{anabranch}` (the project's program).
     pub command: Vec<String>,
+    /// For live media: the program at the server's end, while `command` receives. Same placeholders, where
+    /// `{address1}`, ... are the receiver's. The film comes to it at UDP port 5000 of its loopback; what the receiver
+    /// sends to UDP port 6000 of its own is collected.
+    pub sender: Option<Vec<String>>,
     /// Where its media goes.
     #[serde(default)]
     pub output: Output,
@@ -225,6 +247,10 @@ fn two_seconds() -> Duration {
     Duration::from_secs(2)
 }
 
+fn ten_seconds() -> Duration {
+    Duration::from_secs(10)
+}
+
 fn tenth() -> Duration {
     Duration::from_millis(100)
 }
@@ -261,6 +287,19 @@ impl Film {
     }
 }
 
+impl Path {
+    /// The probabilities that a packet is lost, after none and after one or more lost before it.
+    ///
+    /// Gilbert's model (Bell System Technical Journal 39, 1960) with all packets of its bad state lost: bursts end
+    /// with probability 1 / burst, and begin so often that the share `loss` is lost in the long run.
+    pub fn loss_pattern(&self, loss: f64) -> Vec<f64> {
+        match self.burst {
+            Some(burst) if loss < 1.0 => vec![(loss / (burst * (1.0 - loss))).min(1.0), 1.0 - 1.0 / burst],
+            _ => vec![loss],
+        }
+    }
+}
+
 impl Scenario {
     /// Reads and checks a file.
     ///
@@ -282,6 +321,20 @@ impl Scenario {
         })?;
         scenario.check().map_err(Error::Scenario)?;
         Ok(scenario)
+    }
+
+    /// The same with another film, which is there.
+    ///
+    /// # Errors
+    /// When the scenario has none that it could replace.
+    pub fn with_film(mut self, replacement: Option<&(PathBuf, Rate)>) -> Result<Self, Error> {
+        if let Some((file, rate)) = replacement {
+            let missing = || Error::Scenario("the scenario has no [film] that another could replace".into());
+            let film = self.film.as_mut().ok_or_else(missing)?;
+            film.file = Some(file.clone());
+            film.rate = *rate;
+        }
+        Ok(self)
     }
 
     /// The index of the server at the far end of a path.
@@ -309,117 +362,6 @@ impl Scenario {
             Error::Scenario(format!("no client '{}'; there are: {}", name.unwrap_or(""), names.join(", ")))
         })
     }
-
-    fn check(&self) -> Result<(), String> {
-        for (what, names) in [
-            ("path", names(&self.paths, |path| &path.name)),
-            ("server", names(&self.servers, |server| &server.name)),
-            ("client", names(&self.clients, |client| &client.name)),
-            ("cross", names(&self.cross, |cross| &cross.name)),
-        ] {
-            check_names(what, &names)?;
-        }
-        if self.paths.is_empty() || self.servers.is_empty() || self.clients.is_empty() {
-            return Err("a scenario needs at least one [[path]], [[server]] and [[client]]".into());
-        }
-        if self.events.len() > MOST {
-            return Err(format!("more than {MOST} events"));
-        }
-        let has_path = |name: &Option<String>| match name {
-            Some(name) if self.paths.iter().any(|path| path.name == *name) => Ok(()),
-            Some(name) => Err(format!("there is no path '{name}'")),
-            None if self.paths.len() == 1 => Ok(()),
-            None => Err("there are several paths: say which, with path = \"...\"".into()),
-        };
-        let has_server = |name: &str| match self.servers.iter().any(|server| server.name == name) {
-            true => Ok(()),
-            false => Err(format!("there is no server '{name}'")),
-        };
-        for path in &self.paths {
-            match &path.server {
-                Some(name) => has_server(name)?,
-                None if self.servers.len() == 1 => {}
-                None => return Err(format!("path '{}': say which server it leads to", path.name)),
-            }
-            check_loss(path.loss)?;
-            check_queue(path.queue)?;
-        }
-        for cross in &self.cross {
-            has_path(&cross.path)?;
-            if (cross.kind == CrossKind::Udp) != cross.rate.is_some() {
-                return Err(format!("cross '{}': UDP needs a rate, TCP has none", cross.name));
-            }
-            if cross.flows == 0 || cross.flows > 128 {
-                return Err(format!("cross '{}': 1 to 128 flows", cross.name));
-            }
-            if cross.stop.is_some_and(|stop| stop <= cross.start) {
-                return Err(format!("cross '{}' stops before it starts", cross.name));
-            }
-        }
-        for event in &self.events {
-            let change = event.up.is_some()
-                || event.rate.is_some()
-                || event.rtt.is_some()
-                || event.loss.is_some()
-                || event.path.is_some();
-            if change {
-                has_path(&event.path)?;
-            }
-            if usize::from(event.kill.is_some()) + usize::from(event.start.is_some()) + usize::from(change)
-                != 1
-            {
-                return Err(format!("event at {}: one of kill, start or a change of a path", event.at));
-            }
-            event.kill.iter().chain(&event.start).try_for_each(|name| has_server(name))?;
-            event.loss.map_or(Ok(()), check_loss)?;
-        }
-        if let Some(ping) = &self.ping {
-            ping.path.as_ref().map_or(Ok(()), |_| has_path(&ping.path))?;
-            if ping.interval < Duration::from_millis(5) {
-                return Err("ping: the interval is at least 5ms".into());
-            }
-        }
-        if let Some(film) = &self.film
-            && film.buffer.is_some_and(|buffer| buffer < film.prebuffer.max(film.rebuffer))
-        {
-            return Err("film: the buffer must hold the prebuffer and the rebuffer".into());
-        }
-        if self.run.duration > Duration::from_secs(24 * 3600) {
-            return Err("run: the duration is at most 24h".into());
-        }
-        Ok(())
-    }
-}
-
-fn names<T>(items: &[T], name: impl Fn(&T) -> &String) -> Vec<&str> {
-    items.iter().map(|item| name(item).as_str()).collect()
-}
-
-/// Names become parts of file names and of CSV lines.
-fn check_names(what: &str, names: &[&str]) -> Result<(), String> {
-    if names.len() > MOST {
-        return Err(format!("more than {MOST} of [[{what}]]"));
-    }
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-    match names.iter().find(|name| name.is_empty() || name.starts_with('.') || !name.chars().all(plain)) {
-        Some(name) => return Err(format!("{what} '{name}': names are letters, digits, '-', '_' and '.'")),
-        None if names.iter().collect::<BTreeSet<_>>().len() != names.len() => {
-            return Err(format!("two of [[{what}]] have one name"));
-        }
-        None => {}
-    }
-    match names.contains(&"film") && what == "cross" {
-        true => Err("cross 'film': that name is taken by the client's own traffic".into()),
-        false => Ok(()),
-    }
-}
-
-fn check_loss(loss: f64) -> Result<(), String> {
-    (0.0..=1.0).contains(&loss).then_some(()).ok_or_else(|| format!("loss {loss}: a probability, 0 to 1"))
-}
-
-fn check_queue(queue: usize) -> Result<(), String> {
-    (1..=1_000_000).contains(&queue).then_some(()).ok_or_else(|| "queue: 1 to 1000000 packets".into())
 }
 
 /// The name that was probably meant, from the parser's own list of right ones.
@@ -478,6 +420,9 @@ mod tests {
             ("queue = 50", "queue = 50\nserver = \"b\"", "no server 'b'"),
             ("name = \"curl\"", "name = \"../curl\"", "names are letters"),
             ("[[server]]", "[[server]]\nname = \"b\"\n[[server]]", "say which server"),
+            ("queue = 50", "queue = 50\nburst = 0.5", "at least 1"),
+            ("queue = 50", "queue = 50\nloss = 0.8\nburst = 2", "cannot be in bursts"),
+            ("\"curl\"", "\"curl\"\nsender = [\"cat\"]", "needs [live]"),
             ("[[server]]", "[[event]]\nat = \"1s\"\n[[server]]", "one of kill, start"),
             ("[[server]]", "[[event]]\nat = \"1s\"\nkill = \"x\"\n[[server]]", "no server 'x'"),
             (
@@ -489,6 +434,16 @@ mod tests {
             let error = error(&GOOD.replacen(from, to, 1));
             assert!(error.contains(expected), "{to}: {error}");
         }
+    }
+
+    #[test]
+    fn losses_in_bursts_are_as_many_as_without() {
+        let path = |text: &str| Scenario::parse(&GOOD.replace("queue = 50", text)).unwrap().paths.remove(0);
+        assert_eq!(path("queue = 50\nloss = 0.04").loss_pattern(0.04), [0.04]);
+        let pattern = path("queue = 50\nloss = 0.04\nburst = 4").loss_pattern(0.04);
+        // A two-state chain's share in its bad state: p / (p + r).
+        let (begin, end) = (pattern[0], 1.0 - pattern[1]);
+        assert!((begin / (begin + end) - 0.04).abs() < 1e-12 && end == 0.25, "{pattern:?}");
     }
 
     #[test]

@@ -1,0 +1,182 @@
+//! Runs a client that sends and receives live media: feeds, collects, and judges what came over.
+
+use std::fs;
+use std::io;
+use std::net::{Ipv4Addr, UdpSocket};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+use std::time::Duration as StdDuration;
+
+use units::{Bytes, Duration};
+
+use super::stage::{Stage, flows};
+use super::watch::{Record, TRAFFIC_INTERVAL};
+use super::{SCRATCH, TICK};
+use crate::Error;
+use crate::live::{self, Collected, Collector, Deficit, Fed, INPUT_PORT, OUTPUT_PORT};
+use crate::meter::Count;
+use crate::programs::{Program, Stdout};
+use crate::report::Live;
+use crate::timetable::timetable;
+use crate::topology::{self, Topology};
+
+/// What a receiver gets to open its ports before its sender starts.
+const RECEIVER_STARTS: StdDuration = StdDuration::from_secs(1);
+/// What the connections get, beside four round-trip times, before the film begins.
+const CONNECTS: Duration = Duration::from_secs(2);
+/// What the end of the film gets, beside latency and round-trip time, until it must have come out.
+const DRAINS: Duration = Duration::from_secs(1);
+/// How much a receiver may send for each byte of the film before the rest is left.
+const MOST_COPIES: usize = 3;
+
+/// Carries the film through the client's sender and receiver, with the timetable from the film's first byte on.
+pub(super) fn carry(stage: &mut Stage<'_>, topology: &Topology) -> Result<Record, Error> {
+    let scenario = stage.scenario;
+    let client = scenario.client(Some(&stage.order.client))?;
+    let missing = || Error::Scenario("live media needs a sender, [film] and [live]".into());
+    let command = stage.command(client);
+    let sender_command = stage.sender_command(client).ok_or_else(missing)?;
+    let rules = scenario.live.ok_or_else(missing)?;
+    let rate = scenario.film.as_ref().ok_or_else(missing)?.rate;
+    let file = stage.order.film.clone().ok_or_else(missing)?;
+    let film = fs::read(&file).map_err(Error::io(file.display().to_string()))?;
+    let server = scenario.server_of(&scenario.paths[0]);
+    let rtt = scenario.paths.iter().map(|path| path.rtt).max().unwrap_or(Duration::ZERO);
+
+    let limit = film.len().saturating_mul(MOST_COPIES);
+    let collector = topology::within(&topology.client, || Collector::start(OUTPUT_PORT, limit))?
+        .map_err(Error::io("the receiver's output port"))?;
+    let input = topology::within(&topology.servers[server], feeding_socket)?
+        .map_err(Error::io("the sender's input port"))?;
+    let mut receiver = Program::start(topology::CLIENT, &command, Stdout::Log, &stage.log("receiver"))?;
+    thread::sleep(RECEIVER_STARTS);
+    let namespace = topology::server_namespace(server);
+    let mut sender = Program::start(&namespace, &sender_command, Stdout::Log, &stage.log("sender"))?;
+    sender.wait_bound(INPUT_PORT)?;
+    thread::sleep(StdDuration::from(CONNECTS + rtt * 4));
+
+    let mut record = Record::new(scenario, format!("{} | {}", sender_command.join(" "), command.join(" ")));
+    let start = record.start;
+    let size = Bytes::new(film.len() as u64);
+    let end = rate.time_for(size) + rules.latency + rtt * 2 + DRAINS;
+    let mut deficit = Deficit::new(rate, size, rules.latency + rtt, rules.settle);
+    let mut hopeless = |now| {
+        let out = Bytes::new(collector.bytes() as u64);
+        rules.give_up.is_some_and(|share| deficit.share(now, out) > share)
+    };
+    let done = AtomicBool::new(false);
+    let (fed, given_up) = thread::scope(|scope| {
+        let feeder = scope.spawn(|| live::feed(&input, &film, rate, start, &done));
+        let given_up = timed(stage, &mut record, end, &mut [&mut sender, &mut receiver], &mut hopeless);
+        done.store(true, Relaxed);
+        (feeder.join().unwrap_or_default(), given_up)
+    });
+    let given_up = given_up?;
+    record.elapsed = start.elapsed().into();
+    let sender_exit_code = sender.ended().and_then(|status| status.code());
+    record.status = receiver.ended();
+    let (sender_cpu_s, receiver_cpu_s) = (sender.cpu_seconds(), receiver.cpu_seconds());
+    record.traffic.push((record.elapsed, stage.counts()));
+    sender.end();
+    receiver.end();
+    stage.stop_cross();
+    let collected = collector.stop();
+
+    let settle = usize::try_from(rate.amount_in(rules.settle).get()).unwrap_or(usize::MAX);
+    let judgement = live::judge(&film, settle, start, &fed, &collected);
+    record.live = Some(Live {
+        packets: judgement.packets,
+        missing: judgement.missing,
+        repeated: judgement.repeated,
+        strange: judgement.strange,
+        discontinuities: judgement.discontinuities,
+        decoder_errors: decode(&collected.bytes[judgement.begin..], &stage.log("decoder"))?,
+        latency: judgement.latency,
+        overhead: overhead(stage, &record, &film, &fed),
+        sender_cpu_s,
+        receiver_cpu_s,
+        sender_exit_code,
+        given_up,
+    });
+    warn(&collected);
+    Ok(record)
+}
+
+fn feeding_socket() -> io::Result<UdpSocket> {
+    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+    socket.connect((Ipv4Addr::LOCALHOST, INPUT_PORT))?;
+    Ok(socket)
+}
+
+/// Follows the timetable and counts the traffic until `end`, until one of the programs has ended, or until the run is
+/// `hopeless`; says whether it was.
+fn timed(
+    stage: &mut Stage<'_>,
+    record: &mut Record,
+    end: Duration,
+    programs: &mut [&mut Program],
+    hopeless: &mut impl FnMut(Duration) -> bool,
+) -> Result<bool, Error> {
+    let scenario = stage.scenario;
+    let end = end.min(scenario.run.duration);
+    let mut events = timetable(scenario).into_iter().peekable();
+    let mut next_traffic = Duration::ZERO;
+    loop {
+        let now = Duration::from(record.start.elapsed());
+        while let Some((_, action)) = events.next_if(|(at, _)| *at <= now) {
+            stage.act(action)?;
+        }
+        if now >= next_traffic {
+            record.traffic.push((now, stage.counts()));
+            next_traffic += TRAFFIC_INTERVAL;
+            if hopeless(now) {
+                return Ok(true);
+            }
+        }
+        if now >= end || programs.iter_mut().any(|program| program.ended().is_some()) {
+            return Ok(false);
+        }
+        thread::sleep(TICK);
+    }
+}
+
+/// Bytes put into the paths for each byte fed.
+fn overhead(stage: &Stage<'_>, record: &Record, film: &[u8], fed: &Fed) -> f64 {
+    let bytes = |counts: &[(Count, Count)]| -> u64 {
+        let films = flows(stage.scenario).into_iter().zip(counts).filter(|((_, flow, _), _)| flow == "film");
+        films.map(|(_, (sent, _))| sent.bytes).sum()
+    };
+    let at = |counts: Option<&(Duration, Vec<(Count, Count)>)>| counts.map_or(0, |(_, counts)| bytes(counts));
+    let sent = at(record.traffic.last()).saturating_sub(at(record.traffic.first()));
+    let whole = fed.at.len().saturating_mul(live::DATAGRAM).min(film.len());
+    sent as f64 / whole.max(1) as f64
+}
+
+/// How many lines ffmpeg prints about what came out, `None` when nothing did.
+fn decode(media: &[u8], log: &Path) -> Result<Option<usize>, Error> {
+    if media.is_empty() {
+        return Ok(None);
+    }
+    let file = Path::new(SCRATCH).join("out.ts");
+    fs::write(&file, media).map_err(Error::io("what came out"))?;
+    let output = Command::new("ffmpeg")
+        .args(["-nostdin", "-v", "error", "-threads", "1", "-f", "mpegts", "-i"])
+        .arg(&file)
+        .args(["-f", "null", "-"])
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| Error::Program { program: "ffmpeg".into(), cause: error.to_string() })?;
+    fs::write(log, &output.stderr).map_err(Error::io(log.display().to_string()))?;
+    let lines =
+        String::from_utf8_lossy(&output.stderr).lines().filter(|line| !line.trim().is_empty()).count();
+    // A decoder that gives up without a word is one error.
+    Ok(Some(lines.max(usize::from(!output.status.success()))))
+}
+
+fn warn(collected: &Collected) {
+    if collected.truncated {
+        eprintln!("the receiver sent more than {MOST_COPIES} times the film; the rest was left out");
+    }
+}
