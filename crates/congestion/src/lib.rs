@@ -4,10 +4,11 @@
 //!
 //! - [`control`]: the contract of a window controller; [`cubic`] and [`reno`] keep it.
 //! - [`tfrc`]: a rate instead of a window, both ends; [`loss_history`] is its estimate of the loss event rate.
-//! - [`multfrc`]: how many connections a stream over a lossy link gets; [`aio_tfrc`]: one connection in place of them.
+//! - [`multfrc`]: how many connections a stream over a lossy link gets; [`aggregate`]: the same with one connection in place
+//!   of them (AIO-TFRC).
 //! - [`response`]: what a window, a loss rate and a number of flows give on a path.
 
-pub mod aio_tfrc;
+pub mod aggregate;
 pub mod control;
 pub mod cubic;
 pub mod loss_history;

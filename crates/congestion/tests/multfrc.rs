@@ -1,10 +1,9 @@
-//! The number of connections under MULTFRC's control, and AIO-TFRC's rate.
+//! The number of connections under MULTFRC's control, in whole connections and in one that stands for all.
 
-use congestion::aio_tfrc::Sender;
+use congestion::aggregate::{Aggregate, Scheme};
 use congestion::multfrc::{Controller, Decision, Law, Parameters, Reason};
-use congestion::tfrc::{self, Feedback};
 use proptest::prelude::*;
-use units::{Bytes, Duration, Rate, Ratio, Time};
+use units::{Duration, Ratio, Time};
 
 fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
@@ -89,7 +88,7 @@ fn a_longer_route_is_found_out() {
     }
     assert!(path.controller.connections() > 5);
     // The route takes 200 ms from now on: all connections but one go, then the tenth average that is like this counts.
-    let decisions: Vec<Decision> = (0..40).map(|_| path.until_decision(&[200, 210])).collect();
+    let decisions: Vec<Decision> = (0..40).map(|_| path.until_decision(&[200, 209])).collect();
     let found = decisions.iter().position(|decision| decision.reason == Reason::RouteChanged).unwrap();
     assert!(decisions[found - 10..found].iter().all(|decision| decision.connections == 1));
     assert_eq!((decisions[found].least, decisions[found].target), (millis(200), 2.0));
@@ -117,27 +116,18 @@ fn a_queue_that_drains_now_and_then_is_no_other_route() {
 }
 
 #[test]
-fn a_sender_takes_the_controllers_number() {
-    let mut sender = Sender::new(tfrc::Parameters::RFC5348, Parameters::FAST, Bytes::new(1000));
-    let rtt = millis(100);
-    let mut decisions = 0;
-    for round in 0..200_u64 {
-        let now = Time::ZERO + millis(100 * round);
-        assert_eq!(sender.sent(now, true).flows, sender.flows());
-        let feedback = Feedback {
-            timestamp: now,
-            delay: Duration::ZERO,
-            receive_rate: Rate::from_mbps(100),
-            loss_event_rate: 0.01,
-        };
-        let rate_of_one = sender.allowed_rate().as_f64() / sender.flows();
-        if let Some(decision) = sender.feedback(&feedback, now + rtt) {
-            decisions += 1;
-            assert_eq!(sender.flows(), decision.target);
-            assert!(sender.allowed_rate().as_f64() > 1.5 * rate_of_one);
-        }
+fn a_scheme_opens_connections_or_lets_one_stand_for_all() {
+    let all = [Scheme::Fixed(4), Scheme::Fixed(0), Scheme::MULTFRC, Scheme::AIO_TFRC];
+    let mut aggregates = all.map(Aggregate::new);
+    for round_trip in 1..=100 {
+        let now = Time::ZERO + millis(100 * round_trip);
+        let decisions = aggregates.each_mut().map(|aggregate| aggregate.rtt(now, millis(100)).is_some());
+        let is_due = round_trip % 50 == 0;
+        assert_eq!(decisions, [false, false, is_due, is_due]);
     }
-    assert!(decisions >= 3 && sender.flows() > 7.0, "{decisions} decisions, {}", sender.flows());
+    // Two averages: 1 + 1 + 1/2.
+    let decided = aggregates.each_ref().map(|aggregate| (aggregate.connections(), aggregate.flows()));
+    assert_eq!(decided, [(4, 1.0), (1, 1.0), (3, 1.0), (1, 2.5)]);
 }
 
 fn parameters() -> impl Strategy<Value = Parameters> {

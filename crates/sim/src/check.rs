@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use congestion::aggregate::Scheme;
 use units::{Bytes, Duration, Time};
 
 use crate::model::{Discipline, Flow, Kind, Limit, Link, Loss, Model, Pattern, Source, Tcp, When};
@@ -31,6 +32,8 @@ pub struct ModelError {
 
 /// The largest packet: what an IP packet can be.
 const LARGEST_PACKET: u64 = 65_535;
+/// Most connections of a flow under TFRC.
+pub(crate) const MOST_CONNECTIONS: u32 = 1000;
 /// More of anything would not fit the numbers that name it.
 const MOST: usize = 1 << 24;
 
@@ -182,9 +185,16 @@ fn check_flow(flow: &Flow, model: &Model) -> Checked {
                 "the times on and off are zero: give both a length".to_owned()
             })?;
         }
-        Kind::Tfrc { from, to, size, parameters: _ } => {
+        Kind::Tfrc { from, to, size, parameters: _, scheme } => {
             ends.extend([*from, *to]);
             check_datagram(*size)?;
+            let most = match scheme {
+                Scheme::Fixed(count) => *count,
+                Scheme::Several(control) | Scheme::AllInOne(control) => control.most_connections,
+            };
+            ensure((1..=MOST_CONNECTIONS).contains(&most), || {
+                format!("a flow under TFRC has 1 to {MOST_CONNECTIONS} connections")
+            })?;
         }
         Kind::Media(media) => {
             ends.push(media.client);

@@ -62,7 +62,7 @@ pub(crate) fn datagrams_counted(datagrams: &Datagrams) -> FlowCounted {
     }
 }
 
-/// What is counted of a flow under TFRC.
+/// What is counted of a connection under TFRC.
 pub(crate) fn tfrc_counted(tfrc: &Tfrc) -> FlowCounted {
     let bytes = tfrc.arrived * u64::from(tfrc.size);
     FlowCounted {
@@ -71,7 +71,7 @@ pub(crate) fn tfrc_counted(tfrc: &Tfrc) -> FlowCounted {
         sent: tfrc.sent,
         dropped: tfrc.dropped,
         lost: tfrc.lost,
-        loss_events: tfrc.receiver.loss_events(),
+        loss_events: tfrc.loss_events(),
         rtt: tfrc.rtt,
         ..FlowCounted::default()
     }

@@ -1,6 +1,7 @@
 //! What is simulated, as plain data: nodes, links, flows and how long. A scenario file becomes this, and so does a program
 //! that builds its network itself; [`Simulation::new`](crate::Simulation::new) checks it.
 
+use congestion::aggregate::Scheme;
 use congestion::tfrc;
 use units::{Bytes, Duration, Packets, Rate, Time};
 
@@ -213,6 +214,8 @@ pub enum Kind {
         size: Bytes,
         /// How both ends behave.
         parameters: tfrc::Parameters,
+        /// Over how many connections, or as if over how many.
+        scheme: Scheme,
     },
     /// A media stream, received by the session of `stream` over TCP connections from one or more servers.
     Media(Box<Media>),

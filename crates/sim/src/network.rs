@@ -3,6 +3,7 @@
 mod connections;
 mod datagrams;
 mod tfrc;
+mod tfrc_flow;
 
 use std::collections::BTreeMap;
 
@@ -16,6 +17,7 @@ use crate::route::{ARRIVED, Routes};
 pub(crate) use connections::{Half, HalfId, Role};
 pub(crate) use datagrams::Datagrams;
 pub(crate) use tfrc::Tfrc;
+pub(crate) use tfrc_flow::TfrcFlow;
 use units::{Bytes, Time};
 
 /// What happens at a moment: a kind and a number in one word, because millions of these move in memory.
@@ -97,7 +99,9 @@ pub(crate) struct Network {
     pub(crate) datagrams: Vec<Datagrams>,
     /// Which flows are of datagrams.
     datagrams_of: Vec<Option<u32>>,
-    pub(crate) tfrc: Vec<Tfrc>,
+    /// Connections under TFRC, and the flows that they belong to.
+    tfrc: Vec<Tfrc>,
+    pub(crate) tfrc_flows: Vec<TfrcFlow>,
     random: Vec<Random>,
     pub(crate) upcalls: Vec<Upcall>,
     pub(crate) decisions: Vec<Decision>,
@@ -136,6 +140,7 @@ impl Network {
             datagrams: Vec::new(),
             datagrams_of: Vec::new(),
             tfrc: Vec::new(),
+            tfrc_flows: Vec::new(),
             random,
             upcalls: Vec::new(),
             decisions: Vec::new(),
@@ -366,7 +371,7 @@ impl Network {
             }
             what @ (What::TfrcData | What::TfrcFeedback) => {
                 let (tfrc, is_from_sender) = (&self.tfrc[owner], what == What::TfrcData);
-                (tfrc.flow, 0, is_from_sender, 0, tfrc.path(is_from_sender))
+                (tfrc.flow, tfrc.connection, is_from_sender, 0, tfrc.path(is_from_sender))
             }
             what => {
                 let half = &self.halves[owner];

@@ -31,6 +31,8 @@ pub struct FlowSample {
     pub srtt: Duration,
     /// Open connections.
     pub connections: u32,
+    /// How many connections the flow sends as if it had them (n): under AIO-TFRC not a whole number, zero for what is not TFRC.
+    pub flows: f64,
     /// What a media stream's player has in its buffer.
     pub buffer: Option<Duration>,
 }

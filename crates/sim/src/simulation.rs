@@ -3,10 +3,10 @@
 use units::{Bytes, Duration, Time};
 
 use crate::check::{self, ModelError, Place};
-use crate::counted::{FlowCounted, datagrams_counted, half_counted, tfrc_counted};
+use crate::counted::{FlowCounted, datagrams_counted, half_counted};
 use crate::media::Stream;
 use crate::model::{FlowId, Kind, Model, Source, When};
-use crate::network::{Datagrams, HalfId, Network, Role, Tfrc, Upcall};
+use crate::network::{Datagrams, HalfId, Network, Role, TfrcFlow, Upcall};
 use crate::report::{FlowSample, FlowTotals, LinkSample, LinkTotals, Observer, Totals};
 use crate::route::Routes;
 use crate::tcp::NO_LIMIT;
@@ -91,10 +91,10 @@ impl Simulation {
                     network.add_datagrams(Datagrams::new(id, size.get() as u32, *pattern, path));
                     FlowState::Datagrams { index }
                 }
-                Kind::Tfrc { from, to, size, parameters } => {
+                Kind::Tfrc { from, to, size, parameters, scheme } => {
                     let paths = (path(&mut network, *from, *to)?, path(&mut network, *to, *from)?);
-                    let index = network.tfrc.len() as u32;
-                    network.tfrc.push(Tfrc::new(id, *size, *parameters, paths));
+                    let index = network.tfrc_flows.len() as u32;
+                    network.tfrc_flows.push(TfrcFlow::new(id, *size, *parameters, *scheme, paths));
                     FlowState::Tfrc { index }
                 }
                 Kind::Media(media) => {
@@ -215,7 +215,7 @@ impl Simulation {
                 return;
             }
             FlowState::Tfrc { index } => {
-                self.network.begin_tfrc(*index);
+                self.network.begin_tfrc_flow(*index);
                 return;
             }
             FlowState::Datagrams { .. } => return,
@@ -256,7 +256,7 @@ impl Simulation {
                 self.network.halves[*half as usize].sender.stop();
             }
             FlowState::Datagrams { .. } => self.network.stop_datagrams(flow),
-            FlowState::Tfrc { index } => self.network.stop_tfrc(*index),
+            FlowState::Tfrc { index } => self.network.stop_tfrc_flow(*index),
             FlowState::Media { stream, .. } => stream.stop(&mut self.network),
         }
     }
@@ -305,7 +305,7 @@ impl Simulation {
         let counted = |flow: &FlowState| match flow {
             FlowState::Tcp { half, .. } => half_counted(&self.network.halves[*half as usize]),
             FlowState::Datagrams { index } => datagrams_counted(&self.network.datagrams[*index]),
-            FlowState::Tfrc { index } => tfrc_counted(&self.network.tfrc[*index as usize]),
+            FlowState::Tfrc { index } => self.network.tfrc_flow_counted(*index),
             FlowState::Media { stream, .. } => {
                 FlowCounted { delivered: stream.received(), ..stream.counted(&self.network) }
             }
@@ -373,7 +373,7 @@ impl Simulation {
             }
             FlowState::Media { stream, .. } => stream.state(&self.network, sample),
             FlowState::Tfrc { index } => {
-                sample.srtt = self.network.tfrc[*index as usize].sender.rtt().unwrap_or(Duration::ZERO);
+                (sample.connections, sample.flows, sample.srtt) = self.network.tfrc_flow_state(*index);
             }
             FlowState::Datagrams { .. } => {}
         }

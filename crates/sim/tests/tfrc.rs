@@ -1,5 +1,6 @@
 //! TFRC through the simulator: it fills a link, keeps to its equation, and shares with TCP.
 
+use congestion::aggregate::Scheme;
 use congestion::response::{Equation, TcpModel};
 use congestion::tfrc::Parameters;
 use sim::Simulation;
@@ -29,7 +30,7 @@ fn link(from: usize, to: usize, kbps: u64, queue: u32, loss: Loss) -> Link {
 }
 
 fn tfrc(parameters: Parameters) -> Kind {
-    Kind::Tfrc { from: 0, to: 1, size: SIZE, parameters }
+    Kind::Tfrc { from: 0, to: 1, size: SIZE, parameters, scheme: Scheme::TFRC }
 }
 
 /// Flows from node 0 to node 1 over one link of this rate, both directions 25 ms.
@@ -97,7 +98,7 @@ fn with_tcp_it_shares_a_bottleneck() {
         // 1040 bytes on the wire for both, the link's delay in packets as queue.
         let tcp = Tcp { segment: SIZE, ..Tcp::DEPLOYED };
         let tcp = Kind::Tcp { from: 0, to: 1, tcp, source: Source::Greedy };
-        let tfrc = Kind::Tfrc { from: 0, to: 1, size: Bytes::new(1040), parameters };
+        let tfrc = Kind::Tfrc { from: 0, to: 1, size: Bytes::new(1040), parameters, scheme: Scheme::TFRC };
         let kinds = [tcp, tfrc].iter().cycle().take(8).cloned().collect();
         let totals = run(model(5000, 40, Loss::None, 300, kinds), &mut ());
         let share = |first: usize| {
@@ -176,7 +177,13 @@ fn runs_are_the_same_and_tell_what_happens() {
 #[test]
 fn impossible_sizes_are_refused() {
     for size in [0, 65_536] {
-        let kind = Kind::Tfrc { from: 0, to: 1, size: Bytes::new(size), parameters: Parameters::default() };
+        let kind = Kind::Tfrc {
+            from: 0,
+            to: 1,
+            size: Bytes::new(size),
+            parameters: Parameters::default(),
+            scheme: Scheme::TFRC,
+        };
         let error = Simulation::new(model(1000, 10, Loss::None, 20, vec![kind])).expect_err("impossible");
         assert!(error.to_string().contains("1 to 65535 bytes"), "{error}");
     }

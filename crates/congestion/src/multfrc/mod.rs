@@ -7,7 +7,7 @@
 //!
 //! The driver tells [`Controller::rtt`] the round-trip times that the reports of all its connections bring, and opens or
 //! closes connections as the [`Decision`]s say. It may do with one connection that sends at n times the rate of one instead
-//! ([`crate::aio_tfrc`]). Whether the connections are under TFRC or TCP makes no difference here.
+//! ([`crate::aggregate`]). Whether the connections are under TFRC or TCP makes no difference here.
 
 pub mod analysis;
 mod law;
@@ -52,6 +52,16 @@ impl Parameters {
     /// Those of figure 12(b): alpha = beta = 2.
     pub const BRISK: Self =
         Self { law: Law::InverseIncrease { increase: 2.0, decrease: 2.0 }, ..Self::PAPER };
+
+    /// Ours, for [`crate::aggregate::Scheme::AllInOne`]: [`Law::Proportional`], more often, in smaller steps and with a shorter
+    /// queue. `docs/live-control.md` says how they were found.
+    pub const AUTO: Self = Self {
+        law: Law::Proportional { increase: 0.5, decrease: 0.3 },
+        round_trips: 15,
+        tolerance: Ratio::new(4, 25),
+        route_change: Some(30),
+        ..Self::PAPER
+    };
 }
 
 impl Default for Parameters {
@@ -67,8 +77,8 @@ pub enum Reason {
     RoomLeft,
     /// The round-trip time is beyond what is borne: the link is in full use.
     Queue,
-    /// With a single connection all round trips stayed long, and nearly equally long: that is no queue of ours but another
-    /// path, and its least round-trip time is the new measure.
+    /// With a single connection all round trips stayed long, and nearly equally long: that is no queue but another path, and its
+    /// least round-trip time is the new measure.
     RouteChanged,
 }
 

@@ -1,5 +1,6 @@
 //! R3: TFRC to a wireless host (figure 2 of MULTFRC), and sixteen TCPs over a shared lossy link (its table V).
 
+use congestion::aggregate::Scheme;
 use sim::model::{Kind, Loss, Recovery};
 use units::{Bytes, Duration};
 
@@ -21,7 +22,8 @@ pub(super) fn wireless(configuration: &str, seed: u64, recovery: Recovery) -> Jo
     network.model.links[bottleneck].loss = Loss::Bernoulli(1.0 - kept);
     for _ in 0..number(configuration, "n") as usize {
         let size = Bytes::new(number(configuration, "psize_B") as u64);
-        let kind = Kind::Tfrc { from: host, to: mobile, size, parameters: tfrc(recovery) };
+        let kind =
+            Kind::Tfrc { from: host, to: mobile, size, parameters: tfrc(recovery), scheme: Scheme::TFRC };
         network.flow(kind, (0.0, 1.0), None);
     }
     job(configuration, recovery, network, &[], move |recording| {

@@ -1,5 +1,6 @@
 //! R5: TTFWC's dumbbell of TCP and TFRC, and two TCPs beside a constant rate that comes and goes.
 
+use congestion::aggregate::Scheme;
 use sim::model::{Kind, Pattern, Recovery};
 use units::{Bytes, Duration, Rate, Time};
 
@@ -37,7 +38,13 @@ pub(super) fn dumbbell(configuration: &str, seed: u64, recovery: Recovery, overh
         let start = (0.0, 2.0);
         if is_tfrc {
             let size = tcp.segment + tcp.header;
-            let kind = Kind::Tfrc { from: sender, to: receiver, size, parameters: tfrc(recovery) };
+            let kind = Kind::Tfrc {
+                from: sender,
+                to: receiver,
+                size,
+                parameters: tfrc(recovery),
+                scheme: Scheme::TFRC,
+            };
             network.flow(kind, start, None);
         } else {
             network.greedy(sender, receiver, &tcp, start);

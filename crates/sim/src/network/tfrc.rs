@@ -1,4 +1,4 @@
-//! TFRC in the network: packets at its rate, reports, timers.
+//! Connections under TFRC in the network: packets at its rate, reports, timers.
 
 use congestion::tfrc::{Feedback, PacketInfo, Parameters, Receiver, Sender};
 use units::{Bytes, Duration, Rate, Time};
@@ -8,10 +8,14 @@ use crate::model::FlowId;
 use crate::packet::{Extra, Packet, What};
 use crate::report::Decision;
 
-/// A flow under TFRC that always has data to send.
+/// A connection under TFRC that always has data to send. It may end and begin anew.
 #[derive(Debug)]
 pub(crate) struct Tfrc {
     pub flow: FlowId,
+    /// Its place among the connections of the flow.
+    pub connection: u32,
+    /// The flow's place among those under TFRC.
+    pub(super) group: u32,
     pub size: u32,
     pub sender: Sender,
     pub receiver: Receiver,
@@ -21,6 +25,9 @@ pub(crate) struct Tfrc {
     pub lost: u64,
     /// Sum and number of the round trips measured at the sender.
     pub rtt: (u64, u64),
+    /// How often it has begun. Packets of an earlier life are let pass.
+    life: u32,
+    loss_events_before: u64,
     reports: u64,
     data_path: u32,
     feedback_path: u32,
@@ -51,9 +58,18 @@ const CONNECTION_BITS: u32 = 16;
 const NO_RTT: u64 = u64::MAX;
 
 impl Tfrc {
-    pub(crate) fn new(flow: FlowId, size: Bytes, parameters: Parameters, paths: (u32, u32)) -> Self {
+    /// One that has not begun. `place`: its group and its number there.
+    pub(super) fn new(
+        flow: FlowId,
+        place: (u32, u32),
+        size: Bytes,
+        parameters: Parameters,
+        paths: (u32, u32),
+    ) -> Self {
         Self {
             flow,
+            group: place.0,
+            connection: place.1,
             size: size.get() as u32,
             sender: Sender::new(parameters, size),
             receiver: Receiver::new(parameters),
@@ -62,12 +78,19 @@ impl Tfrc {
             dropped: 0,
             lost: 0,
             rtt: (0, 0),
+            life: 0,
+            loss_events_before: 0,
             reports: 0,
             data_path: paths.0,
             feedback_path: paths.1,
             is_running: false,
             timer_at: [u64::MAX; TIMERS.len()],
         }
+    }
+
+    /// Loss events of all its lives.
+    pub(crate) fn loss_events(&self) -> u64 {
+        self.loss_events_before + self.receiver.loss_events()
     }
 
     /// The path of the sender's packets, or that of the receiver's.
@@ -108,14 +131,20 @@ fn info_of(sequence: u64, extra: Extra) -> PacketInfo {
 }
 
 impl Network {
-    /// A flow begins.
-    pub(crate) fn begin_tfrc(&mut self, index: u32) {
-        self.tfrc[index as usize].is_running = true;
+    /// A connection begins, or begins anew.
+    pub(super) fn begin_tfrc(&mut self, index: u32, parameters: Parameters) {
+        let tfrc = &mut self.tfrc[index as usize];
+        tfrc.loss_events_before = tfrc.loss_events();
+        tfrc.sender = Sender::new(parameters, Bytes::new(tfrc.size.into()));
+        tfrc.receiver = Receiver::new(parameters);
+        tfrc.timer_at = [u64::MAX; TIMERS.len()];
+        tfrc.life += 1;
+        tfrc.is_running = true;
         self.send_tfrc(index);
     }
 
-    /// A flow sends no more packets.
-    pub(crate) fn stop_tfrc(&mut self, index: u32) {
+    /// A connection sends no more packets.
+    pub(super) fn stop_tfrc(&mut self, index: u32) {
         self.tfrc[index as usize].is_running = false;
     }
 
@@ -170,6 +199,7 @@ impl Network {
             tfrc.sent += 1;
             let mut packet =
                 Packet::new(What::TfrcData, index, tfrc.data_path, info.sequence, tfrc.size as u16);
+            packet.timestamp = tfrc.life;
             self.packets.set_extra(&mut packet, info_to_extra(&info));
             self.data_packets += 1;
             self.send(packet);
@@ -182,6 +212,9 @@ impl Network {
         let now = Time::from_nanos(self.now);
         let tfrc = &mut self.tfrc[packet.owner as usize];
         tfrc.arrived += 1;
+        if packet.timestamp != tfrc.life {
+            return;
+        }
         let info = info_of(packet.sequence, self.packets.extra(packet));
         let before = tfrc.receiver.loss_events();
         let report = tfrc.receiver.packet(&info, Bytes::new(packet.size.into()), now);
@@ -189,7 +222,7 @@ impl Network {
             self.decisions.extend((before..tfrc.receiver.loss_events()).map(|_| Decision {
                 at: now,
                 flow: tfrc.flow,
-                connection: None,
+                connection: Some(tfrc.connection),
                 what: "loss_event",
                 value: None,
                 why: "packets are missing for longer than a round trip after the last event".to_owned(),
@@ -213,6 +246,7 @@ impl Network {
                 report.loss_event_rate.to_bits(),
                 0,
             ];
+            packet.timestamp = tfrc.life;
             self.packets.set_extra(&mut packet, extra);
             self.send(packet);
         }
@@ -222,6 +256,9 @@ impl Network {
     pub(super) fn tfrc_feedback_arrives(&mut self, packet: &Packet) {
         let now = Time::from_nanos(self.now);
         let tfrc = &mut self.tfrc[packet.owner as usize];
+        if packet.timestamp != tfrc.life || !tfrc.is_running {
+            return;
+        }
         let [timestamp, delay, receive_rate, loss_event_rate, _] = self.packets.extra(packet);
         let feedback = Feedback {
             timestamp: Time::from_nanos(timestamp),
@@ -229,10 +266,12 @@ impl Network {
             receive_rate: Rate::from_bps(receive_rate),
             loss_event_rate: f64::from_bits(loss_event_rate),
         };
-        let sample = now.since(feedback.timestamp) - feedback.delay;
-        tfrc.rtt.0 += sample.as_nanos();
-        tfrc.rtt.1 += 1;
-        tfrc.sender.feedback(&feedback, now);
+        let group = tfrc.group;
+        if let Some(sample) = tfrc.sender.feedback(&feedback, now) {
+            tfrc.rtt.0 += sample.as_nanos();
+            tfrc.rtt.1 += 1;
+            self.tfrc_flow_rtt(group, sample);
+        }
         self.send_tfrc(packet.owner);
     }
 }

@@ -24,6 +24,11 @@ impl Decimal {
         Self { millionths: (u128::from(span.as_nanos()) + 500) / 1000 }
     }
 
+    /// A number that is not negative.
+    pub(super) fn rounded(number: f64) -> Self {
+        Self { millionths: (number * Self::ONE as f64).round() as u128 }
+    }
+
     /// The number that this text stands for.
     pub(super) fn number(self) -> f64 {
         // Both are exact below 2^53, and the division of two floats is the same everywhere.
@@ -52,5 +57,6 @@ mod tests {
         assert!(text(u128::MAX, 1).is_some());
         assert_eq!(Decimal::seconds(Duration::from_nanos(1_234_567_890)).to_string(), "1.234568");
         assert_eq!(Decimal::seconds(Duration::from_millis(100)).number(), 0.1);
+        assert_eq!(Decimal::rounded(2.5).to_string(), "2.500000");
     }
 }

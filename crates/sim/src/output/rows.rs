@@ -15,7 +15,7 @@ use crate::model::{Link, Model};
 use crate::report::{Decision, FlowSample, LinkSample};
 
 /// The columns of `flows.csv`.
-const FLOW_COLUMNS: [&str; 13] = [
+const FLOW_COLUMNS: [&str; 14] = [
     "time_s",
     "flow",
     "goodput_bps",
@@ -29,6 +29,7 @@ const FLOW_COLUMNS: [&str; 13] = [
     "srtt_s",
     "connections",
     "buffer_s",
+    "flows",
 ];
 
 /// The columns of `links.csv`.
@@ -136,6 +137,7 @@ impl Rows {
         row.optional(known(sample.srtt))?;
         row.field(sample.connections)?;
         row.optional(sample.buffer.map(Decimal::seconds))?;
+        row.optional(Some(Decimal::rounded(sample.flows)).filter(|_| sample.flows > 0.0))?;
         Ok(row.end()?)
     }
 

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use congestion::tfrc::Parameters;
 use units::{Bytes, Time};
 
 use super::error::Fault;
@@ -10,6 +9,7 @@ use super::media;
 use super::network::{Network, check_name, copy_name};
 use super::table::{Item, Table};
 use super::tcp::{self, Settings};
+use super::tfrc;
 use crate::model::{Flow, Kind, NodeId, Pattern, Source, When};
 
 /// Most flows.
@@ -202,10 +202,8 @@ fn udp_flow(table: &mut Table<'_>, copy: u32, network: &mut Network<'_>) -> Resu
 fn tfrc_flow(table: &mut Table<'_>, copy: u32, network: &mut Network<'_>) -> Result<Kind, Fault> {
     let (from, to) = ends(table, copy, true, network)?;
     let size = packet_size(table)?;
-    let parameters = table.get("parameters", |item| {
-        item.one_of(&[("rfc5348", Parameters::RFC5348), ("ns2", Parameters::NS2)])
-    })?;
-    Ok(Kind::Tfrc { from, to, size, parameters: parameters.unwrap_or_default() })
+    let (parameters, scheme) = tfrc::read(table)?;
+    Ok(Kind::Tfrc { from, to, size, parameters, scheme })
 }
 
 /// Size of a flow's datagrams on the wire.

@@ -9,6 +9,7 @@ mod media;
 mod network;
 mod table;
 mod tcp;
+mod tfrc;
 mod topology;
 mod trace;
 mod values;

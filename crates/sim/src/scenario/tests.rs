@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use congestion::tfrc::Parameters;
+use congestion::aggregate::Scheme;
+use congestion::multfrc;
+use congestion::tfrc::{Filter, Parameters};
 use proptest::prelude::*;
-use units::{Bytes, Duration, Rate, Time};
+use units::{Bytes, Duration, Rate, Ratio, Time};
 
 use super::*;
 use crate::model::{
@@ -336,6 +338,29 @@ fn tfrc_is_that_of_the_rfc_unless_another_is_named() {
 }
 
 #[test]
+fn a_scheme_says_over_how_many_connections() {
+    let control = |scheme: &str| {
+        let model = model(&path("kind = \"tcp\"", &format!("kind = \"tfrc\"\nscheme = {scheme}")));
+        match model.flows[0].kind {
+            Kind::Tfrc { parameters, scheme, .. } => (parameters.filter, scheme),
+            ref other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(control("{ kind = \"fixed\", connections = 8 }"), (Filter::All, Scheme::Fixed(8)));
+    assert_eq!(control("\"multfrc\""), (Filter::All, Scheme::MULTFRC));
+    assert_eq!(control("\"aio-tfrc\""), (Filter::First, Scheme::AIO_TFRC));
+    assert_eq!(control("\"auto\""), (Filter::All, Scheme::AUTO));
+    let keys = "increase = 6, decrease = 2, round_trips = 20, tolerance = 0.1, most_connections = 9";
+    let expected = multfrc::Parameters {
+        round_trips: 20,
+        tolerance: Ratio::from_f64(0.1),
+        most_connections: 9,
+        ..multfrc::Parameters::FAST
+    };
+    assert_eq!(control(&format!("{{ kind = \"multfrc\", {keys} }}")).1, Scheme::Several(expected));
+}
+
+#[test]
 fn an_unknown_key_is_refused_with_its_place_and_the_right_name() {
     let error = error(&path("delay = \"20ms\"", "delay = \"20ms\"\nqueu = \"50 packets\""));
     let expected = "test.toml:15:1: `queu` is not a key of a [[link]]\n   |\n15 | queu = \"50 packets\"\n   | ^^^^\n   = did you mean `queue`?";
@@ -404,6 +429,9 @@ fn wrong_values_are_refused_with_what_would_be_right() {
         ("kind = \"tcp\"", "kind = \"udp\"\nrate = \"1M\"\npattern = \"on-off\"", "needs the key `on`"),
         ("kind = \"tcp\"", "kind = \"tfrc\"\nrate = \"1M\"", "not a key of a [[flow]] of kind tfrc"),
         ("kind = \"tcp\"", "kind = \"tfrc\"\nparameters = \"ns-2\"", "did you mean 'ns2'?"),
+        ("kind = \"tcp\"", "kind = \"tfrc\"\nscheme = \"multfrk\"", "did you mean 'multfrc'?"),
+        ("kind = \"tcp\"", "kind = \"tfrc\"\nscheme = { kind = \"fixed\" }", "needs the key `connections`"),
+        ("kind = \"tcp\"", "kind = \"tfrc\"\nscheme = { kind = \"auto\", decrease = -1 }", "from 0 to 100"),
         ("kind = \"tcp\"", "kind = \"media\"", "needs the key `client`"),
     ] {
         let error = error(&path(from, to));

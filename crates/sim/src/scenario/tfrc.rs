@@ -1,0 +1,72 @@
+//! `[[flow]]` of kind `tfrc`: how it behaves, and over how many connections.
+
+use congestion::aggregate::Scheme;
+use congestion::multfrc::{self, Law};
+use congestion::tfrc::{Filter, Parameters};
+
+use super::error::Fault;
+use super::table::{Item, Table};
+use crate::check::MOST_CONNECTIONS;
+
+/// Schemes, as they are named.
+#[derive(Clone, Copy)]
+enum Named {
+    Fixed,
+    Multfrc,
+    AioTfrc,
+    Auto,
+}
+
+/// The keys `parameters` and `scheme` of a flow.
+pub(super) fn read(table: &mut Table<'_>) -> Result<(Parameters, Scheme), Fault> {
+    let parameters = table.get("parameters", |item| {
+        item.one_of(&[("rfc5348", Parameters::RFC5348), ("ns2", Parameters::NS2)])
+    })?;
+    let parameters = parameters.unwrap_or_default();
+    let Some((named, mut table)) = table.get("scheme", named)? else {
+        return Ok((parameters, Scheme::TFRC));
+    };
+    let (filter, scheme) = match named {
+        Named::Fixed => {
+            let connections = table.need("connections", |item| item.count(1..=MOST_CONNECTIONS))?;
+            (Filter::All, Scheme::Fixed(connections))
+        }
+        Named::Multfrc => (Filter::All, Scheme::Several(control(&mut table, multfrc::Parameters::PAPER)?)),
+        Named::AioTfrc => (Filter::First, Scheme::AllInOne(control(&mut table, multfrc::Parameters::PAPER)?)),
+        Named::Auto => (Filter::All, Scheme::AllInOne(control(&mut table, multfrc::Parameters::AUTO)?)),
+    };
+    table.finish()?;
+    Ok((Parameters { filter, ..parameters }, scheme))
+}
+
+fn named(item: Item<'_>) -> Result<(Named, Table<'_>), Fault> {
+    item.named(
+        "a scheme",
+        &[
+            ("fixed", Named::Fixed),
+            ("multfrc", Named::Multfrc),
+            ("aio-tfrc", Named::AioTfrc),
+            ("auto", Named::Auto),
+        ],
+    )
+}
+
+/// The control of the number of connections, with its keys in the place of the defaults.
+fn control(table: &mut Table<'_>, mut control: multfrc::Parameters) -> Result<multfrc::Parameters, Fault> {
+    let step =
+        |item: Item<'_>| item.number(|step| (0.0..=100.0).contains(&step), "of connections, from 0 to 100");
+    let (Law::InverseIncrease { increase, decrease } | Law::Proportional { increase, decrease }) =
+        &mut control.law;
+    *increase = table.get("increase", step)?.unwrap_or(*increase);
+    *decrease = table.get("decrease", step)?.unwrap_or(*decrease);
+    if let Some(round_trips) = table.get("round_trips", |item| item.count(1..=100_000))? {
+        control.round_trips = round_trips;
+    }
+    if let Some(tolerance) = table.get("tolerance", |item| item.ratio(0.0..=100.0))? {
+        control.tolerance = tolerance;
+    }
+    if let Some(most) = table.get("most_connections", |item| item.count(1..=MOST_CONNECTIONS))? {
+        control.most_connections = most;
+    }
+    Ok(control)
+}
