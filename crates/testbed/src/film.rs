@@ -25,8 +25,18 @@ struct Quality {
     preset: &'static str,
 }
 
+/// Pictures large enough that a high rate is not mostly stuffing.
+const LARGE: Quality = Quality {
+    below: Rate::MAX,
+    pictures: "testsrc2=size=1280x720:rate=25",
+    key: "50",
+    share: 0.75,
+    sound: &["-b:a", "32k"],
+    preset: "ultrafast",
+};
+
 /// From the lowest rate on.
-const QUALITIES: [Quality; 4] = [
+const QUALITIES: [Quality; 6] = [
     Quality {
         below: Rate::from_bps(45_000),
         pictures: "testsrc2=size=64x36:rate=5",
@@ -44,21 +54,16 @@ const QUALITIES: [Quality; 4] = [
         preset: "veryfast",
     },
     Quality {
-        below: Rate::from_bps(300_000),
+        below: Rate::from_bps(360_000),
         pictures: "testsrc2=size=160x90:rate=25/2",
         key: "25",
         share: 0.6,
         sound: &["-b:a", "8k", "-ac", "1", "-ar", "16000"],
         preset: "veryfast",
     },
-    Quality {
-        below: Rate::MAX,
-        pictures: "testsrc2=size=320x180:rate=25",
-        key: "50",
-        share: 0.75,
-        sound: &["-b:a", "32k"],
-        preset: "ultrafast",
-    },
+    Quality { below: Rate::from_bps(1_200_000), pictures: "testsrc2=size=320x180:rate=25", ..LARGE },
+    Quality { below: Rate::from_mbps(3), pictures: "testsrc2=size=640x360:rate=25", ..LARGE },
+    LARGE,
 ];
 
 /// How far the file may be from its rate: ffmpeg goes over it where pictures and sound do not fit.
@@ -105,7 +110,7 @@ pub fn make(scenario: &Scenario, directory: &Path) -> Result<Option<MadeFilm>, E
 /// # Errors
 /// When ffmpeg fails, is not there, or cannot get down to the rate.
 pub fn encode(file: &Path, rate: Rate, duration: Duration) -> Result<(), Error> {
-    let quality = QUALITIES.iter().find(|quality| rate < quality.below).unwrap_or(&QUALITIES[3]);
+    let quality = QUALITIES.iter().find(|quality| rate < quality.below).unwrap_or(&LARGE);
     let pictures = format!("{:.0}", rate.as_f64() * quality.share);
     let mut command = Command::new("ffmpeg");
     command.args(["-y", "-loglevel", "error", "-f", "lavfi", "-i", quality.pictures]);
