@@ -1,0 +1,252 @@
+#!/usr/bin/env python3
+"""Live video over emulated links beside SRT and RIST: the highest media rate that each client carries without a fault.
+
+Usage: bench/live.py [--rows ...] [--clients ...] [--jobs N] [--quick] [--out DIR] [--tabulate]
+       bench/live.py --long                      ten minutes through 4 % loss instead, at one rate
+       bench/live.py --trial ROW CLIENT RATE     one run, and all that was measured
+
+A trial feeds a film of constant rate to the client's sender and judges what comes out of its receiver (docs/testbed.md, live media). It is
+carried when no packet with pictures or sound is missing and ffmpeg decodes what came out without an error. The search is a bisection of a
+ladder of rates, every rung tried once, with the same losses for every client. Prints Markdown; every trial is in DIR/trials.csv.
+"""
+
+import argparse
+import concurrent.futures
+import csv
+import hashlib
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import threading
+
+import live_rows
+import tables
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+PROGRAMS = ["srt-live-transmit", "ristsender", "ristreceiver", "ffmpeg", "iperf3", "openssl", "unshare"]
+SECONDS, LONG_SECONDS, QUICK_SECONDS, SETTLE = 60, 600, 15, 10
+# What goes through the long run, and where.
+LONG_ROW, LONG_CLIENTS = "loss-4", ["srt", "rist", "auto", "auto+fec"]
+FIELDS = ["row", "client", "rate_bps", "seed", "carried", "given_up", "packets", "missing", "repeated", "strange", "discontinuities",
+          "decoder_errors", "latency_ms", "latency_99_ms", "latency_most_ms", "overhead", "cross_bps", "sender_cpu_s", "receiver_cpu_s",
+          "fault"]
+
+# Films, the certificate and the list of trials are shared by all searches.
+LOCK = threading.Lock()
+
+
+def main():
+    options = arguments()
+    options.out.mkdir(parents=True, exist_ok=True)
+    if options.trial:
+        row, client, rate = options.trial
+        print(json.dumps(trial(options, row, client, int(float(rate)), keep_given_up=True), indent=1))
+        return
+    if options.long:
+        print(long_run(options))
+        return
+    trials = options.out / "trials.csv"
+    if not options.tabulate:
+        found = load(trials) if options.more else []
+        with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+            cells = [(row, client) for client in options.clients for row in options.rows if live_rows.fits(row, client)]
+            searches = [pool.submit(search, options, row, client, found) for row, client in cells]
+            for done in concurrent.futures.as_completed(searches):
+                done.result()
+    print(report(load(trials), options))
+
+
+def built():
+    """Where the release programs are."""
+    return pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release"
+
+
+def arguments():
+    programs = built()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    chosen = lambda known: lambda text: [name for name in known if name in text.split(",")] or sys.exit(f"one of {','.join(known)}")
+    parser.add_argument("--rows", type=chosen(live_rows.ROWS), default=list(live_rows.ROWS), help=",".join(live_rows.ROWS))
+    parser.add_argument("--clients", type=chosen(live_rows.CLIENTS), default=list(live_rows.CLIENTS), help=",".join(live_rows.CLIENTS))
+    parser.add_argument("--jobs", type=int, default=4, help="trials at a time (4)")
+    parser.add_argument("--seed", type=int, default=1, help="of the losses (1)")
+    parser.add_argument("--quick", action="store_true", help=f"{QUICK_SECONDS} s a trial instead of {SECONDS}, to try it out")
+    parser.add_argument("--more", action="store_true", help="keep the trials that are in --out, and add to them")
+    parser.add_argument("--tabulate", action="store_true", help="measure nothing, make the tables of what is in --out")
+    parser.add_argument("--trial", nargs=3, metavar=("ROW", "CLIENT", "RATE"), help="one run")
+    parser.add_argument("--long", action="store_true", help=f"{LONG_SECONDS} s of row {LONG_ROW}, at its common rate")
+    parser.add_argument("--out", type=pathlib.Path, default=programs.parent / "bench" / "live", help="raw results")
+    parser.add_argument("--anabranch", type=pathlib.Path, default=programs / "anabranch")
+    parser.add_argument("--testbed", type=pathlib.Path, default=programs / "anabranch-testbed")
+    options = parser.parse_args()
+    measured = [options.trial[1]] if options.trial else options.clients
+    ours = not options.tabulate and any(name not in live_rows.PEERS for name in measured)
+    needed = [*PROGRAMS, options.testbed, *([options.anabranch] if ours else [])]
+    missing = [str(name) for name in needed if not shutil.which(name)]
+    if missing and not options.tabulate:
+        sys.exit("Missing: " + ", ".join(missing) + "\nOn Debian 12, as root: make bench, which installs and builds them all")
+    options.seconds = QUICK_SECONDS if options.quick else LONG_SECONDS if options.long else SECONDS
+    return options
+
+
+def search(options, row, client, found):
+    """Bisects the row's ladder; adds what it measured to `found`."""
+    ladder = live_rows.ROWS[row]["ladder"]
+    known = {int(one["rate_bps"]): str(one["carried"]) == "True" for one in found if (one["row"], one["client"]) == (row, client)}
+    below = max((ladder.index(rate) for rate, carried in known.items() if carried), default=-1)
+    above = min((ladder.index(rate) for rate, carried in known.items() if not carried and ladder.index(rate) > below), default=len(ladder))
+    # The common rate is tried by all; the highest rate of a client may be on either side.
+    common = ladder.index(live_rows.ROWS[row]["common"])
+    while above - below > 1 or ladder[common] not in known:
+        rung = common if ladder[common] not in known else (below + above) // 2
+        one = trial(options, row, client, ladder[rung])
+        known[ladder[rung]] = one["carried"]
+        with LOCK:
+            found.append(one)
+            save(options.out / "trials.csv", found)
+        print(f"{row}, {client}, {ladder[rung] / 1e3:.0f} kbps: {summary(one)}", file=sys.stderr, flush=True)
+        below, above = (max(below, rung), above) if one["carried"] else (below, min(above, rung) if rung > below else above)
+
+
+def long_run(options):
+    """Table of the long run."""
+    rate = live_rows.ROWS[LONG_ROW]["common"]
+    clients = [client for client in LONG_CLIENTS if client in options.clients]
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        ran = list(pool.map(lambda client: trial(options, LONG_ROW, client, rate, keep_given_up=True), clients))
+    save(options.out / "long.csv", ran)
+    rows = [[one["client"], one["packets"], one["missing"], one["discontinuities"], one["decoder_errors"],
+             f"{one['latency_ms']:.0f}, {one['latency_99_ms']:.0f}, {one['latency_most_ms']:.0f}", f"{one['overhead']:.2f}"]
+            for one in ran if not one["fault"]]
+    rows += [[one["client"], one["fault"], "", "", "", "", ""] for one in ran if one["fault"]]
+    return f"{options.seconds} s of {rate / 1e3:.0f} kbps, seed {options.seed}\n\n" + tables.markdown(
+        ["client", "packets with pictures or sound", "never came out", "discontinuities", "decoder errors", "latency (ms: median, 99 %, most)",
+         "bytes sent for each of media"], rows)
+
+
+def summary(one):
+    if one["fault"]:
+        return one["fault"]
+    outcome = "carried" if one["carried"] else "given up" if one["given_up"] else f"{one['missing']} of {one['packets']} missing"
+    return f"{outcome}, decoder errors {one['decoder_errors']}, latency {one['latency_ms']:.0f} ms, overhead {one['overhead']:.3f}"
+
+
+def trial(options, row, client, rate, keep_given_up=False):
+    """One run of a client: a dictionary of FIELDS."""
+    plan = live_rows.ROWS[row]
+    out = options.out / row / f"{client}-{rate // 1000}k"
+    shutil.rmtree(out, ignore_errors=True)
+    out.mkdir(parents=True)
+    scenario = out / "scenario.toml"
+    fingerprint = certificate(options.out)
+    scenario.write_text(live_rows.scenario(row, client, options.seed, options.seconds + SETTLE, SETTLE, not keep_given_up,
+                                           {"{certificate}": str(options.out / "cert.pem"), "{key}": str(options.out / "key.pem"),
+                                            "{fingerprint}": fingerprint}))
+    with open(out / "log", "w") as log:
+        ran = subprocess.run([options.testbed, "run", scenario, "--anabranch", options.anabranch.resolve(), "--out", out,
+                              "--film", film(options, rate), "--film-rate", str(rate)], stdout=log, stderr=subprocess.STDOUT)
+    one = dict.fromkeys(FIELDS, "") | {"row": row, "client": client, "rate_bps": rate, "seed": options.seed, "carried": False}
+    if ran.returncode:
+        return one | {"fault": " ".join((out / "log").read_text().split())[-300:] or f"the testbed ended with {ran.returncode}"}
+    run = json.loads((out / "summary.json").read_text())
+    live = run["live"]
+    carried = live["packets"] > 0 and live["missing"] == 0 and live["decoder_errors"] == 0
+    latency = live["latency"]
+    return one | {key: live[key] for key in FIELDS if key in live} | {
+        "carried": carried, "latency_ms": latency["median_ms"], "latency_99_ms": latency["percentile_99_ms"],
+        "latency_most_ms": latency["most_ms"], "cross_bps": run["cross_bps"] if plan.get("cross") else ""}
+
+
+def film(options, rate):
+    """The film of this rate, made where it is not there."""
+    file = options.out / "films" / f"{rate}-{options.seconds + SETTLE}.ts"
+    with LOCK:
+        if not file.exists():
+            file.parent.mkdir(exist_ok=True)
+            made = file.with_suffix(".part.ts")
+            subprocess.run([options.testbed, "film", made, "--rate", str(rate), "--duration", f"{options.seconds + SETTLE}s"], check=True)
+            made.rename(file)
+    return file
+
+
+def certificate(directory):
+    """A certificate for our receiver; its SHA-256 fingerprint."""
+    with LOCK:
+        if not (directory / "cert.pem").exists():
+            subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "30",
+                            "-subj", "/CN=receiver", "-keyout", directory / "key.pem", "-out", directory / "cert.pem"],
+                           check=True, capture_output=True)
+        der = subprocess.run(["openssl", "x509", "-in", directory / "cert.pem", "-outform", "DER"], check=True, capture_output=True)
+    return hashlib.sha256(der.stdout).hexdigest()
+
+
+def save(file, found):
+    order = {name: index for index, name in enumerate([*live_rows.ROWS, *live_rows.CLIENTS])}
+    with open(file, "w", newline="") as target:
+        writer = csv.DictWriter(target, FIELDS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(sorted(found, key=lambda one: (order[one["row"]], order[one["client"]], int(one["rate_bps"]))))
+
+
+def load(file):
+    if not file.exists():
+        return []
+    with open(file, newline="") as source:
+        return list(csv.DictReader(source))
+
+
+def report(found, options):
+    """The tables."""
+    rows = [row for row in live_rows.ROWS if any(one["row"] == row for one in found)]
+    clients = [client for client in live_rows.CLIENTS if any(one["client"] == client for one in found)]
+    if not rows:
+        sys.exit(f"no trials in {options.out}")
+    cell = lambda row, client: [one for one in found if one["row"] == row and one["client"] == client]
+
+    def matrix(show):
+        shown = [[live_rows.ROWS[row]["title"], *(show(row, cell(row, client)) if cell(row, client) else "" for client in clients)]
+                 for row in rows]
+        return tables.markdown(["", *clients], shown)
+
+    def highest(row, trials):
+        carried = [int(one["rate_bps"]) for one in trials if one["carried"] == "True"]
+        return f"{max(carried) / 1e3:.0f}" if carried else f"less than {live_rows.ROWS[row]['ladder'][0] / 1e3:.0f}"
+
+    def best(show):
+        def shown(row, trials):
+            carried = [one for one in trials if one["carried"] == "True"]
+            return show(max(carried, key=lambda one: int(one["rate_bps"]))) if carried else "-"
+        return shown
+
+    def common(show):
+        def shown(row, trials):
+            at = [one for one in trials if int(one["rate_bps"]) == live_rows.ROWS[row]["common"]]
+            return "-" if not at or at[0]["fault"] else show(at[0])
+        return shown
+
+    residual = lambda one: f"more than {live_rows.GIVE_UP:.0%}" if one["given_up"] == "True" else share(one)
+    share = lambda one: f"{int(one['missing']) / max(int(one['packets']), 1):.2%}"
+    latency = lambda one: f"{float(one['latency_ms']):.0f}, {float(one['latency_99_ms']):.0f}"
+    parts = [
+        ("Highest rate carried for a minute without a fault (kbps)", matrix(highest)),
+        ("At that rate: latency, median and 99 % (ms)", matrix(best(latency))),
+        ("At that rate: bytes sent into the path for each byte of media", matrix(best(lambda one: f"{float(one['overhead']):.2f}"))),
+        ("At one rate for all (" + ", ".join(sorted({f"{live_rows.ROWS[row]['common'] / 1e3:.0f}" for row in rows}, key=int))
+         + " kbps): packets with pictures or sound that never came out", matrix(common(residual))),
+        ("At that common rate: discontinuities", matrix(common(lambda one: one["discontinuities"]))),
+    ]
+    beside = [row for row in rows if live_rows.ROWS[row].get("cross")]
+    if beside:
+        kbps = lambda one: f"{float(one['cross_bps']) / 1e3:.0f}"
+        shown = [[client, *(text for row in beside for text in (best(kbps)(row, cell(row, client)), common(kbps)(row, cell(row, client))))]
+                 for client in clients if any(cell(row, client) for row in beside)]
+        heading = ["client", *(text for row in beside for text in ("at its highest rate", f"at {live_rows.ROWS[row]['common'] / 1e3:.0f} kbps"))]
+        parts.append(("What the TCP flow kept (kbps)", tables.markdown(heading, shown)))
+    return "\n\n".join(f"**{title}**\n\n{table}" for title, table in parts)
+
+
+if __name__ == "__main__":
+    main()
