@@ -1,7 +1,7 @@
 //! The number of connections under MULTFRC's control, in whole connections and in one that stands for all.
 
 use congestion::aggregate::{Aggregate, Scheme};
-use congestion::multfrc::{Controller, Decision, Law, Parameters, Reason};
+use congestion::multfrc::{Controller, Decision, Law, Least, Parameters, Reason};
 use proptest::prelude::*;
 use units::{Duration, Ratio, Time};
 
@@ -88,7 +88,7 @@ fn a_longer_route_is_found_out() {
     }
     assert!(path.controller.connections() > 5);
     // The route takes 200 ms from now on: all connections but one go, then the tenth average that is like this counts.
-    let decisions: Vec<Decision> = (0..40).map(|_| path.until_decision(&[200, 209])).collect();
+    let decisions: Vec<Decision> = (0..40).map(|_| path.until_decision(&[200, 201])).collect();
     let found = decisions.iter().position(|decision| decision.reason == Reason::RouteChanged).unwrap();
     assert!(decisions[found - 10..found].iter().all(|decision| decision.connections == 1));
     assert_eq!((decisions[found].least, decisions[found].target), (millis(200), 2.0));
@@ -113,6 +113,23 @@ fn a_queue_that_drains_now_and_then_is_no_other_route() {
     for _ in 0..100 {
         assert_eq!(paper.until_decision(&[200]).least, millis(100));
     }
+}
+
+#[test]
+fn a_queue_far_beyond_the_goal_is_drained_for_two_averages() {
+    let mut path = Path::new(Parameters::AUTO);
+    while path.controller.target() < 4.0 {
+        path.until_decision(&[100]);
+    }
+    let before = path.controller.target();
+    let drained = path.until_decision(&[150]);
+    assert_eq!(drained.reason, Reason::Draining);
+    assert!((drained.target - 0.9 * before / 1.5).abs() < 1e-9, "{drained:?}");
+    assert_eq!(path.until_decision(&[150]).target, drained.target);
+    // Then it goes on where an ordinary step down had led.
+    let after = path.until_decision(&[100]);
+    assert!((after.target - (before - 0.3)).abs() < 1e-9, "{after:?}");
+    assert_eq!(path.until_decision(&[100]).reason, Reason::RoomLeft);
 }
 
 #[test]
@@ -141,6 +158,7 @@ fn parameters() -> impl Strategy<Value = Parameters> {
             },
             round_trips,
             tolerance: Ratio::new(percent, 100),
+            least: if is_paper { Least::Average } else { Least::Sample },
             most_connections,
             route_change,
         },

@@ -29,6 +29,8 @@ pub struct Parameters {
     pub round_trips: u32,
     /// The queueing delay that is borne, as a part of the least round-trip time (gamma).
     pub tolerance: Ratio,
+    /// What the least round-trip time (rtt_min) is.
+    pub least: Least,
     /// The most connections.
     pub most_connections: u32,
     /// After so many averages with a single connection and a queue that does not go, the path is taken for another one; `None`:
@@ -42,6 +44,7 @@ impl Parameters {
         law: Law::InverseIncrease { increase: 1.0, decrease: 1.0 },
         round_trips: 50,
         tolerance: Ratio::new(1, 5),
+        least: Least::Average,
         most_connections: 50,
         route_change: Some(10),
     };
@@ -53,12 +56,12 @@ impl Parameters {
     pub const BRISK: Self =
         Self { law: Law::InverseIncrease { increase: 2.0, decrease: 2.0 }, ..Self::PAPER };
 
-    /// Ours, for [`crate::aggregate::Scheme::AllInOne`]: [`Law::Proportional`], more often, in smaller steps and with a shorter
-    /// queue. `docs/live-control.md` says how they were found.
+    /// Ours, for [`crate::aggregate::Scheme::AllInOne`]: [`Law::Proportional`], more often and in smaller steps.
+    /// `docs/live-control.md` has the reasons.
     pub const AUTO: Self = Self {
         law: Law::Proportional { increase: 0.5, decrease: 0.3 },
         round_trips: 15,
-        tolerance: Ratio::new(4, 25),
+        least: Least::Sample,
         route_change: Some(30),
         ..Self::PAPER
     };
@@ -70,6 +73,16 @@ impl Default for Parameters {
     }
 }
 
+/// What the least round-trip time is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Least {
+    /// The least average, as in the paper.
+    Average,
+    /// The shortest single round trip. Where a queue never drains as long as an average takes, a newcomer comes nearer to the
+    /// truth with it.
+    Sample,
+}
+
 /// Why a number of connections was chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
@@ -77,6 +90,8 @@ pub enum Reason {
     RoomLeft,
     /// The round-trip time is beyond what is borne: the link is in full use.
     Queue,
+    /// The queue had grown far beyond what is borne, and is drained for a while; see [`Law::Proportional`].
+    Draining,
     /// With a single connection all round trips stayed long, and nearly equally long: that is no queue but another path, and its
     /// least round-trip time is the new measure.
     RouteChanged,
@@ -87,6 +102,7 @@ impl fmt::Display for Reason {
         f.write_str(match self {
             Self::RoomLeft => "the round-trip time is near its least, so the link has room",
             Self::Queue => "the round-trip time tells of a queue",
+            Self::Draining => "a long queue is drained",
             Self::RouteChanged => {
                 "the round-trip time stays long with a single connection, so the route has changed"
             }
@@ -114,6 +130,8 @@ pub struct Decision {
 pub struct Controller {
     parameters: Parameters,
     target: f64,
+    /// For how many more averages a queue is drained, and with how many connections it goes on then.
+    draining: Option<(u32, f64)>,
     window: Window,
     least: LeastRtt,
 }
@@ -123,8 +141,9 @@ impl Controller {
     pub fn new(parameters: Parameters) -> Self {
         Self {
             target: 1.0,
+            draining: None,
             window: Window::new(parameters.round_trips),
-            least: LeastRtt::new(parameters.route_change),
+            least: LeastRtt::new(parameters.least, parameters.route_change),
             parameters,
         }
     }
@@ -138,10 +157,13 @@ impl Controller {
         let is_new_route = self.least.update(average, self.parameters.tolerance, is_alone);
         let least = self.least.rtt();
         let queueing = (average.mean - least).ratio_to(least);
-        self.target =
-            self.bounded(self.parameters.law.next(self.target, queueing, self.parameters.tolerance));
+        let was_draining = self.draining.is_some();
+        let next = self.next(queueing);
+        self.target = self.bounded(next);
         let reason = if is_new_route {
             Reason::RouteChanged
+        } else if was_draining || self.draining.is_some() {
+            Reason::Draining
         } else if queueing > self.parameters.tolerance.as_f64() {
             Reason::Queue
         } else {
@@ -149,6 +171,23 @@ impl Controller {
         };
         let (connections, target) = (self.connections(), self.target);
         Some(Decision { connections, target, average: average.mean, least, reason })
+    }
+
+    /// The next number of connections, not yet bounded.
+    fn next(&mut self, queueing: f64) -> f64 {
+        let Parameters { law, tolerance, .. } = self.parameters;
+        if let Some((averages, goes_on)) = self.draining {
+            self.draining = (averages > 1).then_some((averages - 1, goes_on));
+            return if averages > 1 { self.target } else { goes_on };
+        }
+        let next = law.next(self.target, queueing, tolerance);
+        match law.drain(self.target, queueing, tolerance) {
+            Some(fewer) => {
+                self.draining = Some((law::DRAIN_AVERAGES, next));
+                fewer
+            }
+            None => next,
+        }
     }
 
     /// The number of connections before it is rounded (n).

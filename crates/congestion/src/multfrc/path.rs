@@ -4,23 +4,24 @@
 //! With a longer one every average is beyond what is borne, and the number of connections goes down to one and stays there: the
 //! stream keeps the rate of one connection at least. That is where our rule begins. A queue that a single connection makes, alone
 //! or with others, grows and shrinks: round trips differ. If instead, for several averages on end, no round trip came back within
-//! what is borne, and all of them are equally long but for a twentieth, then that is what the path takes now.
+//! what is borne, and all of them are equally long but for a hundredth, then that is what the path takes now.
 //!
 //! It can be wrong: a queue that never varies looks the same. What that costs is bounded: the number of connections rises
 //! from one until the queue is longer by what is borne, and falls again; and a shorter round trip sets things right at once.
 
 use units::{Duration, Ratio};
 
-use super::Average;
+use super::{Average, Least};
 
 /// Round trips that differ by no more than this part of the shortest are equally long.
-const EQUAL: Ratio = Ratio::new(1, 20);
+const EQUAL: Ratio = Ratio::new(1, 100);
 const NO_SUSPICION: (u32, Duration, Duration) = (0, Duration::MAX, Duration::ZERO);
 
 /// The least round-trip time, and what speaks against it.
 #[derive(Clone, Debug)]
 pub(super) struct LeastRtt {
     least: Duration,
+    measure: Least,
     /// After how many averages the path counts as another one.
     patience: Option<u32>,
     /// How many averages on end have spoken for another path, the shortest round trip among them and the largest average.
@@ -28,8 +29,8 @@ pub(super) struct LeastRtt {
 }
 
 impl LeastRtt {
-    pub(super) fn new(patience: Option<u32>) -> Self {
-        Self { least: Duration::MAX, patience, suspicion: NO_SUSPICION }
+    pub(super) fn new(measure: Least, patience: Option<u32>) -> Self {
+        Self { least: Duration::MAX, measure, patience, suspicion: NO_SUSPICION }
     }
 
     /// The least average of the path, never zero. The longest time there is before the first average.
@@ -39,7 +40,10 @@ impl LeastRtt {
 
     /// A further average; `is_alone`: it was measured with a single connection. Whether the path was found to be another one.
     pub(super) fn update(&mut self, average: Average, tolerance: Ratio, is_alone: bool) -> bool {
-        self.least = self.least.min(average.mean);
+        self.least = self.least.min(match self.measure {
+            Least::Average => average.mean,
+            Least::Sample => average.shortest,
+        });
         let Some(patience) = self.patience else { return false };
         let (count, shortest, largest) = self.suspicion;
         let (shortest, largest) = (shortest.min(average.shortest), largest.max(average.mean));
