@@ -178,6 +178,27 @@ pub struct Relation {
     pub cause: Option<String>,
 }
 
+impl Relation {
+    /// A relation on the only variant, without a cause; the texts are its name, what is looked at, what the paper has, and the
+    /// unit.
+    pub fn new(
+        (id, claim, published, unit): (&str, &str, &str, &'static str),
+        value: impl Fn(OneSeed<'_>) -> Option<f64> + Send + Sync + 'static,
+        expected: Expected,
+    ) -> Self {
+        Self {
+            id: id.into(),
+            claim: claim.into(),
+            published: published.into(),
+            unit,
+            variant: "",
+            value: Box::new(value),
+            expected,
+            cause: None,
+        }
+    }
+}
+
 /// Where a number must lie. Bounds of a range belong to it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Expected {

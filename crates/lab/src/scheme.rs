@@ -61,18 +61,22 @@ macro_rules! schemes {
 }
 
 schemes! {
-    /// One connection of plain TCP, its window fixed (MultiTCP).
+    /// One connection: of plain TCP with a fixed window (MultiTCP), or of TFRC (MULTFRC).
     N1: "N = 1", VERMILION, SOLID, Circle;
-    /// MultiTCP, basic, over 2 connections.
+    /// 2 connections: MultiTCP, basic, or TFRC.
     N2: "N = 2", BLUE, DASHED, Square;
-    /// MultiTCP, basic, over 3 connections.
+    /// 3 connections: MultiTCP, basic, or TFRC.
     N3: "N = 3", ORANGE, DASH_DOTTED, Diamond;
-    /// MultiTCP, basic, over 4 connections.
+    /// 4 connections: MultiTCP, basic, or TFRC.
     N4: "N = 4", PURPLE, LONG, Triangle;
-    /// MultiTCP, basic, over 5 connections.
+    /// 5 connections: MultiTCP, basic, or TFRC.
     N5: "N = 5", GREEN, DASH_DOTTED, Wedge;
-    /// MultiTCP, basic, over 8 connections.
+    /// 8 connections: MultiTCP, basic, or TFRC.
     N8: "N = 8", SKY, DASHED, Diamond;
+    /// 16 connections of TFRC.
+    N16: "N = 16", YELLOW, LONG, Circle;
+    /// 32 connections of TFRC.
+    N32: "N = 32", GREY, DASH_DOTTED, Square;
     /// MultiTCP, advanced.
     ADVANCED: "advanced", SKY, LONG, Triangle;
     /// Ours.
@@ -101,6 +105,8 @@ schemes! {
     MULTFRC: "MULTFRC", BLUE, DASH_DOTTED, Circle;
     /// AIO-TFRC.
     AIO_TFRC: "AIO-TFRC", GREEN, DASHED, Square;
+    /// AIO-TFRC that looks at the losses of its first virtual connection only.
+    AIO_TFRC_FIRST: "AIO-TFRC, one filter", ORANGE, LONG, Wedge;
     /// TTFWC at its tuning parameter 0.0.
     TTFWC_0_0: "TTFWC 0.0", BLUE, LONG, Diamond;
     /// TTFWC at 0.4.

@@ -1,4 +1,4 @@
-//! Every experiment of the two streaming papers, shortly: it runs, its figures are numbers, and its relations are judged.
+//! Every experiment of the papers on streams, shortly: it runs, its figures are numbers, and its relations are judged.
 
 use std::sync::atomic::AtomicBool;
 
@@ -35,10 +35,11 @@ fn shortly(experiment: &Experiment) -> Results {
 
 #[test]
 fn every_experiment_on_streams_runs() {
-    let of_streams =
-        |experiment: &Experiment| ["multitcp-", "rome-"].iter().any(|paper| experiment.id.starts_with(paper));
+    let of_streams = |experiment: &Experiment| {
+        ["multitcp-", "rome-", "multfrc-"].iter().any(|paper| experiment.id.starts_with(paper))
+    };
     let experiments: Vec<_> = lab::experiments::all().into_iter().filter(of_streams).collect();
-    assert_eq!(experiments.len(), 12);
+    assert_eq!(experiments.len(), 23);
     for experiment in experiments {
         let outcome = Outcome::of(&experiment, &shortly(&experiment));
         assert_eq!(outcome.verdicts.len(), experiment.relations.len());

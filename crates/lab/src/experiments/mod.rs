@@ -1,5 +1,6 @@
 //! The experiments: one file for each published result or family of results.
 
+mod multfrc;
 mod multitcp;
 mod multitcp_eq6_4;
 mod rome;
@@ -11,6 +12,7 @@ pub fn all() -> Vec<Experiment> {
     let mut all = multitcp::experiments();
     all.push(multitcp_eq6_4::experiment());
     all.extend(rome::experiments());
+    all.extend(multfrc::experiments());
     all
 }
 

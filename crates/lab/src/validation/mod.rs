@@ -3,7 +3,7 @@
 //! Every scenario runs by the rules of the RFCs, which is what programs use, and by those of ns-2 (see
 //! [`sim::model::Recovery`] and [`congestion::tfrc::Parameters::NS2`]), which shows which differences come from there.
 
-mod network;
+pub(crate) mod network;
 mod r1;
 mod r2;
 mod r3;

@@ -1,14 +1,14 @@
-//! Building blocks of the reference's scenarios: its TCP, its links.
+//! Building blocks of the reference's scenarios, and of experiments on the same networks: ns-2's TCP, links, flows.
 
 use congestion::tfrc;
 use sim::model::{Congestion, Flow, Kind, Link, Model, Node, NodeId, Recovery, Rto, Run, Source, Tcp, When};
 use units::{Bytes, Duration, Packets, Rate, Time};
 
 /// ns-2's queues that are not the bottleneck.
-pub(super) const PLENTY: u32 = 5000;
+pub(crate) const PLENTY: u32 = 5000;
 
 /// The reference's TCP: SACK, 1000 bytes of payload, one acknowledgement a packet, an initial window of two.
-pub(super) fn tcp(recovery: Recovery) -> Tcp {
+pub(crate) fn tcp(recovery: Recovery) -> Tcp {
     Tcp {
         segment: Bytes::new(1000),
         congestion: Congestion::Reno,
@@ -27,7 +27,7 @@ pub(super) fn tcp(recovery: Recovery) -> Tcp {
 }
 
 /// TFRC at the ends, by the same rules as TCP.
-pub(super) const fn tfrc(recovery: Recovery) -> tfrc::Parameters {
+pub(crate) const fn tfrc(recovery: Recovery) -> tfrc::Parameters {
     match recovery {
         Recovery::Sack => tfrc::Parameters::RFC5348,
         Recovery::Ns2Sack1 => tfrc::Parameters::NS2,
@@ -35,12 +35,13 @@ pub(super) const fn tfrc(recovery: Recovery) -> tfrc::Parameters {
 }
 
 /// A model that grows.
-pub(super) struct Network {
-    pub model: Model,
+pub(crate) struct Network {
+    /// What it has grown to.
+    pub(crate) model: Model,
 }
 
 impl Network {
-    pub(super) fn new(seed: u64, seconds: u64, warm_up: u64, sampling: Duration) -> Self {
+    pub(crate) fn new(seed: u64, seconds: u64, warm_up: u64, sampling: Duration) -> Self {
         let run = Run {
             duration: Duration::from_secs(seconds),
             seed,
@@ -50,14 +51,14 @@ impl Network {
         Self { model: Model { nodes: Vec::new(), links: Vec::new(), flows: Vec::new(), run } }
     }
 
-    pub(super) fn node(&mut self) -> NodeId {
+    pub(crate) fn node(&mut self) -> NodeId {
         let id = self.model.nodes.len();
         self.model.nodes.push(Node { name: format!("n{id}") });
         id
     }
 
     /// Two links, there and back; answers the number of the first.
-    pub(super) fn duplex(&mut self, from: NodeId, to: NodeId, mbps: f64, delay_ms: f64, queue: u32) -> usize {
+    pub(crate) fn duplex(&mut self, from: NodeId, to: NodeId, mbps: f64, delay_ms: f64, queue: u32) -> usize {
         let rate = Rate::from_bps_f64(mbps * 1e6);
         let delay = Duration::from_secs_f64(delay_ms / 1e3);
         self.model.links.push(Link::drop_tail(from, to, rate, delay, queue));
@@ -65,12 +66,12 @@ impl Network {
         self.model.links.len() - 2
     }
 
-    pub(super) fn greedy(&mut self, from: NodeId, to: NodeId, tcp: &Tcp, start: (f64, f64)) {
+    pub(crate) fn greedy(&mut self, from: NodeId, to: NodeId, tcp: &Tcp, start: (f64, f64)) {
         let kind = Kind::Tcp { from, to, tcp: tcp.clone(), source: Source::Greedy };
         self.flow(kind, start, None);
     }
 
-    pub(super) fn flow(&mut self, kind: Kind, start: (f64, f64), stop: Option<f64>) {
+    pub(crate) fn flow(&mut self, kind: Kind, start: (f64, f64), stop: Option<f64>) {
         let time = |seconds| Time::ZERO + Duration::from_secs_f64(seconds);
         let start = if start.0 < start.1 {
             When::Between(time(start.0), time(start.1))

@@ -223,16 +223,8 @@ pub(super) fn one(
     (scheme, name): (Scheme, String),
     expected: Expected,
 ) -> Relation {
-    Relation {
-        id: id.into(),
-        claim: claim.into(),
-        published: published.into(),
-        unit,
-        variant: DEPHASED,
-        value: Box::new(move |seed| seed.figure(scheme, 0.0, &name)),
-        expected,
-        cause: None,
-    }
+    let value = move |seed: OneSeed<'_>| seed.figure(scheme, 0.0, &name);
+    Relation { variant: DEPHASED, ..Relation::new((id, claim, published, unit), value, expected) }
 }
 
 /// What one figure is as a multiple of another one.

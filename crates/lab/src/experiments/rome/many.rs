@@ -140,16 +140,7 @@ fn relation(
     expected: Expected,
     value: impl Fn(OneSeed<'_>) -> Option<f64> + Send + Sync + 'static,
 ) -> Relation {
-    Relation {
-        id: id.into(),
-        claim: claim.into(),
-        published: published.into(),
-        unit,
-        variant: "",
-        value: Box::new(value),
-        expected,
-        cause: None,
-    }
+    Relation::new((id, claim, published, unit), value, expected)
 }
 
 fn plot(id: &str, title: &str, name: &str, schemes: &[Scheme]) -> Plot {

@@ -1,0 +1,114 @@
+//! Relations, plots and tables in few words.
+
+use crate::experiment::{Axis, Cell, Curve, Plot, Points, Relation, Row, Table, Value};
+use crate::results::OneSeed;
+use crate::scheme::Scheme;
+
+/// A figure of a run.
+#[derive(Clone)]
+pub(super) struct Figure {
+    pub scheme: Scheme,
+    pub setting: String,
+    pub point: f64,
+    pub name: &'static str,
+}
+
+impl Figure {
+    pub(super) fn new(scheme: Scheme, point: f64, name: &'static str) -> Self {
+        Self { scheme, setting: String::new(), point, name }
+    }
+
+    pub(super) fn of(self, seed: OneSeed<'_>) -> Option<f64> {
+        seed.setting(&self.setting).figure(self.scheme, self.point, self.name)
+    }
+
+    pub(super) fn value(self) -> Value {
+        Box::new(move |seed| self.clone().of(seed))
+    }
+}
+
+/// Relations with the causes of their differences, by the relations' names.
+pub(super) fn explained(mut relations: Vec<Relation>, causes: &[(&str, &str)]) -> Vec<Relation> {
+    for (id, cause) in causes {
+        relations
+            .iter_mut()
+            .filter(|relation| relation.id == *id)
+            .for_each(|relation| relation.cause = Some((*cause).into()));
+    }
+    relations
+}
+
+/// The smallest or the largest of a figure over points.
+pub(super) fn extreme(
+    scheme: Scheme,
+    points: &'static [f64],
+    name: &'static str,
+    choose: fn(f64, f64) -> f64,
+) -> impl Fn(OneSeed<'_>) -> Option<f64> + Send + Sync + 'static {
+    move |seed| {
+        let values: Option<Vec<f64>> = points.iter().map(|point| seed.figure(scheme, *point, name)).collect();
+        values?.into_iter().reduce(choose)
+    }
+}
+
+/// A plot of a figure against the parameter.
+pub(super) fn plot_figures(
+    (id, title, name): (&str, &str, &'static str),
+    x: Axis,
+    y: Axis,
+    schemes: &[Scheme],
+    more: Vec<Curve>,
+) -> Plot {
+    let curve = |scheme: &Scheme| Curve {
+        label: scheme.name.into(),
+        look: *scheme,
+        points: Points::Figure { scheme: *scheme, setting: String::new(), name: name.into() },
+    };
+    let curves = schemes.iter().map(curve).chain(more).collect();
+    Plot { id: id.into(), title: title.into(), variant: "", x, y, curves }
+}
+
+/// A curve of a series.
+pub(super) fn course(
+    label: &str,
+    scheme: Scheme,
+    look: Scheme,
+    setting: &str,
+    point: f64,
+    name: &str,
+) -> Curve {
+    let points = Points::Series { scheme, setting: setting.into(), point, name: name.into() };
+    Curve { label: label.into(), look, points }
+}
+
+/// A plot over time.
+pub(super) fn plot_courses(id: &str, title: &str, (name, unit): (&str, &str), curves: Vec<Curve>) -> Plot {
+    let (x, y) = (Axis::new("time", "s"), Axis::new(name, unit));
+    Plot { id: id.into(), title: title.into(), variant: "", x, y, curves }
+}
+
+/// A table of figures: a row for each point and scheme.
+pub(super) fn table(
+    id: &str,
+    title: &str,
+    columns: &[(&str, &'static str)],
+    rows: impl IntoIterator<Item = (String, Scheme, String, f64)>,
+) -> Table {
+    let row = |(label, scheme, setting, point): (String, Scheme, String, f64)| {
+        let cell = |(_, name): &(&str, &'static str)| Cell {
+            published: None,
+            value: Figure { scheme, setting: setting.clone(), point, name }.value(),
+        };
+        Row { label, cells: columns.iter().map(cell).collect() }
+    };
+    Table {
+        id: id.into(),
+        title: title.into(),
+        variant: "",
+        columns: std::iter::once("run")
+            .chain(columns.iter().map(|(head, _)| *head))
+            .map(Into::into)
+            .collect(),
+        rows: rows.into_iter().map(row).collect(),
+    }
+}

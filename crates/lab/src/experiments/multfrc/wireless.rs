@@ -1,0 +1,151 @@
+//! The path of figures 1 and 6: a fixed host, a base, and a mobile behind a link that loses packets.
+
+use congestion::multfrc::analysis::utilization;
+use sim::model::{Change, Kind, Loss, Model};
+use units::{Bytes, Duration, Time};
+
+use super::Sending;
+use crate::experiment::{Case, Job, Measured};
+use crate::simulate::Recording;
+use crate::validation::network::{Network, PLENTY};
+
+/// Size of a packet on the wire.
+pub(super) const SIZE: Bytes = Bytes::new(1000);
+/// Links of the model: host to base and back, base to mobile and back.
+const BOTTLENECK: usize = 2;
+/// A report's size on the wire, and the fast link's rate in bits per millisecond.
+const REPORT_BITS: f64 = 320.0;
+const ACCESS_KBPS: f64 = 1e5;
+
+pub(super) const THROUGHPUT: &str = "throughput";
+pub(super) const UTILIZATION: &str = "utilization";
+pub(super) const LOSS: &str = "loss";
+/// Losses as a multiple of p_w.
+pub(super) const LOSS_RATIO: &str = "loss / p_w";
+pub(super) const RTT: &str = "round trip";
+/// The mean round trip as a multiple of that without a queue.
+pub(super) const RTT_RATIO: &str = "round trip / least";
+/// Mean number of open connections, or of those that one stands for.
+pub(super) const CONNECTIONS: &str = "connections";
+/// The utilization that equation (10) gives for that number.
+pub(super) const PREDICTED: &str = "equation (10)";
+
+/// A path.
+#[derive(Clone, Copy)]
+pub(super) struct Wireless {
+    pub kbps: f64,
+    /// One way over the wireless link; there are 10 ms before it.
+    pub delay_ms: f64,
+    /// Of the base, in packets.
+    pub queue: u32,
+    pub seconds: u64,
+    pub warm_up: u64,
+}
+
+impl Wireless {
+    /// 1 Mbps and 168 ms, as ns-2's reference has it: 80 ms one way, and the times of transmission.
+    pub(super) const FAST: Self =
+        Self { kbps: 1000.0, delay_ms: 70.0, queue: 50, seconds: 9000, warm_up: 200 };
+    /// 100 kbps and 757 ms.
+    pub(super) const SLOW: Self = Self { kbps: 100.0, delay_ms: 326.8, seconds: 9000, ..Self::FAST };
+
+    /// Milliseconds without a queue.
+    fn least_rtt_ms(&self) -> f64 {
+        let per_packet = |bits: f64| bits / self.kbps + bits / ACCESS_KBPS;
+        2.0 * (10.0 + self.delay_ms) + per_packet(8.0 * SIZE.as_f64()) + per_packet(REPORT_BITS)
+    }
+
+    /// Streams over the path, with losses from moments on.
+    pub(super) fn model(&self, sending: Sending, streams: u32, losses: &[(u64, f64)], seed: u64) -> Model {
+        let mut network = Network::new(seed, self.seconds, self.warm_up, Duration::from_secs(1));
+        let (host, base, mobile) = (network.node(), network.node(), network.node());
+        network.duplex(host, base, ACCESS_KBPS / 1e3, 10.0, PLENTY);
+        let bottleneck = network.duplex(base, mobile, self.kbps / 1e3, self.delay_ms, self.queue);
+        let link = &mut network.model.links[bottleneck];
+        let change = |(second, loss): &(u64, f64)| Change {
+            at: Time::ZERO + Duration::from_secs(*second),
+            rate: None,
+            delay: None,
+            loss: Some(Loss::Bernoulli(*loss)),
+        };
+        link.loss = losses.first().map_or(Loss::None, |(_, loss)| Loss::Bernoulli(*loss));
+        link.changes = losses.iter().skip(1).map(change).collect();
+        for _ in 0..streams {
+            let (parameters, scheme) = (sending.tfrc, sending.connections);
+            let kind = Kind::Tfrc { from: host, to: mobile, size: SIZE, parameters, scheme };
+            network.flow(kind, (0.0, 1.0), None);
+        }
+        network.model
+    }
+
+    /// A run at one loss rate.
+    pub(super) fn job(self, case: Case, sending: Sending, streams: u32, loss: f64, seed: u64) -> Job {
+        Job {
+            case,
+            models: vec![self.model(sending, streams, &[(0, loss)], seed)],
+            decisions: &[],
+            measure: Box::new(move |recordings| {
+                recordings.first().map_or_else(Measured::default, |run| self.measure(run, loss))
+            }),
+        }
+    }
+
+    fn measure(&self, run: &Recording, loss: f64) -> Measured {
+        let totals = &run.totals;
+        let received: f64 = totals.flows.iter().map(|flow| flow.arrived_wire.as_f64()).sum();
+        let sent: u64 = totals.flows.iter().map(|flow| flow.sent).sum();
+        let link = &totals.links[BOTTLENECK];
+        let throughput = received * 8e-3 / totals.counted.as_secs_f64();
+        let lost = (link.dropped + link.lost) as f64 / sent as f64;
+        let rtt = self.least_rtt_ms() + link.waited.as_secs_f64() * 1e3 / link.packets as f64;
+        let connections = self.mean_connections(run, self.warm_up, self.seconds);
+        let measured = Measured::default()
+            .figure(THROUGHPUT, throughput, "kbps")
+            .figure(UTILIZATION, throughput / (self.kbps * (1.0 - loss)), "")
+            .figure(LOSS, lost, "")
+            .figure(RTT, rtt, "ms")
+            .figure(RTT_RATIO, rtt / self.least_rtt_ms(), "")
+            .figure(CONNECTIONS, connections, "")
+            .figure(PREDICTED, utilization(connections, 1.0), "");
+        if loss > 0.0 { measured.figure(LOSS_RATIO, lost / loss, "") } else { measured }
+    }
+
+    /// The mean number of connections that the streams stand for between two seconds.
+    pub(super) fn mean_connections(&self, run: &Recording, from: u64, to: u64) -> f64 {
+        let moment = |second| Time::ZERO + Duration::from_secs(second);
+        let within = run.flows.iter().filter(|sample| sample.at > moment(from) && sample.at <= moment(to));
+        let (sum, count) = within.fold((0.0, 0.0), |(sum, count), sample| (sum + sample.flows, count + 1.0));
+        sum / count * run.totals.flows.len() as f64
+    }
+
+    /// The courses of the figures of dynamics: kbps, loss, milliseconds and connections, each over `bin` seconds.
+    pub(super) fn courses(&self, run: &Recording, bin: usize) -> Measured {
+        let mut courses = [const { Vec::new() }; 4];
+        let stream: Vec<_> = run.flow(0).collect();
+        let link: Vec<_> = run.link(BOTTLENECK).collect();
+        for (flows, links) in stream.chunks(bin).zip(link.chunks(bin)) {
+            let (Some(last), seconds) = (flows.last(), flows.len() as f64) else { continue };
+            let at = last.at.as_secs_f64();
+            let bytes: f64 = flows.iter().map(|sample| sample.arrived_wire.as_f64()).sum();
+            let sent: u64 = flows.iter().map(|sample| sample.sent).sum();
+            let lost: u64 = flows.iter().map(|sample| sample.lost).sum();
+            let waited: f64 = links.iter().map(|sample| sample.waited.as_secs_f64()).sum();
+            let packets: u64 = links.iter().map(|sample| sample.packets).sum();
+            let connections: f64 = flows.iter().map(|sample| sample.flows).sum();
+            let values = [
+                bytes * 8e-3 / seconds,
+                lost as f64 / sent as f64,
+                self.least_rtt_ms() + waited * 1e3 / packets as f64,
+                connections / seconds,
+            ];
+            for (course, value) in courses.iter_mut().zip(values) {
+                course.push((at, value));
+            }
+        }
+        let names = [THROUGHPUT, LOSS, RTT, CONNECTIONS];
+        names
+            .into_iter()
+            .zip(courses)
+            .fold(Measured::default(), |measured, (name, course)| measured.series(name, course))
+    }
+}
