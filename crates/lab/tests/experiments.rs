@@ -39,7 +39,7 @@ fn every_experiment_on_streams_runs() {
         ["multitcp-", "rome-", "multfrc-"].iter().any(|paper| experiment.id.starts_with(paper))
     };
     let experiments: Vec<_> = lab::experiments::all().into_iter().filter(of_streams).collect();
-    assert_eq!(experiments.len(), 23);
+    assert_eq!(experiments.len(), 25);
     for experiment in experiments {
         let outcome = Outcome::of(&experiment, &shortly(&experiment));
         assert_eq!(outcome.verdicts.len(), experiment.relations.len());

@@ -1,5 +1,6 @@
 //! MULTFRC: live streams over links that lose packets by themselves.
 
+mod cellular;
 mod control;
 mod describe;
 mod dumbbell;
@@ -22,10 +23,12 @@ use crate::scheme::{self, Scheme};
 pub(super) fn experiments() -> Vec<Experiment> {
     vec![
         fixed::figure_2(),
+        cellular::table_i(),
         steady::figure_7i(),
         steady::figure_7ii(),
         dynamics::figure_8(),
         dynamics::figure_9(),
+        cellular::table_ii(),
         steady::figure_10(),
         table_iv::table_iv(),
         newcomers::figure_12(),

@@ -9,7 +9,7 @@ use crate::experiment::{Case, Job, Measured};
 use crate::simulate::Recording;
 use crate::validation::network::{Network, PLENTY};
 
-/// Size of a packet on the wire.
+/// Size of a packet on the wire in the simulations.
 pub(super) const SIZE: Bytes = Bytes::new(1000);
 /// Links of the model: host to base and back, base to mobile and back.
 const BOTTLENECK: usize = 2;
@@ -34,6 +34,8 @@ pub(super) const PREDICTED: &str = "equation (10)";
 #[derive(Clone, Copy)]
 pub(super) struct Wireless {
     pub kbps: f64,
+    /// Size of a packet on the wire.
+    pub size: Bytes,
     /// One way over the wireless link; there are 10 ms before it.
     pub delay_ms: f64,
     /// Of the base, in packets.
@@ -45,14 +47,14 @@ pub(super) struct Wireless {
 impl Wireless {
     /// 1 Mbps and 168 ms, as ns-2's reference has it: 80 ms one way, and the times of transmission.
     pub(super) const FAST: Self =
-        Self { kbps: 1000.0, delay_ms: 70.0, queue: 50, seconds: 9000, warm_up: 200 };
+        Self { kbps: 1000.0, size: SIZE, delay_ms: 70.0, queue: 50, seconds: 9000, warm_up: 200 };
     /// 100 kbps and 757 ms.
     pub(super) const SLOW: Self = Self { kbps: 100.0, delay_ms: 326.8, seconds: 9000, ..Self::FAST };
 
     /// Milliseconds without a queue.
     fn least_rtt_ms(&self) -> f64 {
         let per_packet = |bits: f64| bits / self.kbps + bits / ACCESS_KBPS;
-        2.0 * (10.0 + self.delay_ms) + per_packet(8.0 * SIZE.as_f64()) + per_packet(REPORT_BITS)
+        2.0 * (10.0 + self.delay_ms) + per_packet(8.0 * self.size.as_f64()) + per_packet(REPORT_BITS)
     }
 
     /// Streams over the path, with losses from moments on.
@@ -72,7 +74,7 @@ impl Wireless {
         link.changes = losses.iter().skip(1).map(change).collect();
         for _ in 0..streams {
             let (parameters, scheme) = (sending.tfrc, sending.connections);
-            let kind = Kind::Tfrc { from: host, to: mobile, size: SIZE, parameters, scheme };
+            let kind = Kind::Tfrc { from: host, to: mobile, size: self.size, parameters, scheme };
             network.flow(kind, (0.0, 1.0), None);
         }
         network.model
@@ -90,7 +92,7 @@ impl Wireless {
         }
     }
 
-    fn measure(&self, run: &Recording, loss: f64) -> Measured {
+    pub(super) fn measure(&self, run: &Recording, loss: f64) -> Measured {
         let totals = &run.totals;
         let received: f64 = totals.flows.iter().map(|flow| flow.arrived_wire.as_f64()).sum();
         let sent: u64 = totals.flows.iter().map(|flow| flow.sent).sum();
