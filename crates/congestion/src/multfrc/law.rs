@@ -13,11 +13,12 @@ pub enum Law {
         decrease: f64,
     },
     /// Ours: the same steps, but the smaller the nearer the queueing delay is to a goal, so that the number comes to rest
-    /// there instead of swinging about it. The goal is what is borne with one connection, and less of it with more, down to 7/10
-    /// ([`goal`]): of two streams the larger one gives way first.
+    /// there instead of swinging about it. The goal is what is borne with one connection, and less of it with more, down to 7/10:
+    /// of two streams the larger one gives way first.
     ///
     /// Up by alpha/n times what is missing to the goal; down by beta times what is beyond it; each as a part of the goal, at most
-    /// all of it. Far beyond the goal the queue is drained once ([`Law::drain`]).
+    /// all of it. At 2.5 times the goal the queue is drained once: for two averages there
+    /// are 0.9 of the connections that just fill the link.
     Proportional {
         /// alpha.
         increase: f64,
