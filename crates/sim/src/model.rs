@@ -379,6 +379,8 @@ pub enum Algorithm {
     Basic(stream::multitcp::Parameters),
     /// MultiTCP, advanced.
     Advanced(stream::multitcp::AdvancedParameters),
+    /// MUL-TCP.
+    Mul(congestion::multfrc::Parameters),
     /// TCP-ROME.
     Rome(stream::rome::Parameters),
     /// Ours.

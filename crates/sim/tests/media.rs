@@ -128,3 +128,21 @@ fn a_window_set_on_an_open_connection_holds_it() {
         assert!(rate > Rate::from_kbps(1900) && rate < Rate::from_kbps(2300), "{rate}");
     }
 }
+
+#[test]
+fn mul_opens_connections_where_one_leaves_the_link_unused() {
+    let mut many = model(&[4000], 0.02, Algorithm::Mul(congestion::multfrc::Parameters::FAST), Pace::Max);
+    let mut one = model(&[4000], 0.02, fixed(1), Pace::Max);
+    let delivered = [&mut many, &mut one].map(|model| {
+        let Kind::Media(media) = &mut model.flows[0].kind else { panic!("no stream") };
+        media.size = None;
+        model.run.duration = Duration::from_secs(200);
+        let mut simulation = Simulation::new(model.clone()).expect("a possible model");
+        simulation.run_until(simulation.end(), &mut ());
+        let totals = simulation.totals();
+        let connections = totals.flows[0].media.expect("a stream").connections_max;
+        (totals.flows[0].delivered.as_f64(), connections)
+    });
+    let [(many, connections), (one, _)] = delivered;
+    assert!(connections > 2 && many > 1.3 * one, "{connections} connections: {many} against {one}");
+}

@@ -11,6 +11,7 @@
 //! - [`stripe`]: a file in blocks over the connections of a group, for a sender that speaks our own protocol.
 //! - [`interval`]: how often a rate controller measures.
 //! - [`multitcp`]: the rate controllers of MultiTCP, basic and advanced.
+//! - [`mul`]: MUL-TCP: the number of connections as MULTFRC controls it.
 //! - [`rome`]: the rate coordinator of TCP-ROME.
 //! - [`control`]: the contract between a receiver session and a rate controller.
 
@@ -18,6 +19,7 @@ pub mod auto;
 pub mod content;
 pub mod control;
 pub mod interval;
+pub mod mul;
 pub mod multitcp;
 mod orders;
 #[cfg(test)]

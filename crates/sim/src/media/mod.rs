@@ -65,6 +65,7 @@ fn controller(algorithm: &Algorithm) -> Box<dyn RateController> {
         Algorithm::Fixed { connections, window } => Box::new(fixed::Fixed::new(*connections, *window)),
         Algorithm::Basic(parameters) => Box::new(stream::multitcp::Basic::new(*parameters)),
         Algorithm::Advanced(parameters) => Box::new(stream::multitcp::Advanced::new(*parameters)),
+        Algorithm::Mul(parameters) => Box::new(stream::mul::Mul::new(*parameters)),
         Algorithm::Rome(parameters) => Box::new(stream::rome::Rome::new(*parameters)),
         Algorithm::Auto(parameters) => Box::new(stream::auto::Auto::new(*parameters)),
     }

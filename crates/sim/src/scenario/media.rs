@@ -50,7 +50,7 @@ pub(super) fn read(
         Algorithm::Basic(parameters) => parameters.connections,
         Algorithm::Advanced(parameters) => parameters.basic.connections,
         Algorithm::Rome(parameters) => parameters.connections,
-        Algorithm::Auto(_) => 0,
+        Algorithm::Auto(_) | Algorithm::Mul(_) => 0,
     };
     let per_server = table.get("connections_per_server", |item| item.count(1..=256))?;
     Ok(Kind::Media(Box::new(Media {
@@ -115,6 +115,7 @@ enum Named {
     Fixed,
     Basic,
     Advanced,
+    Mul,
     Rome,
     Auto,
 }
@@ -125,6 +126,7 @@ fn algorithm(item: Item<'_>, servers: usize) -> Result<(Algorithm, Option<Bytes>
         ("fixed", Named::Fixed),
         ("basic", Named::Basic),
         ("advanced", Named::Advanced),
+        ("mul", Named::Mul),
         ("rome", Named::Rome),
         ("auto", Named::Auto),
     ];
@@ -154,6 +156,9 @@ fn algorithm(item: Item<'_>, servers: usize) -> Result<(Algorithm, Option<Bytes>
                     })?
                     .unwrap_or(defaults.previous_ratio),
             })
+        }
+        Named::Mul => {
+            Algorithm::Mul(super::tfrc::control(&mut table, congestion::multfrc::Parameters::PAPER)?)
         }
         Named::Rome => {
             segment = Some(

@@ -52,7 +52,10 @@ fn named(item: Item<'_>) -> Result<(Named, Table<'_>), Fault> {
 }
 
 /// The control of the number of connections, with its keys in the place of the defaults.
-fn control(table: &mut Table<'_>, mut control: multfrc::Parameters) -> Result<multfrc::Parameters, Fault> {
+pub(super) fn control(
+    table: &mut Table<'_>,
+    mut control: multfrc::Parameters,
+) -> Result<multfrc::Parameters, Fault> {
     let step =
         |item: Item<'_>| item.number(|step| (0.0..=100.0).contains(&step), "of connections, from 0 to 100");
     let (Law::InverseIncrease { increase, decrease } | Law::Proportional { increase, decrease }) =
