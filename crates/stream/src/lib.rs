@@ -10,6 +10,7 @@
 //! - [`ranges`]: a set of byte positions.
 //! - [`stripe`]: a file in blocks over the connections of a group, for a sender that speaks our own protocol.
 //! - [`interval`]: how often a rate controller measures.
+//! - [`live`]: live media over a lossy network, both ends.
 //! - [`multitcp`]: the rate controllers of MultiTCP, basic and advanced.
 //! - [`mul`]: MUL-TCP: the number of connections as MULTFRC controls it.
 //! - [`rome`]: the rate coordinator of TCP-ROME.
@@ -19,6 +20,7 @@ pub mod auto;
 pub mod content;
 pub mod control;
 pub mod interval;
+pub mod live;
 pub mod mul;
 pub mod multitcp;
 mod orders;

@@ -1,6 +1,7 @@
 //! The only room with sockets and the real clock.
 //!
 //! - [`http`]: an HTTP/1.1 client connection with two requests in flight, over TCP or TLS, on a chosen interface.
+//! - [`live`]: `anabranch send` and `anabranch receive`: live media over QUIC datagrams.
 //! - [`tcp`]: receive windows and path figures of a TCP socket.
 //! - [`tls`]: certificates and roots.
 //! - [`server`]: `anabranch serve`.
@@ -9,6 +10,7 @@
 
 pub mod engine;
 pub mod http;
+pub mod live;
 pub mod media;
 pub mod server;
 pub mod tcp;

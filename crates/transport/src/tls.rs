@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::ServerCertVerifier;
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
 use rustls_pki_types::pem::PemObject;
@@ -90,11 +91,22 @@ impl TlsClient {
         Ok(Self { extra_roots: Arc::new(extra_roots), given: Arc::new(given), config: Arc::default() })
     }
 
-    /// The configuration of a client connection.
+    /// The configuration of a client connection over TCP.
     pub(crate) fn config(&self) -> Result<Arc<ClientConfig>, rustls::Error> {
         if let Some(config) = self.config.get() {
             return Ok(config.clone());
         }
+        let mut config = ClientConfig::builder_with_provider(provider())
+            .with_safe_default_protocol_versions()?
+            .dangerous()
+            .with_custom_certificate_verifier(self.verifier()?)
+            .with_no_client_auth();
+        config.alpn_protocols = vec![HTTP_1_1.to_vec()];
+        Ok(self.config.get_or_init(|| Arc::new(config)).clone())
+    }
+
+    /// What decides whether a server is who it says.
+    pub(crate) fn verifier(&self) -> Result<Arc<dyn ServerCertVerifier>, rustls::Error> {
         let mut roots = RootCertStore::clone(&self.extra_roots);
         let system = rustls_native_certs::load_native_certs();
         for error in &system.errors {
@@ -109,13 +121,7 @@ impl TlsClient {
         let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider())
             .build()
             .map_err(|error| rustls::Error::General(error.to_string()))?;
-        let mut config = ClientConfig::builder_with_provider(provider())
-            .with_safe_default_protocol_versions()?
-            .dangerous()
-            .with_custom_certificate_verifier(Arc::new(Trust::new(verifier, self.given.clone())))
-            .with_no_client_auth();
-        config.alpn_protocols = vec![HTTP_1_1.to_vec()];
-        Ok(self.config.get_or_init(|| Arc::new(config)).clone())
+        Ok(Arc::new(Trust::new(verifier, self.given.clone())))
     }
 }
 
@@ -131,11 +137,7 @@ impl Default for TlsClient {
 /// # Errors
 /// A file cannot be read or is empty, or certificate and key do not belong together.
 pub fn load_server(certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>, TlsError> {
-    let chain = certificates(certificate)?;
-    let private_key = PrivateKeyDer::from_pem_slice(&read(key)?).map_err(|error| match error {
-        rustls_pki_types::pem::Error::NoItemsFound => TlsError::NoKey(key.into()),
-        error => TlsError::Pem { path: key.into(), reason: error.to_string() },
-    })?;
+    let (chain, private_key) = read_pair(certificate, key)?;
     let pair_error = |reason| TlsError::Pair { certificate: certificate.into(), key: key.into(), reason };
     let mut config = ServerConfig::builder_with_provider(provider())
         .with_safe_default_protocol_versions()
@@ -147,8 +149,21 @@ pub fn load_server(certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>, 
     Ok(Arc::new(config))
 }
 
+/// A certificate chain and its private key from PEM files.
+pub(crate) fn read_pair(
+    certificate: &Path,
+    key: &Path,
+) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), TlsError> {
+    let chain = certificates(certificate)?;
+    let private_key = PrivateKeyDer::from_pem_slice(&read(key)?).map_err(|error| match error {
+        rustls_pki_types::pem::Error::NoItemsFound => TlsError::NoKey(key.into()),
+        error => TlsError::Pem { path: key.into(), reason: error.to_string() },
+    })?;
+    Ok((chain, private_key))
+}
+
 /// Named here, since a process-wide default is undefined when another crate brings a second provider.
-fn provider() -> Arc<CryptoProvider> {
+pub(crate) fn provider() -> Arc<CryptoProvider> {
     Arc::new(ring::default_provider())
 }
 

@@ -183,7 +183,7 @@ async fn attempt(
         socket.set_recv_buffer_size(size).map_err(ConnectError::Socket)?;
     }
     if let Some(interface) = interface {
-        interface.bind(&socket, address)?;
+        interface.bind(&socket2::SockRef::from(&socket), address)?;
     }
     socket.set_nodelay(true).map_err(ConnectError::Socket)?;
     let start = Instant::now();

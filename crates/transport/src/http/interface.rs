@@ -5,7 +5,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
-use tokio::net::TcpSocket;
+use socket2::SockRef;
 
 /// Longest name of an interface on Linux (IFNAMSIZ without the terminating zero).
 const LONGEST_NAME: usize = 15;
@@ -71,7 +71,7 @@ impl FromStr for Interface {
 
 impl Interface {
     /// Makes `socket` leave by this interface on its way to `to`.
-    pub(super) fn bind(&self, socket: &TcpSocket, to: SocketAddr) -> Result<(), InterfaceError> {
+    pub(crate) fn bind(&self, socket: &SockRef<'_>, to: SocketAddr) -> Result<(), InterfaceError> {
         let address = match self {
             Self::Address(address) if address.is_ipv4() == to.is_ipv4() => *address,
             Self::Address(_) => return Err(self.no_address(to)),
@@ -93,7 +93,7 @@ impl Interface {
             },
         };
         socket
-            .bind(SocketAddr::new(address, 0))
+            .bind(&SocketAddr::new(address, 0).into())
             .map_err(|source| InterfaceError::Bind { interface: self.clone(), source })
     }
 
@@ -118,12 +118,12 @@ impl Interface {
 }
 
 #[cfg(target_os = "linux")]
-fn bind_device(socket: &TcpSocket, name: &str) -> io::Result<()> {
+fn bind_device(socket: &SockRef<'_>, name: &str) -> io::Result<()> {
     socket.bind_device(Some(name.as_bytes()))
 }
 
 #[cfg(not(target_os = "linux"))]
-fn bind_device(_socket: &TcpSocket, _name: &str) -> io::Result<()> {
+fn bind_device(_socket: &SockRef<'_>, _name: &str) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 

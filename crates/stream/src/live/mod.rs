@@ -1,0 +1,50 @@
+//! Live media over a lossy network: `anabranch send` and `anabranch receive` without their sockets and clocks.
+//!
+//! - [`wire`]: datagrams; [`hello`]: the messages before and after them.
+//! - [`Sender`]: what leaves next, and on which connection: new media, what was lost, parity.
+//! - [`Receiver`]: puts the stream together again within its latency budget, and reports.
+//! - [`fec`]: parity for blocks of packets.
+//! - [`control`]: the rate of a connection.
+//! - [`ts`]: a byte stream in packets of whole MPEG-TS packets, and the rate of a file by its clock.
+//!
+//! The sender and the receiver share no clock. A driver moves datagrams between them: see [`Sender`] and [`Receiver`].
+
+pub mod control;
+pub mod fec;
+pub mod hello;
+pub mod ts;
+pub mod wire;
+
+mod arrivals;
+mod buffer;
+mod connection;
+mod history;
+mod queue;
+mod receiver;
+mod sender;
+
+pub use buffer::Counts;
+pub use receiver::{Receiver, ReceiverStatus};
+pub use sender::{ConnectionStatus, Fec, Sender, SenderStatus, Settings};
+
+pub use congestion::aggregate::Scheme;
+
+use units::{Bytes, Duration};
+
+/// What a datagram of QUIC has around its payload on an IPv4 network: IP 20 bytes, UDP 8, QUIC's short header with an
+/// identifier of 8 bytes and a packet number of 2, the frame's type and length 3, AEAD tag 16.
+pub const PACKET_OVERHEAD: Bytes = Bytes::new(20 + 8 + 11 + 3 + 16);
+/// Shortest latency budget.
+pub const LEAST_LATENCY: Duration = Duration::from_millis(10);
+/// Longest latency budget: times are told in 32 bits, and what waits is in memory.
+pub const MOST_LATENCY: Duration = Duration::from_secs(60);
+/// Most connections of a sender.
+pub const MAX_CONNECTIONS: usize = 64;
+
+/// A connection, as its driver numbers them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConnectionId(pub u32);
+
+/// A way into the network that connections share, such as an interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LinkId(pub u32);

@@ -1,0 +1,486 @@
+//! The sender of a live stream.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use congestion::aggregate::{Aggregate, Scheme};
+use units::{Bytes, Duration, Rate, Ratio, Time};
+
+use super::connection::Connection;
+use super::control::packet_size;
+use super::fec::{Code, Encoder, Parity};
+use super::history::History;
+use super::queue::{Packet, Queue};
+use super::wire::{Content, Datagram, DatagramError, MAX_PAYLOAD, encode_data, low_bits, micros};
+use super::{ConnectionId, LinkId, MAX_CONNECTIONS};
+
+/// How many packets that wait are looked at when the connection of the next one is chosen.
+const LOOKAHEAD: usize = 64;
+/// Parity packets that wait.
+const MOST_PARITY: usize = 512;
+
+/// Whether and how parity is sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Fec {
+    /// None.
+    #[default]
+    Off,
+    /// Blocks of this code.
+    Fixed(Code),
+}
+
+/// What a sender is to do.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Settings {
+    /// A packet is of use to the receiver for so long after it came into the sender.
+    pub latency: Duration,
+    /// Whether lost packets are sent again.
+    pub retransmit: bool,
+    /// Parity.
+    pub fec: Fec,
+    /// How many connections a link gets, or for how many one stands.
+    pub scheme: Scheme,
+}
+
+/// Decides what leaves next, and on which connection.
+///
+/// The driver hands over the stream in packets ([`Self::push`]) and every datagram that comes ([`Self::receive`]); after that,
+/// and when [`Self::deadline`] has come, it sends what [`Self::transmit`] gives until there is no more.
+#[derive(Clone, Debug)]
+pub struct Sender {
+    settings: Settings,
+    connections: BTreeMap<ConnectionId, Connection>,
+    links: BTreeMap<LinkId, Aggregate>,
+    queue: Queue,
+    history: History,
+    encoder: Encoder,
+    parity: VecDeque<ParityPacket>,
+    /// The next media packet's number.
+    next: u64,
+    is_finished: bool,
+    counts: Counts,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    taken: Bytes,
+    media: u64,
+    again: u64,
+    parity: u64,
+}
+
+/// A parity packet that waits.
+#[derive(Clone, Debug)]
+struct ParityPacket {
+    /// When the block's first packet came.
+    opened: Time,
+    first: u64,
+    media: u8,
+    parity: u8,
+    index: u8,
+    shard: Vec<u8>,
+}
+
+/// What leaves next.
+#[derive(Clone, Copy, Debug)]
+enum Item {
+    Again(u64),
+    Parity,
+    Media,
+}
+
+/// How a connection is doing.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ConnectionStatus {
+    /// Which.
+    pub id: ConnectionId,
+    /// Its link.
+    pub link: LinkId,
+    /// The smoothed round-trip time, once it is known.
+    pub rtt: Option<Duration>,
+    /// What the control of its rate allows, with headers.
+    pub allowed_rate: Rate,
+    /// p, as the receiver reported it last.
+    pub loss_event_rate: f64,
+    /// Datagrams sent.
+    pub sent: u64,
+    /// Of them, those that were lost.
+    pub lost: u64,
+    /// Whether nothing is heard from it.
+    pub is_silent: bool,
+}
+
+/// How a sender is doing.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SenderStatus {
+    /// Bytes of the stream that came into the sender.
+    pub taken: Bytes,
+    /// Media packets sent for the first time.
+    pub media: u64,
+    /// Media packets sent again.
+    pub again: u64,
+    /// Parity packets sent.
+    pub parity: u64,
+    /// Media packets dropped since the network was too slow, and their bytes.
+    pub dropped: (u64, Bytes),
+    /// Bytes that wait to be sent for the first time.
+    pub waiting: Bytes,
+    /// What the stream's rate may be at the moment: headers and parity are taken off.
+    pub available_rate: Rate,
+    /// The connections.
+    pub connections: Vec<ConnectionStatus>,
+}
+
+impl SenderStatus {
+    /// Part of the datagrams that were lost.
+    pub fn loss_rate(&self) -> f64 {
+        let sent: u64 = self.connections.iter().map(|connection| connection.sent).sum();
+        let lost: u64 = self.connections.iter().map(|connection| connection.lost).sum();
+        Ratio::from_f64(Bytes::new(lost).as_f64() / Bytes::new(sent.max(1)).as_f64()).as_f64()
+    }
+
+    /// The shortest round-trip time of the connections.
+    pub fn rtt(&self) -> Option<Duration> {
+        self.connections.iter().filter_map(|connection| connection.rtt).min()
+    }
+}
+
+impl Sender {
+    /// Before there is any connection.
+    pub fn new(settings: Settings) -> Self {
+        Self {
+            settings,
+            connections: BTreeMap::new(),
+            links: BTreeMap::new(),
+            queue: Queue::default(),
+            history: History::default(),
+            encoder: Encoder::default(),
+            parity: VecDeque::new(),
+            next: 0,
+            is_finished: false,
+            counts: Counts::default(),
+        }
+    }
+
+    /// Both ends have agreed on this latency budget.
+    pub fn set_latency(&mut self, latency: Duration) {
+        self.settings.latency = latency;
+    }
+
+    /// The latency budget.
+    pub fn latency(&self) -> Duration {
+        self.settings.latency
+    }
+
+    /// The number of the next media packet that leaves for the first time.
+    pub fn next_media(&self) -> u64 {
+        self.next
+    }
+
+    /// A connection over `link` is there; the transport has measured `rtt` when it was made. `false`: there are too many.
+    pub fn connection_up(&mut self, id: ConnectionId, link: LinkId, rtt: Duration) -> bool {
+        let has_place = self.connections.len() < MAX_CONNECTIONS;
+        if has_place {
+            let aggregate = self.links.entry(link).or_insert_with(|| Aggregate::new(self.settings.scheme));
+            let mut connection = Connection::new(link, rtt);
+            connection.set_flows(aggregate.flows());
+            self.connections.insert(id, connection);
+        }
+        has_place
+    }
+
+    /// How many connections the driver should have over this link; it closes first what it opened last.
+    pub fn wanted_connections(&self, link: LinkId) -> usize {
+        let wanted = self.links.get(&link).map_or(1, Aggregate::connections);
+        usize::try_from(wanted).unwrap_or(usize::MAX).min(MAX_CONNECTIONS / self.links.len().max(1))
+    }
+
+    /// A connection is gone. What was under way on it is taken for lost.
+    pub fn connection_down(&mut self, id: ConnectionId) {
+        if let Some(mut connection) = self.connections.remove(&id) {
+            self.lost(connection.take_outstanding());
+        }
+    }
+
+    /// Whether media can leave: a connection's round trip is known.
+    pub fn is_ready(&self) -> bool {
+        self.connections.values().any(Connection::is_ready)
+    }
+
+    /// The next packet of the stream, 1 to [`MAX_PAYLOAD`] bytes.
+    pub fn push(&mut self, payload: Arc<[u8]>, now: Time) {
+        debug_assert!((1..=MAX_PAYLOAD).contains(&payload.len()), "a packet of {} bytes", payload.len());
+        self.counts.taken += Bytes::of(payload.len());
+        self.queue.push(Packet { time: now, payload });
+    }
+
+    /// The stream has ended.
+    pub fn finish(&mut self) {
+        self.is_finished = true;
+    }
+
+    /// Whether the stream has ended and the receiver has all that can come in time.
+    pub fn is_drained(&self) -> bool {
+        self.is_finished && self.waiting() == 0 && self.history.is_empty()
+    }
+
+    /// A datagram came on a connection.
+    ///
+    /// # Errors
+    /// It is none that a receiver sends.
+    pub fn receive(&mut self, id: ConnectionId, datagram: &[u8], now: Time) -> Result<(), DatagramError> {
+        let Datagram::Report(report) = Datagram::decode(datagram)? else {
+            return Err(DatagramError::Kind);
+        };
+        let Some(connection) = self.connections.get_mut(&id) else { return Ok(()) };
+        let link = connection.link;
+        let (lost, round_trip) = connection.report(&report, now);
+        if let Some(round_trip) = round_trip
+            && let Some(aggregate) = self.links.get_mut(&link)
+            && aggregate.rtt(now, round_trip).is_some()
+        {
+            let mine = self.connections.values_mut().filter(|connection| connection.link == link);
+            mine.for_each(|connection| connection.set_flows(aggregate.flows()));
+        }
+        self.history.report(&report, self.next);
+        self.lost(lost);
+        Ok(())
+    }
+
+    /// The next datagram that leaves now, and on which connection.
+    pub fn transmit(&mut self, now: Time) -> Option<(ConnectionId, Vec<u8>)> {
+        self.tick(now);
+        if let Some((id, connection)) =
+            self.connections.iter_mut().find(|(_, connection)| connection.probe_at() <= now)
+        {
+            connection.probed(now);
+            let (header, dropped) = connection.send(None, false, now);
+            let datagram = encode_data(header, Content::Probe);
+            let id = *id;
+            self.lost(dropped);
+            return Some((id, datagram));
+        }
+        let (item, time) = self.next_item()?;
+        let id = self.choose(time, now)?;
+        self.send(item, id, now).map(|datagram| (id, datagram))
+    }
+
+    /// When there is something to do again. Only after [`Self::transmit`] has given all that there was at `now`.
+    pub fn deadline(&self, now: Time) -> Time {
+        let timers =
+            self.connections.values().map(|connection| connection.deadline().min(connection.probe_at()));
+        let mut deadline = timers.min().unwrap_or(Time::NEVER);
+        if self.waiting() > 0 {
+            let sends = self.usable().map(|(_, connection)| connection.next_send());
+            deadline = deadline.min(sends.filter(|next| *next > now).min().unwrap_or(Time::NEVER));
+        }
+        if let (Some(opened), Fec::Fixed(_)) = (self.encoder.opened(), self.settings.fec) {
+            deadline = deadline.min(opened + self.longest_block());
+        }
+        if self.is_finished && !self.is_drained() {
+            // What is too old is given up then.
+            deadline = deadline.min(now + self.settings.latency / 8);
+        }
+        deadline
+    }
+
+    /// How it is doing.
+    pub fn status(&self) -> SenderStatus {
+        let connections = self.connections.iter().map(|(id, connection)| {
+            let (sent, lost) = connection.totals();
+            ConnectionStatus {
+                id: *id,
+                link: connection.link,
+                rtt: connection.rtt(),
+                allowed_rate: connection.rate().allowed_rate(),
+                loss_event_rate: connection.rate().loss_event_rate(),
+                sent,
+                lost,
+                is_silent: connection.is_silent(),
+            }
+        });
+        SenderStatus {
+            taken: self.counts.taken,
+            media: self.counts.media,
+            again: self.counts.again,
+            parity: self.counts.parity,
+            dropped: self.queue.dropped(),
+            waiting: self.queue.size(),
+            available_rate: self.available_rate(),
+            connections: connections.collect(),
+        }
+    }
+
+    fn available_rate(&self) -> Rate {
+        let ready =
+            self.connections.values().filter(|connection| connection.is_ready() && !connection.is_silent());
+        let allowed: Rate = ready.map(|connection| connection.rate().allowed_rate()).sum();
+        let payload = Ratio::from_f64(Bytes::of(MAX_PAYLOAD).as_f64() / packet_size().as_f64());
+        let media = match self.settings.fec {
+            Fec::Off => Ratio::ONE,
+            Fec::Fixed(code) => {
+                Ratio::new(code.media().into(), u32::from(code.media()) + u32::from(code.parity()))
+            }
+        };
+        allowed * payload * media
+    }
+
+    /// Packets that wait to leave.
+    fn waiting(&self) -> usize {
+        self.history.waiting() + self.parity.len() + self.queue.len()
+    }
+
+    /// A block ends after so long, with fewer packets than it may have: its parity has to come in time for its first packet.
+    fn longest_block(&self) -> Duration {
+        self.settings.latency / 3
+    }
+
+    /// Gives up what cannot come in time any more, and looks after the timers.
+    fn tick(&mut self, now: Time) {
+        let due: Vec<_> =
+            self.connections.iter_mut().filter(|(_, connection)| connection.deadline() <= now).collect();
+        let lost: Vec<u64> = due.into_iter().flat_map(|(_, connection)| connection.tick(now)).collect();
+        self.lost(lost);
+        let latency = self.settings.latency;
+        let usable = || self.usable().map(|(_, connection)| connection);
+        let queueing = usable().map(Connection::queueing).min().unwrap_or(Duration::ZERO);
+        let rtt = usable().filter_map(Connection::rtt).min().unwrap_or(Duration::ZERO);
+        // Time for a packet to be lost and sent again: it is no use to send what is nearly late already.
+        let spare = if self.settings.retransmit { rtt + rtt / 2 } else { queueing };
+        self.queue.expire((latency - spare).max(latency / 4), now);
+        // Times before the epoch are the epoch: nothing is too old then.
+        let oldest = now + queueing - latency;
+        self.history.expire(oldest);
+        while self.parity.front().is_some_and(|packet| packet.opened < oldest) {
+            self.parity.pop_front();
+        }
+        if let (Some(opened), Fec::Fixed(code)) = (self.encoder.opened(), self.settings.fec)
+            && (now.since(opened) >= self.longest_block() || (self.is_finished && self.queue.len() == 0))
+        {
+            let parity = self.encoder.close(code);
+            self.queue_parity(parity, opened);
+        }
+    }
+
+    fn lost(&mut self, media: impl IntoIterator<Item = u64>) {
+        if self.settings.retransmit {
+            media.into_iter().for_each(|sequence| self.history.lost(sequence));
+        }
+    }
+
+    /// What leaves next, and when it came into the sender: the oldest first, as it is needed first.
+    fn next_item(&self) -> Option<(Item, Time)> {
+        if let Some((sequence, time)) = self.history.next_again() {
+            return Some((Item::Again(sequence), time));
+        }
+        if let Some(packet) = self.parity.front() {
+            return Some((Item::Parity, packet.opened));
+        }
+        self.queue.front().map(|packet| (Item::Media, packet.time))
+    }
+
+    /// Connections that media may take: those whose round trip is known and from which something is heard, or else all.
+    fn usable(&self) -> impl Iterator<Item = (ConnectionId, &Connection)> {
+        let is_alive = |connection: &Connection| connection.is_ready() && !connection.is_silent();
+        let is_any_alive = self.connections.values().any(is_alive);
+        self.connections
+            .iter()
+            .filter(move |(_, connection)| is_alive(connection) || (!is_any_alive && connection.is_ready()))
+            .map(|(id, connection)| (*id, connection))
+    }
+
+    /// The connection that brings the next packet first, if it may leave there now. When faster connections are taken by
+    /// what waits before them, later packets leave on slower ones, so that all of them are used.
+    fn choose(&self, time: Time, now: Time) -> Option<ConnectionId> {
+        let shortest = self.usable().map(|(_, connection)| connection.way()).min()?;
+        // A way so much longer than the shortest brings it too late.
+        let slack = (time + self.settings.latency).since(now);
+        let mut ways: Vec<_> = self
+            .usable()
+            .filter(|(_, connection)| connection.way() <= shortest + slack)
+            .map(|(id, connection)| {
+                (connection.next_send().max(now), connection.way(), connection.interval(), id)
+            })
+            .collect();
+        for _ in 0..self.waiting().min(LOOKAHEAD) {
+            let (leaves, _, interval, id) = ways.iter_mut().min_by_key(|(leaves, way, ..)| *leaves + *way)?;
+            if *leaves <= now {
+                return Some(*id);
+            }
+            *leaves += *interval;
+        }
+        None
+    }
+
+    fn send(&mut self, item: Item, id: ConnectionId, now: Time) -> Option<Vec<u8>> {
+        let has_more = self.waiting() > 1;
+        let connection = self.connections.get_mut(&id)?;
+        let (datagram, dropped) = match item {
+            Item::Again(sequence) => {
+                let (time, payload) = self.history.take_again(sequence)?;
+                self.counts.again += 1;
+                let (header, dropped) = connection.send(Some(sequence), has_more, now);
+                (encode_media(header, sequence, time, true, &payload), dropped)
+            }
+            Item::Parity => {
+                let ParityPacket { first, media, parity, index, shard, .. } = self.parity.pop_front()?;
+                self.counts.parity += 1;
+                let (header, dropped) = connection.send(None, has_more, now);
+                let content = Content::Parity { first: low_bits(first), media, parity, index, shard: &shard };
+                (encode_data(header, content), dropped)
+            }
+            Item::Media => {
+                let packet = self.queue.pop()?;
+                let sequence = self.next;
+                self.next += 1;
+                self.counts.media += 1;
+                let (header, dropped) = connection.send(Some(sequence), has_more, now);
+                let datagram = encode_media(header, sequence, packet.time, false, &packet.payload);
+                self.protect(sequence, &packet, now);
+                self.history.sent(sequence, packet);
+                (datagram, dropped)
+            }
+        };
+        self.lost(dropped);
+        Some(datagram)
+    }
+
+    fn protect(&mut self, sequence: u64, packet: &Packet, now: Time) {
+        if let Fec::Fixed(code) = self.settings.fec {
+            let opened = self.encoder.opened().unwrap_or(now);
+            let parity =
+                self.encoder.push(code, sequence, low_bits(micros(packet.time)), &packet.payload, now);
+            self.queue_parity(parity, opened);
+        }
+    }
+
+    fn queue_parity(&mut self, parity: Option<Parity>, opened: Time) {
+        let Some(Parity { first, media, shards }) = parity else { return };
+        let parity = u8::try_from(shards.len()).unwrap_or(u8::MAX);
+        self.parity.extend((0..parity).zip(shards).map(|(index, shard)| ParityPacket {
+            opened,
+            first,
+            media,
+            parity,
+            index,
+            shard,
+        }));
+        while self.parity.len() > MOST_PARITY {
+            self.parity.pop_front();
+        }
+    }
+}
+
+fn encode_media(
+    header: super::wire::Header,
+    sequence: u64,
+    time: Time,
+    is_again: bool,
+    payload: &[u8],
+) -> Vec<u8> {
+    let (sequence, time) = (low_bits(sequence), low_bits(micros(time)));
+    encode_data(header, Content::Media { sequence, time, is_again, payload })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,238 @@
+//! A sender and a receiver with a network between them, in virtual time.
+
+use std::collections::BTreeMap;
+
+use super::super::Receiver;
+use super::*;
+
+const LATENCY: Duration = Duration::from_millis(500);
+
+/// A network that delays and loses as a function says.
+struct World<F> {
+    sender: Sender,
+    receiver: Receiver,
+    now: Time,
+    /// What is under way: whether to the receiver.
+    flying: BTreeMap<(Time, u64), (bool, ConnectionId, Vec<u8>)>,
+    count: u64,
+    /// Connection, whether to the receiver, and a number: the delay, or `None` if it is lost.
+    path: F,
+    delivered: Vec<Arc<[u8]>>,
+}
+
+impl<F: FnMut(ConnectionId, bool, u64, Time) -> Option<Duration>> World<F> {
+    fn new(settings: Settings, links: u32, path: F) -> Self {
+        let mut sender = Sender::new(settings);
+        let mut receiver = Receiver::new(settings.latency, 0);
+        for link in 0..links {
+            assert!(sender.connection_up(ConnectionId(link), LinkId(link), Duration::from_millis(50)));
+            assert!(receiver.connection_up(ConnectionId(link)));
+        }
+        let flying = BTreeMap::new();
+        // Not at the epoch, and where the low 32 bits of microseconds are about to start anew.
+        let now = Time::ZERO + Duration::from_micros((1 << 32) - 2_000_000);
+        Self { sender, receiver, now, flying, count: 0, path, delivered: Vec::new() }
+    }
+
+    fn fly(&mut self, to_receiver: bool, (id, datagram): (ConnectionId, Vec<u8>)) {
+        self.count += 1;
+        if let Some(delay) = (self.path)(id, to_receiver, self.count, self.now) {
+            self.flying.insert((self.now + delay, self.count), (to_receiver, id, datagram));
+        }
+    }
+
+    /// Lets time pass until `until`.
+    fn run(&mut self, until: Time) {
+        loop {
+            while let Some(datagram) = self.sender.transmit(self.now) {
+                self.fly(true, datagram);
+            }
+            while let Some(datagram) = self.receiver.transmit(self.now) {
+                self.fly(false, datagram);
+            }
+            while let Some(payload) = self.receiver.deliver(self.now) {
+                self.delivered.push(payload);
+            }
+            let arrival = self.flying.first_key_value().map_or(Time::NEVER, |((at, _), _)| *at);
+            let next = arrival.min(self.sender.deadline(self.now)).min(self.receiver.deadline());
+            if next > until {
+                break;
+            }
+            assert!(next > self.now || arrival == next, "time stands still at {}", self.now);
+            self.now = next;
+            if arrival == next
+                && let Some((_, (to_receiver, id, datagram))) = self.flying.pop_first()
+            {
+                if to_receiver {
+                    self.receiver.receive(id, &datagram, next).unwrap();
+                } else {
+                    self.sender.receive(id, &datagram, next).unwrap();
+                }
+            }
+        }
+        self.now = until;
+    }
+
+    /// Packets at an even rate, from packet `first` on.
+    fn stream(&mut self, first: u64, count: u64, interval: Duration) {
+        for number in first..first + count {
+            self.sender.push(payload(number), self.now);
+            self.run(self.now + interval);
+        }
+    }
+
+    fn finish(&mut self) {
+        self.sender.finish();
+        for _ in 0..100 {
+            self.run(self.now + LATENCY / 20);
+        }
+        assert!(self.sender.is_drained());
+    }
+}
+
+fn payload(number: u64) -> Arc<[u8]> {
+    let mut bytes = vec![number as u8; 1316];
+    bytes[..8].copy_from_slice(&number.to_be_bytes());
+    bytes.into()
+}
+
+fn numbers(delivered: &[Arc<[u8]>]) -> Vec<u64> {
+    delivered.iter().map(|payload| u64::from_be_bytes(payload[..8].try_into().unwrap())).collect()
+}
+
+fn settings(retransmit: bool, fec: Fec) -> Settings {
+    Settings { latency: LATENCY, retransmit, fec, scheme: Scheme::TFRC }
+}
+
+/// Loses `percent` of the datagrams, always the same ones.
+fn is_lost(number: u64, percent: u64) -> bool {
+    let mut mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    mixed ^= mixed >> 29;
+    (mixed.wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 33) % 100 < percent
+}
+
+const WAY: Duration = Duration::from_millis(25);
+const EVERY_10_MS: Duration = Duration::from_millis(10);
+
+#[test]
+fn a_clean_path_gives_the_stream_a_latency_budget_later() {
+    let mut world = World::new(settings(true, Fec::Off), 1, |_, _, _, _| Some(WAY));
+    world.run(world.now + Duration::from_millis(200));
+    assert!(world.sender.is_ready());
+    world.stream(0, 500, EVERY_10_MS);
+    world.finish();
+    assert!(numbers(&world.delivered).into_iter().eq(0..500), "{:?}", world.receiver.status());
+    let status = world.sender.status();
+    assert_eq!((status.media, status.again, status.parity, status.dropped.0), (500, 0, 0, 0));
+    assert_eq!(world.receiver.status().counts.late, 0);
+}
+
+#[test]
+fn retransmission_alone_repairs_what_is_lost_both_ways() {
+    let mut world =
+        World::new(settings(true, Fec::Off), 1, |_, _, number, _| (!is_lost(number, 4)).then_some(WAY));
+    world.run(world.now + Duration::from_millis(1500));
+    // What TCP would have is 0.99 Mbit/s, the stream has half of it.
+    world.stream(0, 2000, EVERY_10_MS * 2);
+    world.finish();
+    assert!(numbers(&world.delivered).into_iter().eq(0..2000), "{:?}", world.receiver.status());
+    let counts = world.receiver.status().counts;
+    assert!(counts.recovered_by_retransmission > 50 && counts.recovered_by_fec == 0, "{counts:?}");
+}
+
+#[test]
+fn parity_alone_repairs_what_is_lost() {
+    let fec = Fec::Fixed(Code::new(4, 3).unwrap());
+    let mut world =
+        World::new(settings(false, fec), 1, |_, _, number, _| (!is_lost(number, 2)).then_some(WAY));
+    world.run(world.now + Duration::from_millis(1500));
+    // What TCP would have is above 1 Mbit/s, the stream with its parity has 0.46.
+    world.stream(0, 2000, EVERY_10_MS * 4);
+    world.finish();
+    assert!(numbers(&world.delivered).into_iter().eq(0..2000), "{:?}", world.receiver.status());
+    let counts = world.receiver.status().counts;
+    assert!(counts.recovered_by_fec > 20 && counts.recovered_by_retransmission == 0, "{counts:?}");
+    assert_eq!(world.sender.status().again, 0);
+}
+
+#[test]
+fn without_either_what_is_lost_is_lost() {
+    let mut world =
+        World::new(settings(false, Fec::Off), 1, |_, _, number, _| (!is_lost(number, 4)).then_some(WAY));
+    world.run(world.now + Duration::from_millis(1500));
+    world.stream(0, 1000, EVERY_10_MS);
+    world.finish();
+    let counts = world.receiver.status().counts;
+    assert!(counts.lost > 10 && counts.delivered + counts.lost <= 1000, "{counts:?}");
+}
+
+#[test]
+fn of_an_input_that_is_too_fast_the_newest_is_kept() {
+    // One packet in 20 ms gets through a queue of four; there comes one in 5 ms.
+    let mut free = Time::ZERO;
+    let mut world = World::new(settings(true, Fec::Off), 1, move |_, to_receiver, _, now| {
+        if !to_receiver {
+            return Some(WAY);
+        }
+        if free.since(now) > Duration::from_millis(80) {
+            return None;
+        }
+        free = free.max(now) + Duration::from_millis(20);
+        Some(free.since(now) + WAY)
+    });
+    world.run(world.now + Duration::from_millis(200));
+    world.stream(0, 4000, Duration::from_millis(5));
+    world.finish();
+    let (dropped, bytes) = world.sender.status().dropped;
+    assert!(dropped > 2500 && bytes == Bytes::new(dropped * 1316), "{dropped}");
+    let delivered = numbers(&world.delivered);
+    assert!(delivered.is_sorted());
+    // About a quarter can come; the last of them is among the newest.
+    assert!((400..1100).contains(&delivered.len()), "{}", delivered.len());
+    assert!(*delivered.last().unwrap() > 3900);
+    // 1316 bytes in 20 ms are 526 kbit/s.
+    let available = world.sender.status().available_rate;
+    assert!(available < Rate::from_mbps(2), "{available}");
+}
+
+#[test]
+fn a_dead_link_is_out_within_a_second_and_costs_nothing() {
+    let dies = Time::ZERO + Duration::from_micros((1 << 32) - 2_000_000) + Duration::from_secs(10);
+    let mut world = World::new(settings(true, Fec::Off), 2, move |id, _, _, now| {
+        (id == ConnectionId(1) || now < dies).then_some(WAY)
+    });
+    world.run(world.now + Duration::from_millis(200));
+    world.stream(0, 450, EVERY_10_MS * 2);
+    let before = world.sender.status().connections[0].sent;
+    assert!(before > 400, "{before}");
+    world.stream(450, 100, EVERY_10_MS * 2);
+    assert!(world.sender.status().connections[0].is_silent);
+    world.stream(550, 1450, EVERY_10_MS * 2);
+    world.finish();
+    assert!(numbers(&world.delivered).into_iter().eq(0..2000), "{:?}", world.receiver.status());
+}
+
+#[test]
+fn a_slow_link_does_not_drag_the_fast_one_down() {
+    let mut world = World::new(settings(true, Fec::Off), 2, |id, _, _, _| {
+        Some(if id == ConnectionId(0) { WAY } else { Duration::from_millis(900) })
+    });
+    world.run(world.now + Duration::from_secs(2));
+    world.stream(0, 1000, EVERY_10_MS);
+    world.finish();
+    assert!(numbers(&world.delivered).into_iter().eq(0..1000), "{:?}", world.receiver.status());
+    assert_eq!(world.receiver.status().counts.late, 0);
+}
+
+#[test]
+fn garbage_is_refused_and_changes_nothing() {
+    let mut world = World::new(settings(true, Fec::Off), 1, |_, _, _, _| Some(WAY));
+    world.run(world.now + Duration::from_millis(200));
+    for garbage in [&[][..], &[0; 10], &[4; 40], &[1; 2000]] {
+        assert!(world.sender.receive(ConnectionId(0), garbage, world.now).is_err());
+        assert!(world.receiver.receive(ConnectionId(0), garbage, world.now).is_err());
+    }
+    world.stream(0, 10, EVERY_10_MS);
+    world.finish();
+    assert_eq!(world.delivered.len(), 10);
+}

@@ -1,0 +1,194 @@
+//! Who the receiver is, and whom a sender trusts.
+
+use std::fmt;
+use std::path::Path;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{verify_tls12_signature, verify_tls13_signature};
+use rustls::{ClientConfig, DigitallySignedStruct, Error, ServerConfig, SignatureScheme};
+use rustls_pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName, UnixTime};
+use sha2::{Digest, Sha256};
+use stream::live::hello::PROTOCOL;
+
+use crate::tls::{TlsClient, TlsError, provider, read_pair};
+
+/// The SHA-256 of a certificate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fingerprint([u8; 32]);
+
+impl Fingerprint {
+    fn of(certificate: &CertificateDer<'_>) -> Self {
+        Self(Sha256::digest(certificate).into())
+    }
+}
+
+impl fmt::Display for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl FromStr for Fingerprint {
+    type Err = String;
+
+    /// 64 hexadecimal digits, colons between them or not, as `openssl x509 -fingerprint -sha256` prints them.
+    fn from_str(input: &str) -> Result<Self, String> {
+        const FORM: &str =
+            "a fingerprint is written as 64 hexadecimal digits, as 'anabranch receive' says it";
+        let digits: Option<Vec<u32>> =
+            input.chars().filter(|c| *c != ':').map(|digit| digit.to_digit(16)).collect();
+        let digits = digits.ok_or(FORM)?;
+        let bytes: Vec<u8> =
+            digits.chunks(2).filter_map(|pair| u8::try_from(pair[0] * 16 + pair.get(1)?).ok()).collect();
+        bytes.try_into().map(Self).map_err(|_| FORM.into())
+    }
+}
+
+/// What a receiver shows.
+#[derive(Clone)]
+pub struct Identity {
+    config: Arc<QuicServerConfig>,
+    fingerprint: Fingerprint,
+}
+
+impl fmt::Debug for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Identity").field(&self.fingerprint).finish()
+    }
+}
+
+impl Identity {
+    /// From PEM files with a certificate chain and its private key.
+    ///
+    /// # Errors
+    /// A file cannot be read or used.
+    pub fn load(certificate: &Path, key: &Path) -> Result<Self, TlsError> {
+        let (chain, private) = read_pair(certificate, key)?;
+        let pair = |reason| TlsError::Pair { certificate: certificate.into(), key: key.into(), reason };
+        Self::new(chain, private).map_err(pair)
+    }
+
+    /// Makes a certificate that a sender can know by its fingerprint only.
+    ///
+    /// # Errors
+    /// The system gives no randomness.
+    pub fn make() -> Result<Self, Error> {
+        let general = |error: rcgen::Error| Error::General(error.to_string());
+        let made = rcgen::generate_simple_self_signed(vec!["anabranch".to_owned()]).map_err(general)?;
+        let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
+        Self::new(vec![made.cert.der().clone()], key)
+    }
+
+    fn new(chain: Vec<CertificateDer<'static>>, key: PrivateKeyDer<'static>) -> Result<Self, Error> {
+        let first = chain.first().ok_or_else(|| Error::General("no certificate".into()))?;
+        let fingerprint = Fingerprint::of(first);
+        let mut config = ServerConfig::builder_with_provider(provider())
+            .with_protocol_versions(&[&rustls::version::TLS13])?
+            .with_no_client_auth()
+            .with_single_cert(chain, key)?;
+        config.alpn_protocols = vec![PROTOCOL.to_vec()];
+        // What is sent before the handshake is done could be sent again by others.
+        config.max_early_data_size = 0;
+        let config = QuicServerConfig::try_from(config).map_err(|error| Error::General(error.to_string()))?;
+        Ok(Self { config: Arc::new(config), fingerprint })
+    }
+
+    /// By this a sender can know the receiver.
+    pub fn fingerprint(&self) -> Fingerprint {
+        self.fingerprint
+    }
+
+    pub(super) fn config(&self) -> Arc<QuicServerConfig> {
+        self.config.clone()
+    }
+}
+
+/// Whom a sender trusts.
+#[derive(Clone, Debug)]
+pub enum Trusted {
+    /// Receivers whose certificate an authority has signed.
+    Authorities(TlsClient),
+    /// The receiver with this certificate.
+    Certificate(Fingerprint),
+}
+
+impl Trusted {
+    pub(super) fn config(&self) -> Result<Arc<QuicClientConfig>, Error> {
+        let builder = ClientConfig::builder_with_provider(provider())
+            .with_protocol_versions(&[&rustls::version::TLS13])?
+            .dangerous();
+        let verifier: Arc<dyn ServerCertVerifier> = match self {
+            Self::Authorities(client) => client.verifier()?,
+            Self::Certificate(fingerprint) => Arc::new(Pinned(*fingerprint)),
+        };
+        let mut config = builder.with_custom_certificate_verifier(verifier).with_no_client_auth();
+        config.alpn_protocols = vec![PROTOCOL.to_vec()];
+        let config = QuicClientConfig::try_from(config).map_err(|error| Error::General(error.to_string()))?;
+        Ok(Arc::new(config))
+    }
+}
+
+/// Accepts one certificate, whatever name and time it has: the user knows it. That the other end has its key is checked as
+/// always.
+#[derive(Debug)]
+struct Pinned(Fingerprint);
+
+impl ServerCertVerifier for Pinned {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        let found = Fingerprint::of(end_entity);
+        if found == self.0 {
+            Ok(ServerCertVerified::assertion())
+        } else {
+            Err(Error::General(format!("the receiver's certificate has another fingerprint, {found}")))
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls12_signature(message, certificate, signature, &provider().signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls13_signature(message, certificate, signature, &provider().signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        provider().signature_verification_algorithms.supported_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fingerprints_are_read_as_they_are_written() {
+        let made = Identity::make().unwrap().fingerprint();
+        assert_eq!(made.to_string().parse(), Ok(made));
+        let text = made.to_string();
+        let pairs: Vec<&str> = (0..32).map(|pair| &text[2 * pair..2 * pair + 2]).collect();
+        assert_eq!(pairs.join(":").to_uppercase().parse(), Ok(made));
+        for wrong in ["", "00", &text[..63], &format!("{text}0"), &text.replace(&text[..1], "g")] {
+            assert!(wrong.parse::<Fingerprint>().is_err(), "{wrong}");
+        }
+    }
+}
