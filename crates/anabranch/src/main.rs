@@ -6,6 +6,7 @@ mod endpoint;
 mod failure;
 mod fetch;
 mod lab;
+mod live;
 mod metrics;
 mod output;
 mod play;
@@ -88,6 +89,8 @@ async fn run(command: Command, output: &Output) -> Result<(), Failure> {
         Command::Demo(arguments) => demo::run(arguments, output).await,
         Command::Fetch(arguments) => fetch::run(arguments, output).await,
         Command::Lab(arguments) => lab::run(arguments, output).await,
+        Command::Send(arguments) => live::send(arguments, output).await,
+        Command::Receive(arguments) => live::receive(arguments, output).await,
         Command::Serve(arguments) => serve::run(arguments, output).await,
         Command::Completions { shell } => {
             let mut script = Vec::new();

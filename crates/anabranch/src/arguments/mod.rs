@@ -3,6 +3,7 @@
 mod demo;
 mod fetch;
 mod lab;
+mod live;
 mod pages;
 mod play;
 mod proxy;
@@ -19,6 +20,7 @@ use clap_complete::Shell;
 pub use demo::DemoArguments;
 pub use fetch::FetchArguments;
 pub use lab::{LabArguments, LabCommand, RunArguments, ValidateArguments};
+pub use live::{Endpoint, FecArgument, ReceiveArguments, SchemeName, SendArguments, Switch, TokenArguments};
 pub use pages::{command, write_manual};
 pub use play::PlayArguments;
 pub use proxy::ProxyArguments;
@@ -63,6 +65,10 @@ pub enum Command {
     Proxy(ProxyArguments),
     /// Serve a directory over HTTP, with ranges and striping
     Serve(ServeArguments),
+    /// Send live media over a network that loses packets
+    Send(SendArguments),
+    /// Receive live media from anabranch send
+    Receive(ReceiveArguments),
     /// Simulate a network with its flows and streams from a scenario file
     Sim(SimArguments),
     /// Show on this machine what several connections are good for; needs nothing

@@ -64,6 +64,23 @@ const SERVE: &[Example] = &[
     ),
     ("anabranch serve . --access-log -", "Serve this directory to this machine, and see who asks"),
 ];
+const SEND: &[Example] = &[
+    (
+        "anabranch send --to studio.example:9000 --fingerprint 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08 --input udp://127.0.0.1:5000",
+        "Send what an encoder sends to port 5000",
+    ),
+    (
+        "anabranch send --to studio.example:9000 --token-file secret --input film.ts --fec 61,50 --latency 1s",
+        "Send a file at the rate of its clock, with parity, and be let in by a secret",
+    ),
+];
+const RECEIVE: &[Example] = &[
+    ("anabranch receive --listen 0.0.0.0:9000 | ffplay -", "See what comes"),
+    (
+        "anabranch receive --listen 0.0.0.0:9000 --keep --token-file secret --output udp://127.0.0.1:6000",
+        "Hand it on to a program that takes UDP, one sender after the other",
+    ),
+];
 const SIM: &[Example] = &[
     ("anabranch sim crates/sim/scenarios/dumbbell.toml", "Simulate a scenario, and see what it came to"),
     (
@@ -120,12 +137,14 @@ const RESULTS: (&str, &str) = (
     "The verdicts; the report; tables (CSV) and plots (SVG, PNG) of every experiment; the finished runs, which another run does not repeat.",
 );
 
-const EXTRAS: [Extra; 13] = [
+const EXTRAS: [Extra; 15] = [
     Extra { command: "", examples: ALL, files: &[STATE, ROOTS] },
     Extra { command: "play", examples: PLAY, files: &[ROOTS] },
     Extra { command: "fetch", examples: FETCH, files: &[STATE, ROOTS] },
     Extra { command: "proxy", examples: PROXY, files: &[ROOTS] },
     Extra { command: "serve", examples: SERVE, files: &[] },
+    Extra { command: "send", examples: SEND, files: &[ROOTS] },
+    Extra { command: "receive", examples: RECEIVE, files: &[] },
     Extra { command: "sim", examples: SIM, files: &SIM_FILES },
     Extra { command: "demo", examples: DEMO, files: &[] },
     Extra { command: "lab", examples: LAB, files: &[RESULTS] },

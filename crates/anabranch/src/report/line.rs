@@ -91,7 +91,7 @@ pub(super) fn human(at_s: f64, event: &Event) -> String {
 }
 
 /// How the progress line is drawn: one line, cut to the terminal's width.
-pub(super) fn style() -> ProgressStyle {
+pub fn style() -> ProgressStyle {
     ProgressStyle::with_template("{wide_msg}").unwrap_or_else(|_| ProgressStyle::default_spinner())
 }
 

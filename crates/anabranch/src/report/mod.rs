@@ -21,7 +21,8 @@ use crate::output::Output;
 
 use films::{Films, FilmsCollector};
 use line::Line;
-use sink::Sink;
+pub use line::style as progress_style;
+pub use sink::Sink;
 
 /// How often an interval is reported.
 const INTERVAL: Duration = Duration::from_secs(1);

@@ -9,7 +9,8 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::line::Line;
+use serde::Serialize;
+
 use crate::arguments::Place;
 use crate::failure::Failure;
 use crate::output::Output;
@@ -21,7 +22,7 @@ const LAST_LINES: Duration = Duration::from_secs(5);
 
 /// A thread that writes lines.
 #[derive(Debug)]
-pub(super) struct Sink {
+pub struct Sink {
     lines: Mutex<Option<SyncSender<String>>>,
     writer: Mutex<Option<JoinHandle<()>>>,
     dropped: AtomicU64,
@@ -33,7 +34,7 @@ impl Sink {
     ///
     /// # Errors
     /// The file cannot be made.
-    pub(super) fn open(place: &Place, output: &Output) -> Result<Self, Failure> {
+    pub fn open(place: &Place, output: &Output) -> Result<Self, Failure> {
         let (out, name): (Box<dyn Write + Send>, _) = match place {
             Place::Standard => (Box::new(io::stdout()), "standard output".to_owned()),
             Place::File(path) => {
@@ -66,7 +67,7 @@ impl Sink {
     }
 
     /// Hands a line to the thread, without waiting.
-    pub(super) fn write(&self, line: &Line<'_>) {
+    pub fn write(&self, line: &impl Serialize) {
         let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(lines) = &*lines
             && lines.try_send(text(line)).is_err()
@@ -76,7 +77,7 @@ impl Sink {
     }
 
     /// Writes the last line, and waits until it is written.
-    pub(super) async fn finish(&self, line: &Line<'_>) {
+    pub async fn finish(&self, line: &impl Serialize) {
         let sender = self.lines.lock().unwrap_or_else(PoisonError::into_inner).take();
         let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
         let (Some(sender), Some(writer)) = (sender, writer) else { return };
@@ -97,7 +98,7 @@ impl Sink {
     }
 }
 
-fn text(line: &Line<'_>) -> String {
+fn text(line: &impl Serialize) -> String {
     // Nothing in a line can fail to become JSON: all keys are text.
     let mut text = serde_json::to_string(line).unwrap_or_default();
     text.push('\n');

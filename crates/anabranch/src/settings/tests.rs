@@ -2,12 +2,15 @@
 
 use clap::FromArgMatches;
 use stream::interval::Interval;
+use stream::live::fec::Code;
 use stream::playback::StallRule;
 use transport::http::Interface;
 use units::{Rate, Ratio};
 
 use super::*;
-use crate::arguments::{Cli, Command, Digest, FetchArguments, Place, command};
+use crate::arguments::{
+    Cli, Command, Digest, Endpoint, FecArgument, FetchArguments, Place, SchemeName, Switch, command,
+};
 
 fn parse(line: &str) -> Result<Command, String> {
     let words = line.split(' ').filter(|word| !word.is_empty()).map(|word| word.replace('_', " "));
@@ -322,7 +325,7 @@ fn what_makes_no_sense_is_refused_and_the_error_says_what_would() {
         ("anabranch sim --seed -1 net.toml", "-1"),
         ("anabranch demo film", "unexpected argument"),
         ("anabranch completions cobol", "bash"),
-        ("anabranch send", "unrecognized"),
+        ("anabranch broadcast", "unrecognized"),
     ] {
         let error = parse(line).map(|_| ()).expect_err(line);
         assert!(error.contains(hint), "{line}: {error}");
@@ -330,6 +333,57 @@ fn what_makes_no_sense_is_refused_and_the_error_says_what_would() {
 }
 
 /// An option without a test is noticed here.
+#[test]
+fn options_of_live_media_mean_what_they_say() {
+    let fingerprint = "ab".repeat(32);
+    let Command::Send(send) = parse(&format!(
+        "anabranch send --to a.example:9000 --input udp://127.0.0.1:5000 --rate 3M --scheme aio-tfrc --fec 61,50 \
+         --retransmit off --latency 1s --interface eth0 --interface 10.0.0.1 --fingerprint {fingerprint} --token x"
+    ))
+    .unwrap() else {
+        panic!()
+    };
+    assert_eq!((send.to.as_str(), send.interface.len()), ("a.example:9000", 2));
+    assert_eq!(send.input, Endpoint::Udp(([127, 0, 0, 1], 5000).into()));
+    assert_eq!((send.scheme, send.retransmit), (SchemeName::AioTfrc, Switch::Off));
+    assert_eq!(send.fec, FecArgument::Code(Code::new(50, 11).unwrap()));
+    assert_eq!((send.rate, send.latency), (Some(Rate::from_mbps(3)), Duration::from_secs(1)));
+    assert_eq!(send.fingerprint.unwrap().to_string(), fingerprint);
+    assert!(!format!("{:?}", send.token).contains('x'));
+    let Command::Send(send) = parse("anabranch send --to b:1 --token-file f --cacert c --stats s").unwrap()
+    else {
+        panic!()
+    };
+    assert_eq!((send.input, send.fec, send.retransmit), (Endpoint::Standard, FecArgument::Off, Switch::On));
+    let Command::Receive(receive) = parse(
+        "anabranch receive --listen 0.0.0.0:9000 --output film.ts --latency 200ms --keep --cert c --key k --metrics 127.0.0.1:1",
+    )
+    .unwrap() else {
+        panic!()
+    };
+    assert_eq!(receive.output, Endpoint::File("film.ts".into()));
+    assert!(receive.keep && receive.latency == Duration::from_millis(200));
+    for (wrong, said) in [
+        ("send", "--to"),
+        ("send --to a:1 --fec 50,61", "N,K"),
+        ("send --to a:1 --fec 50", "N,K"),
+        ("send --to a:1 --fec 50,50", "N,K"),
+        ("send --to a:1 --fec 50,0", "N,K"),
+        ("send --to a:1 --fec 500,400", "128"),
+        ("send --to a:1 --latency 1ms", "10 ms"),
+        ("send --to a:1 --latency 2h", "60"),
+        ("send --to a:1 --rate 0", "above zero"),
+        ("send --to a:1 --input http://a/", "udp://"),
+        ("send --to a:1 --input udp://nowhere", "udp://"),
+        ("send --to a:1 --fingerprint 12", "64 hexadecimal"),
+        ("receive", "--listen"),
+        ("receive --listen 0.0.0.0:1 --cert c", "--key"),
+    ] {
+        let error = parse(&format!("anabranch {wrong}")).unwrap_err();
+        assert!(error.contains(said), "{wrong}: {error}");
+    }
+}
+
 #[test]
 fn every_option_is_in_the_tests() {
     let text = include_str!("tests.rs");

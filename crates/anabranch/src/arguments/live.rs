@@ -1,0 +1,192 @@
+//! `anabranch send` and `anabranch receive`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::{Args, ValueEnum};
+use stream::live::fec::Code;
+use stream::live::{LEAST_LATENCY, MOST_LATENCY};
+use transport::http::Interface;
+use transport::live::Fingerprint;
+use units::{Duration, Rate};
+
+use super::source::ReportArguments;
+
+/// Options of `anabranch send`.
+#[derive(Args, Debug)]
+pub struct SendArguments {
+    /// The receiver
+    #[arg(long, value_name = "HOST:PORT")]
+    pub to: String,
+    /// Where the stream comes from: 'udp://ADDR:PORT' listens there, a file goes at the rate of its clock, '-' is standard input
+    #[arg(long, value_name = "udp://ADDR|FILE|-", default_value = "-")]
+    pub input: Endpoint,
+    /// Send a file or standard input at this rate
+    #[arg(long, value_name = "RATE", value_parser = some_rate)]
+    pub rate: Option<Rate>,
+    /// How the sender shares the network with others
+    #[arg(long, value_name = "NAME", default_value = "auto")]
+    pub scheme: SchemeName,
+    /// Parity: 'off', or blocks of N packets of which K are media, such as 61,50
+    #[arg(long, value_name = "off|N,K", default_value = "off")]
+    pub fec: FecArgument,
+    /// Whether lost packets are sent again, as long as they can come in time
+    #[arg(long, value_name = "on|off", default_value = "on")]
+    pub retransmit: Switch,
+    /// The receiver hands on what it got so long after it came into the sender; the larger one of both ends holds
+    #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = latency)]
+    pub latency: Duration,
+    /// Leave by this network interface, by name or address; may be given several times to use them all
+    #[arg(long, value_name = "NAME|ADDR")]
+    pub interface: Vec<Interface>,
+    /// Trust the receiver whose certificate has this SHA-256 fingerprint, which it says when it starts
+    #[arg(long, value_name = "SHA256", conflicts_with = "cacert")]
+    pub fingerprint: Option<Fingerprint>,
+    /// Trust the certificates in this PEM file as well as the system's; may be given several times
+    #[arg(long, value_name = "FILE")]
+    pub cacert: Vec<PathBuf>,
+    /// What lets this sender in.
+    #[command(flatten)]
+    pub token: TokenArguments,
+    /// What is told about it.
+    #[command(flatten)]
+    pub report: ReportArguments,
+}
+
+/// Options of `anabranch receive`.
+#[derive(Args, Debug)]
+pub struct ReceiveArguments {
+    /// Listen at this address
+    #[arg(long, value_name = "ADDR")]
+    pub listen: SocketAddr,
+    /// Where the stream goes: 'udp://HOST:PORT', a file, or '-' for standard output
+    #[arg(long, value_name = "udp://ADDR|FILE|-", default_value = "-")]
+    pub output: Endpoint,
+    /// Hand the stream on so long after it came into the sender; the larger one of both ends holds
+    #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = latency)]
+    pub latency: Duration,
+    /// When a stream has ended wait for the next sender
+    #[arg(long)]
+    pub keep: bool,
+    /// The certificate chain, as a PEM file [default: one is made, and its fingerprint said]
+    #[arg(long, value_name = "FILE", requires = "key")]
+    pub cert: Option<PathBuf>,
+    /// The certificate's private key, as a PEM file
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    pub key: Option<PathBuf>,
+    /// What a sender must show.
+    #[command(flatten)]
+    pub token: TokenArguments,
+    /// What is told about it.
+    #[command(flatten)]
+    pub report: ReportArguments,
+}
+
+/// The secret of both ends.
+#[derive(Args, Clone, Default)]
+pub struct TokenArguments {
+    /// A secret that the receiver asks for; others on the machine can see it here, so better use --token-file
+    #[arg(long, value_name = "TEXT", conflicts_with = "token_file")]
+    pub token: Option<String>,
+    /// The secret is the first line of this file
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+}
+
+/// It is a secret.
+impl std::fmt::Debug for TokenArguments {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(if self.token.is_some() { "Token(..)" } else { "Token" })
+    }
+}
+
+/// Where a stream comes from or goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Endpoint {
+    /// UDP at this address.
+    Udp(SocketAddr),
+    /// A file.
+    File(PathBuf),
+    /// Standard input or output.
+    Standard,
+}
+
+impl FromStr for Endpoint {
+    type Err = String;
+
+    fn from_str(input: &str) -> Result<Self, String> {
+        match input.strip_prefix("udp://") {
+            Some(address) => {
+                // As ffmpeg and srt-live-transmit write it: nothing or '@' for any address.
+                let address = address.strip_prefix('@').unwrap_or(address);
+                let full =
+                    if address.starts_with(':') { format!("0.0.0.0{address}") } else { address.to_owned() };
+                full.parse().map(Self::Udp).map_err(|_| "UDP is written udp://192.0.2.1:5000".into())
+            }
+            None if input == "-" => Ok(Self::Standard),
+            None if input.contains("://") => Err("only udp://, files and '-' are known".into()),
+            None => Ok(Self::File(input.into())),
+        }
+    }
+}
+
+/// A scheme by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum SchemeName {
+    /// One connection at the rate that TCP would have (RFC 5348)
+    Tfrc,
+    /// As many such connections as fill a link that loses packets, and no more
+    Multfrc,
+    /// One connection that stands for several
+    AioTfrc,
+    /// The same with a control of ours, which keeps the link filled
+    Auto,
+}
+
+/// On or off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Switch {
+    /// On.
+    On,
+    /// Off.
+    Off,
+}
+
+/// `--fec`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FecArgument {
+    /// No parity.
+    Off,
+    /// Blocks of this code.
+    Code(Code),
+}
+
+impl FromStr for FecArgument {
+    type Err = String;
+
+    fn from_str(input: &str) -> Result<Self, String> {
+        const FORM: &str = "parity is written N,K: N packets of which K are media, such as 61,50";
+        if input == "off" {
+            return Ok(Self::Off);
+        }
+        let (all, media) = input.split_once(',').ok_or(FORM)?;
+        let (all, media): (u32, u32) = (all.parse().map_err(|_| FORM)?, media.parse().map_err(|_| FORM)?);
+        let parity = all.checked_sub(media).filter(|parity| *parity > 0).ok_or(FORM)?;
+        Code::new(media, parity).map(Self::Code).map_err(|error| format!("{FORM}; {error}"))
+    }
+}
+
+fn latency(input: &str) -> Result<Duration, String> {
+    let time: Duration = input.parse().map_err(|error: units::ParseError| error.to_string())?;
+    if (LEAST_LATENCY..=MOST_LATENCY).contains(&time) {
+        Ok(time)
+    } else {
+        Err(format!("a latency is {LEAST_LATENCY} at the least and {MOST_LATENCY} at the most"))
+    }
+}
+
+fn some_rate(input: &str) -> Result<Rate, String> {
+    let rate: Rate = input.parse().map_err(|error: units::ParseError| error.to_string())?;
+    if rate.is_zero() { Err("a rate above zero is needed".into()) } else { Ok(rate) }
+}

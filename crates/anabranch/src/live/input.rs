@@ -1,0 +1,212 @@
+//! Where a live stream comes from, at its own pace.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use stream::live::ts::{Clock, Packetiser, Part};
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::net::UdpSocket;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until, timeout};
+use units::{Bytes, Rate};
+
+use crate::arguments::Endpoint;
+use crate::failure::Failure;
+use crate::output::Output;
+
+/// What is read at once.
+const READ: usize = 64 * 1024;
+/// A payload that is not full waits for so long at the most.
+const PATIENCE: Duration = Duration::from_millis(20);
+
+/// Passes payloads on, at most of the size that `most` tells.
+pub(super) struct Input<'a, F> {
+    pub(super) payloads: mpsc::Sender<Arc<[u8]>>,
+    pub(super) most: F,
+    pub(super) rate: Option<Rate>,
+    pub(super) output: &'a Output,
+}
+
+impl<F: Fn() -> usize> Input<'_, F> {
+    /// Reads to the end of the input, which UDP does not have.
+    ///
+    /// # Errors
+    /// It cannot be read, or tells no rate.
+    pub(super) async fn run(self, from: &Endpoint) -> Result<(), Failure> {
+        let mut packetiser = Packetiser::new();
+        let ended = match from {
+            Endpoint::Udp(address) => self.udp(*address, &mut packetiser).await,
+            Endpoint::File(path) => self.file(path, &mut packetiser).await,
+            Endpoint::Standard => {
+                let failure = |error| Failure::failed(format_args!("cannot read standard input: {error}"));
+                let input = std::io::stdin().as_fd().try_clone_to_owned().map_err(failure)?;
+                let input = tokio::fs::File::from_std(input.into());
+                match self.rate {
+                    Some(rate) => self.paced(input, rate, &mut packetiser, "standard input").await,
+                    None => self.live(input, &mut packetiser).await,
+                }
+            }
+        };
+        let skipped = packetiser.skipped();
+        if !skipped.is_zero() {
+            self.output.warn(format_args!(
+                "{skipped} of the input were no whole packets of a transport stream: skipped"
+            ));
+        }
+        ended
+    }
+
+    /// `false`: nobody takes them any more.
+    async fn pass(&self, payloads: Vec<Arc<[u8]>>) -> bool {
+        for payload in payloads {
+            if self.payloads.send(payload).await.is_err() {
+                return false;
+            }
+        }
+        true
+    }
+
+    async fn udp(&self, address: SocketAddr, packetiser: &mut Packetiser) -> Result<(), Failure> {
+        let failure = |error| Failure::failed(format_args!("cannot receive at udp://{address}: {error}"));
+        let socket = UdpSocket::bind(address).await.map_err(failure)?;
+        if let SocketAddr::V4(v4) = address
+            && v4.ip().is_multicast()
+        {
+            socket.join_multicast_v4(*v4.ip(), Ipv4Addr::UNSPECIFIED).map_err(failure)?;
+        }
+        // Bursts of an encoder's key frames are longer than the system's buffer.
+        let _ = socket2::SockRef::from(&socket).set_recv_buffer_size(4 << 20);
+        let mut buffer = vec![0; READ];
+        loop {
+            let received = if packetiser.is_waiting() {
+                timeout(PATIENCE, socket.recv(&mut buffer)).await
+            } else {
+                Ok(socket.recv(&mut buffer).await)
+            };
+            let payloads = match received {
+                Ok(Ok(length)) => packetiser.push(&buffer[..length], (self.most)()),
+                // Another program's answer that does not concern us.
+                Ok(Err(error)) if error.kind() == std::io::ErrorKind::ConnectionRefused => continue,
+                Ok(Err(error)) => return Err(failure(error)),
+                Err(_) => {
+                    let before = packetiser.is_waiting();
+                    let payloads = packetiser.flush((self.most)(), false);
+                    if payloads.is_empty() && before {
+                        // A piece of a packet: only more input helps.
+                        let length = socket.recv(&mut buffer).await.map_err(failure)?;
+                        packetiser.push(&buffer[..length], (self.most)())
+                    } else {
+                        payloads
+                    }
+                }
+            };
+            if !self.pass(payloads).await {
+                return Ok(());
+            }
+        }
+    }
+
+    /// As it comes.
+    async fn live(
+        &self,
+        mut input: impl AsyncRead + Unpin,
+        packetiser: &mut Packetiser,
+    ) -> Result<(), Failure> {
+        let mut buffer = vec![0; READ];
+        loop {
+            let read = input.read(&mut buffer).await;
+            let length =
+                read.map_err(|error| Failure::failed(format_args!("cannot read standard input: {error}")))?;
+            let payloads = match length {
+                0 => packetiser.flush((self.most)(), true),
+                _ => packetiser.push(&buffer[..length], (self.most)()),
+            };
+            if !self.pass(payloads).await || length == 0 {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn file(&self, path: &Path, packetiser: &mut Packetiser) -> Result<(), Failure> {
+        let name = path.display().to_string();
+        let failure = |error| Failure::failed(format_args!("cannot read {name}: {error}"));
+        let mut file = tokio::fs::File::open(path).await.map_err(failure)?;
+        if let Some(rate) = self.rate {
+            return self.paced(file, rate, packetiser, &name).await;
+        }
+        let mut clock = Clock::default();
+        let (mut buffer, began) = (vec![0; READ], Instant::now());
+        loop {
+            let length = file.read(&mut buffer).await.map_err(failure)?;
+            let payloads = match length {
+                0 => packetiser.flush((self.most)(), true),
+                _ => packetiser.push(&buffer[..length], (self.most)()),
+            };
+            for payload in payloads {
+                let part =
+                    clock.push(payload).map_err(|error| Failure::usage(format_args!("{name}: {error}")))?;
+                if let Some(part) = part
+                    && !self.part(part, began).await
+                {
+                    return Ok(());
+                }
+            }
+            if length == 0 {
+                break;
+            }
+        }
+        if clock.has_no_rate() {
+            return Err(Failure::usage(format_args!("{name}: {}", stream::live::ts::NoClock)));
+        }
+        if let Some(part) = clock.finish() {
+            self.part(part, began).await;
+        }
+        Ok(())
+    }
+
+    /// Passes a part on, evenly over its time.
+    async fn part(&self, part: Part, began: Instant) -> bool {
+        let count = u32::try_from(part.payloads.len().max(1)).unwrap_or(u32::MAX);
+        let step = Duration::from((part.ends - part.begins) / u64::from(count));
+        let first = began + Duration::from(part.begins);
+        for (number, payload) in (0..).zip(part.payloads) {
+            sleep_until(first + step * number).await;
+            if self.payloads.send(payload).await.is_err() {
+                return false;
+            }
+        }
+        true
+    }
+
+    async fn paced(
+        &self,
+        mut input: impl AsyncRead + Unpin,
+        rate: Rate,
+        packetiser: &mut Packetiser,
+        name: &str,
+    ) -> Result<(), Failure> {
+        let (mut buffer, began, mut sent) = (vec![0; READ], Instant::now(), Bytes::ZERO);
+        loop {
+            let read = input.read(&mut buffer).await;
+            let length =
+                read.map_err(|error| Failure::failed(format_args!("cannot read {name}: {error}")))?;
+            let payloads = match length {
+                0 => packetiser.flush((self.most)(), true),
+                _ => packetiser.push(&buffer[..length], (self.most)()),
+            };
+            for payload in payloads {
+                sleep_until(began + Duration::from(rate.time_for(sent))).await;
+                sent += Bytes::of(payload.len());
+                if self.payloads.send(payload).await.is_err() {
+                    return Ok(());
+                }
+            }
+            if length == 0 {
+                return Ok(());
+            }
+        }
+    }
+}

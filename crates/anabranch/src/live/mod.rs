@@ -1,0 +1,36 @@
+//! `anabranch send` and `anabranch receive`.
+
+mod input;
+mod output;
+mod receive;
+mod report;
+mod send;
+
+use std::fs;
+
+use crate::arguments::TokenArguments;
+use crate::failure::Failure;
+
+pub use receive::run as receive;
+pub use send::run as send;
+
+/// Where the secret is when no option says so.
+const TOKEN_VARIABLE: &str = "ANABRANCH_TOKEN";
+
+/// The secret, empty when there is none.
+fn token(arguments: &TokenArguments) -> Result<Vec<u8>, Failure> {
+    let token = match (&arguments.token, &arguments.token_file) {
+        (Some(token), _) => token.clone(),
+        (None, Some(path)) => {
+            let text = fs::read_to_string(path)
+                .map_err(|error| Failure::failed(format_args!("cannot read {}: {error}", path.display())))?;
+            text.lines().next().unwrap_or_default().to_owned()
+        }
+        (None, None) => std::env::var(TOKEN_VARIABLE).unwrap_or_default(),
+    };
+    if token.len() > stream::live::hello::MAX_TOKEN {
+        let most = stream::live::hello::MAX_TOKEN;
+        return Err(Failure::usage(format_args!("a token has {most} bytes at the most")));
+    }
+    Ok(token.into_bytes())
+}

@@ -1,0 +1,86 @@
+//! Where a live stream goes.
+
+use std::net::SocketAddr;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+
+use tokio::fs::File;
+use tokio::io::{AsyncWrite, AsyncWriteExt, BufWriter};
+use tokio::net::UdpSocket;
+use transport::live::Packets;
+
+use crate::arguments::Endpoint;
+use crate::failure::Failure;
+
+/// An opened place.
+pub(super) enum Sink {
+    Udp(UdpSocket, SocketAddr),
+    File(BufWriter<File>, String),
+    Standard,
+}
+
+impl Sink {
+    /// Opens it before any stream comes.
+    ///
+    /// # Errors
+    /// It cannot be written to.
+    pub(super) async fn open(to: &Endpoint) -> Result<Self, Failure> {
+        match to {
+            Endpoint::Standard => Ok(Self::Standard),
+            Endpoint::File(path) => {
+                let file = File::create(path).await.map_err(|error| {
+                    Failure::failed(format_args!("cannot write to {}: {error}", path.display()))
+                })?;
+                Ok(Self::File(BufWriter::new(file), path.display().to_string()))
+            }
+            Endpoint::Udp(address) => {
+                let any = if address.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
+                let socket = UdpSocket::bind(any).await;
+                let socket =
+                    socket.map_err(|error| Failure::failed(format_args!("cannot send by UDP: {error}")))?;
+                Ok(Self::Udp(socket, *address))
+            }
+        }
+    }
+
+    /// Writes until the stream ends.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub(super) async fn run(self, packets: &mut Packets) -> Result<(), Failure> {
+        match self {
+            Self::Udp(socket, address) => {
+                while let Some(packet) = packets.recv().await {
+                    // Nobody has to listen at an address of UDP.
+                    let _ = socket.send_to(&packet, address).await;
+                }
+                Ok(())
+            }
+            Self::File(file, name) => copy(packets, file)
+                .await
+                .map_err(|error| Failure::failed(format_args!("cannot write to {name}: {error}"))),
+            Self::Standard => {
+                let output = std::io::stdout().as_fd().try_clone_to_owned();
+                let output = output.map_err(|error| Failure::output(&error))?;
+                let output = BufWriter::new(File::from_std(output.into()));
+                copy(packets, output).await.map_err(|error| Failure::output(&error))
+            }
+        }
+    }
+}
+
+/// Writes everything that waits before it flushes.
+async fn copy(packets: &mut Packets, mut to: impl AsyncWrite + Unpin) -> std::io::Result<()> {
+    let mut next: Option<Arc<[u8]>> = packets.recv().await;
+    while let Some(packet) = next {
+        to.write_all(&packet).await?;
+        next = match packets.try_recv() {
+            Ok(packet) => Some(packet),
+            Err(_) => {
+                to.flush().await?;
+                packets.recv().await
+            }
+        };
+    }
+    to.flush().await
+}
