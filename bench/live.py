@@ -7,7 +7,7 @@ Usage: bench/live.py [--rows ...] [--clients ...] [--jobs N] [--quick] [--out DI
 
 A trial feeds a film of constant rate to the client's sender and judges what comes out of its receiver (docs/testbed.md, live media). It is
 carried when no packet with pictures or sound is missing and ffmpeg decodes what came out without an error. The search is a bisection of a
-ladder of rates, every rung tried once, with the same losses for every client. Prints Markdown; every trial is in DIR/trials.csv.
+ladder of rates, for each seed of the losses, which are the same for every client; every rung is tried once. Prints Markdown; every trial is in DIR/trials.csv.
 """
 
 import argparse
@@ -44,7 +44,7 @@ def main():
     options.out.mkdir(parents=True, exist_ok=True)
     if options.trial:
         row, client, rate = options.trial
-        print(json.dumps(trial(options, row, client, int(float(rate)), keep_given_up=True), indent=1))
+        print(json.dumps(trial(options, row, client, int(float(rate)), options.seeds[0], to_the_end=True), indent=1))
         return
     if options.long:
         print(long_run(options))
@@ -53,8 +53,9 @@ def main():
     if not options.tabulate:
         found = load(trials) if options.more else []
         with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-            cells = [(row, client) for client in options.clients for row in options.rows if live_rows.fits(row, client)]
-            searches = [pool.submit(search, options, row, client, found) for row, client in cells]
+            cells = [(row, client, seed) for seed in options.seeds for client in options.clients for row in options.rows
+                     if live_rows.fits(row, client)]
+            searches = [pool.submit(search, options, *cell, found) for cell in cells]
             for done in concurrent.futures.as_completed(searches):
                 done.result()
     print(report(load(trials), options))
@@ -72,7 +73,7 @@ def arguments():
     parser.add_argument("--rows", type=chosen(live_rows.ROWS), default=list(live_rows.ROWS), help=",".join(live_rows.ROWS))
     parser.add_argument("--clients", type=chosen(live_rows.CLIENTS), default=list(live_rows.CLIENTS), help=",".join(live_rows.CLIENTS))
     parser.add_argument("--jobs", type=int, default=4, help="trials at a time (4)")
-    parser.add_argument("--seed", type=int, default=1, help="of the losses (1)")
+    parser.add_argument("--seeds", type=lambda text: [int(seed) for seed in text.split(",")], default=[1, 2], help="of the losses (1,2)")
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_SECONDS} s a trial instead of {SECONDS}, to try it out")
     parser.add_argument("--more", action="store_true", help="keep the trials that are in --out, and add to them")
     parser.add_argument("--tabulate", action="store_true", help="measure nothing, make the tables of what is in --out")
@@ -92,22 +93,23 @@ def arguments():
     return options
 
 
-def search(options, row, client, found):
+def search(options, row, client, seed, found):
     """Bisects the row's ladder; adds what it measured to `found`."""
     ladder = live_rows.ROWS[row]["ladder"]
-    known = {int(one["rate_bps"]): str(one["carried"]) == "True" for one in found if (one["row"], one["client"]) == (row, client)}
+    known = {int(one["rate_bps"]): str(one["carried"]) == "True" for one in found
+             if (one["row"], one["client"], int(one["seed"])) == (row, client, seed)}
     below = max((ladder.index(rate) for rate, carried in known.items() if carried), default=-1)
     above = min((ladder.index(rate) for rate, carried in known.items() if not carried and ladder.index(rate) > below), default=len(ladder))
     # The common rate is tried by all; the highest rate of a client may be on either side.
     common = ladder.index(live_rows.ROWS[row]["common"])
     while above - below > 1 or ladder[common] not in known:
         rung = common if ladder[common] not in known else (below + above) // 2
-        one = trial(options, row, client, ladder[rung])
+        one = trial(options, row, client, ladder[rung], seed)
         known[ladder[rung]] = one["carried"]
         with LOCK:
             found.append(one)
             save(options.out / "trials.csv", found)
-        print(f"{row}, {client}, {ladder[rung] / 1e3:.0f} kbps: {summary(one)}", file=sys.stderr, flush=True)
+        print(f"{row}, {client}, seed {seed}, {ladder[rung] / 1e3:.0f} kbps: {summary(one)}", file=sys.stderr, flush=True)
         below, above = (max(below, rung), above) if one["carried"] else (below, min(above, rung) if rung > below else above)
 
 
@@ -116,13 +118,13 @@ def long_run(options):
     rate = live_rows.ROWS[LONG_ROW]["common"]
     clients = [client for client in LONG_CLIENTS if client in options.clients]
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        ran = list(pool.map(lambda client: trial(options, LONG_ROW, client, rate, keep_given_up=True), clients))
+        ran = list(pool.map(lambda client: trial(options, LONG_ROW, client, rate, options.seeds[0], to_the_end=True), clients))
     save(options.out / "long.csv", ran)
     rows = [[one["client"], one["packets"], one["missing"], one["discontinuities"], one["decoder_errors"],
              f"{one['latency_ms']:.0f}, {one['latency_99_ms']:.0f}, {one['latency_most_ms']:.0f}", f"{one['overhead']:.2f}"]
             for one in ran if not one["fault"]]
     rows += [[one["client"], one["fault"], "", "", "", "", ""] for one in ran if one["fault"]]
-    return f"{options.seconds} s of {rate / 1e3:.0f} kbps, seed {options.seed}\n\n" + tables.markdown(
+    return f"{options.seconds} s of {rate / 1e3:.0f} kbps, seed {options.seeds[0]}\n\n" + tables.markdown(
         ["client", "packets with pictures or sound", "never came out", "discontinuities", "decoder errors", "latency (ms: median, 99 %, most)",
          "bytes sent for each of media"], rows)
 
@@ -134,21 +136,21 @@ def summary(one):
     return f"{outcome}, decoder errors {one['decoder_errors']}, latency {one['latency_ms']:.0f} ms, overhead {one['overhead']:.3f}"
 
 
-def trial(options, row, client, rate, keep_given_up=False):
+def trial(options, row, client, rate, seed, to_the_end=False):
     """One run of a client: a dictionary of FIELDS."""
     plan = live_rows.ROWS[row]
-    out = options.out / row / f"{client}-{rate // 1000}k"
+    out = options.out / row / f"{client}-{rate // 1000}k-{seed}"
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
     scenario = out / "scenario.toml"
     fingerprint = certificate(options.out)
-    scenario.write_text(live_rows.scenario(row, client, options.seed, options.seconds + SETTLE, SETTLE, not keep_given_up,
+    scenario.write_text(live_rows.scenario(row, client, seed, options.seconds + SETTLE, SETTLE, not to_the_end,
                                            {"{certificate}": str(options.out / "cert.pem"), "{key}": str(options.out / "key.pem"),
                                             "{fingerprint}": fingerprint}))
     with open(out / "log", "w") as log:
         ran = subprocess.run([options.testbed, "run", scenario, "--anabranch", options.anabranch.resolve(), "--out", out,
                               "--film", film(options, rate), "--film-rate", str(rate)], stdout=log, stderr=subprocess.STDOUT)
-    one = dict.fromkeys(FIELDS, "") | {"row": row, "client": client, "rate_bps": rate, "seed": options.seed, "carried": False}
+    one = dict.fromkeys(FIELDS, "") | {"row": row, "client": client, "rate_bps": rate, "seed": seed, "carried": False}
     if ran.returncode:
         return one | {"fault": " ".join((out / "log").read_text().split())[-300:] or f"the testbed ended with {ran.returncode}"}
     run = json.loads((out / "summary.json").read_text())
@@ -188,7 +190,7 @@ def save(file, found):
     with open(file, "w", newline="") as target:
         writer = csv.DictWriter(target, FIELDS, lineterminator="\n")
         writer.writeheader()
-        writer.writerows(sorted(found, key=lambda one: (order[one["row"]], order[one["client"]], int(one["rate_bps"]))))
+        writer.writerows(sorted(found, key=lambda one: (order[one["row"]], order[one["client"]], int(one["seed"]), int(one["rate_bps"]))))
 
 
 def load(file):
@@ -204,16 +206,24 @@ def report(found, options):
     clients = [client for client in live_rows.CLIENTS if any(one["client"] == client for one in found)]
     if not rows:
         sys.exit(f"no trials in {options.out}")
-    cell = lambda row, client: [one for one in found if one["row"] == row and one["client"] == client]
+    seeds = sorted({int(one["seed"]) for one in found})
+    every = lambda row, client: [one for one in found if one["row"] == row and one["client"] == client]
+    # Apart from the rates, the tables are of the first seed.
+    cell = lambda row, client: [one for one in every(row, client) if int(one["seed"]) == seeds[0]]
 
-    def matrix(show):
-        shown = [[live_rows.ROWS[row]["title"], *(show(row, cell(row, client)) if cell(row, client) else "" for client in clients)]
+    def matrix(show, trials=cell):
+        shown = [[live_rows.ROWS[row]["title"], *(show(row, trials(row, client)) if trials(row, client) else "" for client in clients)]
                  for row in rows]
         return tables.markdown(["", *clients], shown)
 
     def highest(row, trials):
-        carried = [int(one["rate_bps"]) for one in trials if one["carried"] == "True"]
-        return f"{max(carried) / 1e3:.0f}" if carried else f"less than {live_rows.ROWS[row]['ladder'][0] / 1e3:.0f}"
+        texts = []
+        for seed in seeds:
+            tried = [one for one in trials if int(one["seed"]) == seed]
+            carried = [int(one["rate_bps"]) for one in tried if one["carried"] == "True"]
+            lowest = f"less than {live_rows.ROWS[row]['ladder'][0] / 1e3:.0f}"
+            texts += [f"{max(carried) / 1e3:.0f}" if carried else lowest] if tried else []
+        return ", ".join(texts)
 
     def best(show):
         def shown(row, trials):
@@ -231,7 +241,7 @@ def report(found, options):
     share = lambda one: f"{int(one['missing']) / max(int(one['packets']), 1):.2%}"
     latency = lambda one: f"{float(one['latency_ms']):.0f}, {float(one['latency_99_ms']):.0f}"
     parts = [
-        ("Highest rate carried for a minute without a fault (kbps)", matrix(highest)),
+        (f"Highest rate carried for a minute without a fault (kbps; with seed {' and '.join(map(str, seeds))})", matrix(highest, every)),
         ("At that rate: latency, median and 99 % (ms)", matrix(best(latency))),
         ("At that rate: bytes sent into the path for each byte of media", matrix(best(lambda one: f"{float(one['overhead']):.2f}"))),
         ("At one rate for all (" + ", ".join(sorted({f"{live_rows.ROWS[row]['common'] / 1e3:.0f}" for row in rows}, key=int))

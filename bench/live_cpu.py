@@ -118,7 +118,7 @@ def arguments():
     built = live.built()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--rates", type=lambda text: [int(rate) for rate in text.split(",")], default=[10, 100], help="in Mbps")
-    parser.add_argument("--seconds", type=float, default=20.0)
+    parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--clients", type=lambda text: text.split(","), default=["srt", "rist", "auto", "auto+fec"], help="SRT first")
     parser.add_argument("--anabranch", type=pathlib.Path, default=built / "anabranch")
     parser.add_argument("--testbed", type=pathlib.Path, default=built / "anabranch-testbed")

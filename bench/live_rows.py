@@ -59,7 +59,7 @@ def ours(scheme, fec):
     }
 
 
-CLIENTS = PEERS | {scheme + suffix: ours(scheme, fec) for suffix, fec in [("", "off"), ("+fec", "auto")]
+CLIENTS = PEERS | {scheme + suffix: ours(scheme, fec) for suffix, fec in [("", "off"), ("+fec", "61,50")]
                    for scheme in ["auto", "multfrc", "aio-tfrc", "tfrc"]}
 
 
