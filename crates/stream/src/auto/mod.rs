@@ -10,7 +10,8 @@
 //!    times that, so that no connection is held back by us.
 //! 3. **Growth.** When the needed rate (wanted plus a margin, more when the buffer is low) has been missed for a
 //!    while that shrinks with the buffer, and the newest connection has found its rate, connections are added: one
-//!    while the buffer is above B-, else as many as the shortfall asks for in proportion, at most as many as there are.
+//!    while the buffer is above B-, else as many as the shortfall asks for in proportion, at most as many as there are, or
+//!    twice as many where every path has room.
 //!    Each addition is a *trial*: after it has settled it must have brought at least [`Parameters::least_gain`] of the
 //!    proportional gain. If it has not (a BBR sender, a capped line, a full access link), what was added is closed, and
 //!    growth rests for a time that doubles with each failure.
@@ -79,6 +80,13 @@ impl Default for Parameters {
 const SMALLEST_WINDOW: Packets = Packets::new(6);
 /// The first window of a connection is for a round trip of at least this.
 const FIRST_ROUND_TRIP: Duration = Duration::from_millis(100);
+/// With an empty buffer this part of the wanted rate is needed beyond it, less the more there is up to B-.
+const URGENCY: f64 = 0.1;
+/// The same where every path has room: filling the buffer takes nothing from anybody there.
+const URGENCY_WITH_ROOM: f64 = 0.8;
+/// A round trip of at most so many times the path's shortest shows no queue, and a path has room when none was seen so long.
+const NO_QUEUE: Ratio = Ratio::new(23, 20);
+const ROOM_AFTER: Duration = Duration::from_secs(2);
 /// A measured rate is held when it comes this near.
 const ALMOST: Ratio = Ratio::new(97, 100);
 /// A connection finds its rate within this time: up in slow start, and down again where that went too far. Before, more of
@@ -98,6 +106,8 @@ pub struct Auto {
     yields: BTreeMap<ConnectionId, Rate>,
     /// The shortest round trip of each path: without queueing.
     shortest: BTreeMap<PathId, Duration>,
+    /// When a round trip last showed something of a queue.
+    queue_seen: Option<Time>,
     limit: Option<Rate>,
     /// Recent intervals: end, length, bytes.
     history: VecDeque<(Time, Duration, Bytes)>,
@@ -138,6 +148,7 @@ impl Auto {
             windows: BTreeMap::new(),
             yields: BTreeMap::new(),
             shortest: BTreeMap::new(),
+            queue_seen: None,
             limit: None,
             history: VecDeque::new(),
             settles: Time::ZERO,
@@ -188,11 +199,12 @@ impl Auto {
     }
 
     /// What must be held so that no connection is added (rule 3).
-    fn needed(&self, wanted: Rate, buffer: Option<Duration>) -> Rate {
+    fn needed(&self, sample: &Sample<'_>, wanted: Rate) -> Rate {
         let low = self.parameters.buffer.0;
-        let Some(buffer) = buffer else { return wanted };
+        let Some(buffer) = sample.buffer else { return wanted };
         let emptiness = 1.0 - buffer.min(low).ratio_to(low);
-        wanted * Ratio::from_f64(1.0 + self.parameters.margin.as_f64() + 0.1 * emptiness)
+        let urgency = if self.has_room(sample) { URGENCY_WITH_ROOM } else { URGENCY };
+        wanted * Ratio::from_f64(1.0 + self.parameters.margin.as_f64() + urgency * emptiness)
     }
 
     /// Mean throughput over the last `span`.
@@ -217,6 +229,9 @@ impl Auto {
             let shortest = self.shortest.entry(connection.path).or_insert(connection.srtt);
             *shortest = connection.srtt.min(*shortest);
         }
+        if !self.round_trips_within(NO_QUEUE, sample) {
+            self.queue_seen = Some(sample.now);
+        }
         let bytes = sample.connections.iter().map(|connection| connection.delivered).sum();
         self.history.push_back((sample.now, sample.elapsed, bytes));
         while self.history.front().is_some_and(|(end, _, _)| sample.now.since(*end) > MEMORY) {
@@ -226,8 +241,14 @@ impl Auto {
 
     /// How long a change takes to show: slow start and a few round trips.
     fn settling(&self, sample: &Sample<'_>) -> Duration {
-        let (floor, trips) = if self.is_hurried(sample) { (1, 8) } else { (3, 12) };
-        (sample.mean_rtt() * trips).max(Duration::from_secs(floor)).min(Duration::from_secs(6))
+        let (floor, trips, most) = if !self.is_hurried(sample) {
+            (3, 12, 6)
+        } else if self.has_room(sample) {
+            (1, 8, 3)
+        } else {
+            (1, 8, 6)
+        };
+        (sample.mean_rtt() * trips).max(Duration::from_secs(floor)).min(Duration::from_secs(most))
     }
 
     /// How long the needed rate must be missed before connections are added: the less there is in the buffer, the
@@ -244,9 +265,19 @@ impl Auto {
 
     /// Whether no queue stands on any path: losses, and not its capacity, hold the connections back.
     fn sees_no_queue(&self, sample: &Sample<'_>) -> bool {
+        self.round_trips_within(Ratio::new(5, 4), sample)
+    }
+
+    /// Whether every path has room: nothing of a queue has stood on any for a while. Others fill queues and let them drain.
+    fn has_room(&self, sample: &Sample<'_>) -> bool {
+        self.queue_seen.is_none_or(|seen| sample.now.since(seen) > ROOM_AFTER)
+    }
+
+    /// Whether every connection's round trip is within this multiple of the shortest on its path.
+    fn round_trips_within(&self, multiple: Ratio, sample: &Sample<'_>) -> bool {
         sample.connections.iter().all(|connection| {
             let shortest = self.shortest.get(&connection.path).copied().unwrap_or(connection.srtt);
-            connection.srtt <= shortest * Ratio::new(5, 4)
+            connection.srtt <= shortest * multiple
         })
     }
 
@@ -370,9 +401,7 @@ impl RateController for Auto {
         let recent = self.throughput(Duration::from_secs(1).max(sample.mean_rtt() * 4), now);
         let needed = match sample.wanted {
             // What is not allowed cannot be missed.
-            Some(wanted) => {
-                self.needed(wanted, sample.buffer).min(self.allowed(wanted, sample.buffer) * ALMOST)
-            }
+            Some(wanted) => self.needed(sample, wanted).min(self.allowed(wanted, sample.buffer) * ALMOST),
             // Unknown: more is needed while the buffer is low, or always when nothing plays.
             None if sample.buffer.is_some_and(|buffer| buffer >= self.parameters.buffer.0) => Rate::ZERO,
             None => Rate::MAX,

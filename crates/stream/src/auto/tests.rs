@@ -68,6 +68,12 @@ impl World {
         .collect()
     }
 
+    /// Flows of others fill the path's queue and let it drain, again and again.
+    fn round_trip(&self, path: PathId) -> Duration {
+        let sawtooth = (self.now.as_nanos() / STEP.as_nanos()) % 7;
+        if self.paths[path.0 as usize].cross_flows == 0 { RTT } else { RTT + RTT / 10 * sawtooth }
+    }
+
     fn obey(&mut self, orders: &[Order]) {
         for order in orders {
             match &order.what {
@@ -127,7 +133,7 @@ impl World {
                 connection: *connection,
                 path: *path,
                 delivered: Rate::from_bps_f64(got[index] * scale).amount_in(STEP),
-                srtt: RTT,
+                srtt: self.round_trip(*path),
                 packet_size: PACKET,
                 silent: Duration::ZERO,
                 loss: 0.0,
@@ -221,6 +227,22 @@ fn many_where_each_brings_its_part() {
     let mut world = World::new(&[path], None, Parameters::default());
     world.run(30);
     assert_eq!(world.connections.len(), 16);
+}
+
+#[test]
+fn a_path_with_room_fills_a_low_buffer_beyond_the_rate() {
+    // Losses give every connection 1.7 Mbit/s: three only just hold 5, and would leave the buffer as low as it is.
+    let path = Path { connection_cap: Rate::from_kbps(1700), ..Path::idle(Rate::from_mbps(50)) };
+    let mut world = film(&[path], 5000);
+    world.run(15);
+    assert!(
+        world.buffer > 5.0,
+        "{} s in the buffer over {} connections",
+        world.buffer,
+        world.connections.len()
+    );
+    world.run(120);
+    assert!((3..=4).contains(&world.connections.len()), "what only the filling needed is given back");
 }
 
 #[test]

@@ -90,12 +90,13 @@ impl Auto {
         if !hurried && now.since(self.newest) < FINDING_ITS_RATE {
             return;
         }
-        // In proportion to the shortfall, at most double.
-        let in_proportion = (count + 1..2 * count)
-            .find(|more| recent.as_f64() * as_f64(*more) >= needed.as_f64() * as_f64(count));
+        // In proportion to the shortfall, at most double, or threefold where there is room.
+        let most = if hurried && self.has_room(sample) { 3 * count } else { 2 * count };
+        let in_proportion =
+            (count + 1..most).find(|more| recent.as_f64() * as_f64(*more) >= needed.as_f64() * as_f64(count));
         // With enough in the buffer there is time to add them one by one, and see.
         let plays_on = sample.buffer.is_some() && !hurried;
-        let wanted = if plays_on { count + 1 } else { in_proportion.unwrap_or(2 * count) };
+        let wanted = if plays_on { count + 1 } else { in_proportion.unwrap_or(most) };
         self.target = wanted.clamp(count + 1, self.parameters.most);
         // A dip just now (BBR's probing of the RTT, a moment of cross traffic) must not pass for what these bring alone.
         let before = recent.max(self.throughput(Duration::from_secs(3), now));
