@@ -63,11 +63,11 @@ fn the_same_seed_gives_the_same_bytes() {
     }
     let found: Vec<_> = FILES.iter().map(|name| format!("{name} {}", digest(&first[name]))).collect();
     let expected = [
-        "flows.csv 0328202f69635c471a85729af0191e45af70008191c1543742d9da54eb6d5889",
-        "links.csv 726640f68b4ae6ec0f4ddeb1e4a537c023c59525cea27fbcbc78d6baf72b32cf",
-        "events.jsonl 372e60526dfa8518b7b12dba6b222481bd9ce4c64356e5a8b6c2b90d42bdee56",
-        "summary.json 6b024ebb46b20ca1e98fec77302f55f5d9fec95f89d3efcde42c34911464eb04",
-        "packets.pcapng a94b9e3091c0f87d396deaa1dd5f86a7e35c8fe2c3fa7efc7e37c0520df3ee00",
+        "flows.csv b4d848665cd62a5846ae508c9cfbd540841cf9dfd1dfdc1d42b707926c276af6",
+        "links.csv 36be0fe30ac524cf6ddc1ebe51bfea95dd68560d740f55e7c84d101066eab86a",
+        "events.jsonl 6028efcf1ba1cab40d574df39f75d0da393723c92299c4cf2fb67d06234e3a80",
+        "summary.json 21460300c057bd2a40003320e759707d347cfb1cbc891c624a78a2435f0353b7",
+        "packets.pcapng eed2c01c46fb42f034a996ff62ce125f61f70a3cb7c7959ca372ed0cff0bc842",
     ];
     assert_eq!(found, expected);
 }

@@ -4,12 +4,17 @@
 //!   that advances. Lost segments stay in it, so that after many losses in a window almost nothing is sent;
 //! - a time-out forgets all SACKs and sends everything again from the oldest segment; until everything sent before it is
 //!   acknowledged, no fast retransmission begins;
+//! - the window is halved without a floor (see [`Window`]), and what is halved is at most the receive window;
+//! - the segment that begins a recovery is followed by nothing until another acknowledgement comes;
 //! - the retransmission time-out is reckoned in whole ticks (see `rto.rs`).
+
+mod window;
 
 use congestion::control::{Loss, Timeout};
 use units::{Bytes, Time};
 
 use super::sender::{Acknowledgement, DUPLICATE_THRESHOLD, Event, Phase, Segment, Sender};
+pub(super) use window::Window;
 
 /// What ns-2's sender keeps besides.
 #[derive(Clone, Debug, Default)]
@@ -24,6 +29,8 @@ pub(super) struct Ns2 {
     is_after_timeout: bool,
     /// The window counts from here: in a recovery it stands still.
     last_ack: u64,
+    /// The first segment of a recovery has left and no acknowledgement has come since.
+    waits_for_ack: bool,
 }
 
 impl Sender {
@@ -38,7 +45,9 @@ impl Sender {
         let highest_sent = self.highest_sent();
         let flight = highest_sent - self.oldest;
         if matches!(self.phase, Phase::Recovery { .. }) {
-            self.ns2().pipe -= 1;
+            let ns2 = self.ns2();
+            ns2.pipe -= 1;
+            ns2.waits_for_ack = false;
             self.ns2_in_recovery(ack, acked, now);
             return Event::Nothing;
         }
@@ -63,6 +72,11 @@ impl Sender {
         Event::Nothing
     }
 
+    /// The window that holds: its own, or the receiver's where that is less.
+    fn ns2_allowed(&self) -> Bytes {
+        Bytes::new(self.cwnd.min(self.edge.saturating_sub(self.oldest)))
+    }
+
     fn add_blocks(&mut self, ack: &Acknowledgement) -> u64 {
         ack.blocks.iter().map(|(start, end)| self.board.add((*start).max(self.oldest), *end)).sum()
     }
@@ -78,8 +92,7 @@ impl Sender {
         let ns2 = self.ns2();
         ns2.recover = highest_sent;
         ns2.pipe = segments as i64 - i64::from(DUPLICATE_THRESHOLD);
-        // Its half is that of the window, what limited transmit sent included.
-        self.controller.on_loss(&Loss { now: Time::from_nanos(now), flight: Bytes::new(u64::MAX >> 1) });
+        self.controller.on_loss(&Loss { now: Time::from_nanos(now), flight: self.ns2_allowed() });
         self.cwnd = self.controller.cwnd().get();
         self.phase = Phase::Recovery { point: highest_sent, has_rescued: false };
         self.retransmitted_to = self.oldest;
@@ -113,7 +126,7 @@ impl Sender {
         let highest_sent = self.highest_sent();
         self.controller.on_timeout(&Timeout {
             now: Time::from_nanos(now),
-            flight: Bytes::new(u64::MAX >> 1),
+            flight: self.ns2_allowed(),
             is_repeated: false,
         });
         self.cwnd = self.controller.cwnd().get();
@@ -146,6 +159,15 @@ impl Sender {
         Some(segment)
     }
 
+    /// Whether the window has room, be there something to send or not.
+    pub(super) fn ns2_has_room(&self) -> bool {
+        let Some(ns2) = &self.ns2 else { return false };
+        match self.phase {
+            Phase::Recovery { .. } => !ns2.waits_for_ack && ns2.pipe < (self.cwnd / self.segment) as i64,
+            _ => self.duplicates == 0 && self.next + self.segment <= ns2.last_ack + self.ns2_allowed().get(),
+        }
+    }
+
     fn ns2_poll_open(&mut self) -> Option<Segment> {
         let last_ack = self.ns2().last_ack;
         let mut window = self.cwnd;
@@ -167,11 +189,13 @@ impl Sender {
         let at = |start: u64| Segment { start, end: start + segment, is_retransmission: true };
         if self.urgent > 0 {
             self.retransmitted_to = self.oldest + segment;
+            let ns2 = self.ns2();
             // This first one is not counted.
-            self.ns2().pipe -= 1;
+            ns2.pipe -= 1;
+            ns2.waits_for_ack = true;
             return Some(at(self.oldest));
         }
-        if self.ns2().pipe >= (self.cwnd / segment) as i64 {
+        if !self.ns2_has_room() {
             return None;
         }
         let from = self.retransmitted_to.max(self.oldest);

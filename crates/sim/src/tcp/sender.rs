@@ -102,7 +102,9 @@ impl Sender {
             initial_window: tcp.initial_window * tcp.segment,
             initial_ssthresh: tcp.initial_ssthresh.map(|window| window * tcp.segment),
         };
+        let is_ns2 = tcp.recovery == Recovery::Ns2Sack1;
         let controller: Box<dyn Controller> = match tcp.congestion {
+            Congestion::Reno if is_ns2 => Box::new(super::ns2::Window::new(&start)),
             Congestion::Reno => Box::new(congestion::reno::Reno::new(&start)),
             Congestion::Cubic => Box::new(congestion::cubic::Cubic::new(&start)),
         };
@@ -123,7 +125,7 @@ impl Sender {
             lost_below: 0,
             limited_transmit: tcp.limited_transmit,
             urgent: 0,
-            round_trip: RoundTrip::new(&tcp.rto, tcp.recovery == Recovery::Ns2Sack1),
+            round_trip: RoundTrip::new(&tcp.rto, is_ns2),
             deadline: u64::MAX,
             last_sent: 0,
             idle_restart: tcp.idle_restart,
@@ -131,7 +133,7 @@ impl Sender {
             timed: None,
             measured: (0, 0),
             latest_rtt: None,
-            ns2: (tcp.recovery == Recovery::Ns2Sack1).then(Box::default),
+            ns2: is_ns2.then(Box::default),
         }
     }
 
@@ -389,6 +391,7 @@ impl Sender {
     pub(crate) fn may_send(&self) -> bool {
         match self.phase {
             Phase::Closed => false,
+            _ if self.ns2.is_some() => self.ns2_has_room(),
             Phase::Open => self.pipe() + self.segment <= self.cwnd && self.new_segment().is_some(),
             Phase::Recovery { .. } | Phase::Loss { .. } => self.pipe() + self.segment <= self.cwnd,
         }
