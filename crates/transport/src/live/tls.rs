@@ -41,6 +41,9 @@ impl FromStr for Fingerprint {
         let digits: Option<Vec<u32>> =
             input.chars().filter(|c| *c != ':').map(|digit| digit.to_digit(16)).collect();
         let digits = digits.ok_or(FORM)?;
+        if !digits.len().is_multiple_of(2) {
+            return Err(FORM.into());
+        }
         let bytes: Vec<u8> =
             digits.chunks(2).filter_map(|pair| u8::try_from(pair[0] * 16 + pair.get(1)?).ok()).collect();
         bytes.try_into().map(Self).map_err(|_| FORM.into())
