@@ -24,8 +24,9 @@ pub(super) struct Arrivals {
     newest: Option<u64>,
     /// What the control of the rate wants to be told.
     feedback: Option<Feedback>,
-    /// From this datagram on the sender is to be told of a hole.
-    tell_at: Option<u64>,
+    /// To this datagram the sender is told of a hole with each that comes: one report may be lost, and at low rates the
+    /// third datagram after a hole comes too late for another attempt.
+    tell_until: Option<u64>,
     has_hole_to_tell: bool,
 }
 
@@ -36,7 +37,7 @@ impl Arrivals {
             arrived: RangeSet::new(),
             newest: None,
             feedback: None,
-            tell_at: None,
+            tell_until: None,
             has_hole_to_tell: false,
         }
     }
@@ -50,14 +51,11 @@ impl Arrivals {
             return false;
         }
         let expected = self.newest.map_or(0, |newest| newest + 1);
-        if sequence > expected && self.tell_at.is_none() {
-            self.tell_at = Some(expected + LATER);
+        if sequence > expected {
+            self.tell_until = Some(sequence + LATER - 1);
         }
         self.newest = Some(newest.max(sequence));
-        if self.tell_at.is_some_and(|at| sequence >= at) {
-            self.tell_at = None;
-            self.has_hole_to_tell = true;
-        }
+        self.has_hole_to_tell |= sequence >= expected && self.tell_until.is_some_and(|last| sequence <= last);
         self.arrived.remove(0..newest.saturating_sub(WINDOW));
         let info = PacketInfo {
             sequence,
@@ -128,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hole_is_told_when_three_later_datagrams_have_come() {
+    fn a_hole_is_told_with_each_of_three_later_datagrams() {
         let mut arrivals = Arrivals::new();
         let mut told = Vec::new();
         for sequence in [0, 1, 3, 4, 5, 6] {
@@ -137,10 +135,11 @@ mod tests {
                 told.push((sequence, report));
             }
         }
-        // The first datagram is reported for the rate; the loss of 2 for both.
+        // The first datagram is reported for the rate; the loss of 2 with 5 for both.
         let numbers: Vec<u64> = told.iter().map(|(sequence, _)| *sequence).collect();
-        assert_eq!(numbers, [0, 5]);
-        assert_eq!(told[1].1.arrived, [(5, 3), (1, 2)]);
+        assert_eq!(numbers, [0, 3, 4, 5]);
+        assert_eq!(told[1].1.arrived, [(3, 1), (1, 2)]);
+        assert_eq!(told[3].1.arrived, [(5, 3), (1, 2)]);
     }
 
     #[test]

@@ -193,12 +193,11 @@ impl Connection {
     /// Datagrams that are lost, since later ones arrived: several, or one long before (RFC 9002, section 6.1).
     fn lost_before_newest(&mut self, now: Time) -> Vec<u64> {
         let Some(newest) = self.newest_arrived else { return Vec::new() };
-        let rtt = self.rate.rtt().unwrap_or(self.first_rtt);
-        let patience = rtt + rtt / 8;
+        let patience = self.patience();
         let mut lost = Vec::new();
         while let Some(entry) = self.outstanding.first_entry() {
             let is_lost = *entry.key() + LATER <= newest
-                || (*entry.key() < newest && now.since(entry.get().sent) > patience);
+                || (*entry.key() < newest && now.since(entry.get().sent) >= patience);
             if !is_lost {
                 break;
             }
@@ -206,6 +205,22 @@ impl Connection {
             lost.extend(entry.remove().media);
         }
         lost
+    }
+
+    /// A datagram that has been under way for so long when a later one has arrived is lost.
+    fn patience(&self) -> Duration {
+        let rtt = self.rate.rtt().unwrap_or(self.first_rtt);
+        rtt + rtt / 8
+    }
+
+    /// When the oldest datagram counts as lost though no further report comes.
+    fn lost_at(&self) -> Time {
+        match self.outstanding.first_key_value() {
+            Some((sequence, oldest)) if Some(*sequence) < self.newest_arrived => {
+                oldest.sent + self.patience()
+            }
+            _ => Time::NEVER,
+        }
     }
 
     /// So long a silence means that nothing gets through: two reports could have come.
@@ -220,18 +235,21 @@ impl Connection {
             Some(since) if !self.is_silent => since + self.silence(),
             _ => Time::NEVER,
         };
-        silent.min(self.rate.deadline())
+        silent.min(self.rate.deadline()).min(self.lost_at())
     }
 
-    /// Time has passed. Answers with the media packets that are taken for lost, since the connection is silent.
+    /// Time has passed. Answers with the media packets that are taken for lost: since a later one has arrived for long, or
+    /// since the connection is silent.
     pub(super) fn tick(&mut self, now: Time) -> Vec<u64> {
         self.rate.tick(now);
+        let mut lost = self.lost_before_newest(now);
         let is_overdue = self.waits_since.is_some_and(|since| now.since(since) >= self.silence());
         if !is_overdue || self.is_silent {
-            return Vec::new();
+            return lost;
         }
         self.is_silent = true;
-        self.take_outstanding()
+        lost.extend(self.take_outstanding());
+        lost
     }
 
     /// The media packets whose fate is not known.

@@ -140,6 +140,22 @@ fn retransmission_alone_repairs_what_is_lost_both_ways() {
     assert!(counts.recovered_by_retransmission > 50 && counts.recovered_by_fec == 0, "{counts:?}");
 }
 
+/// 150 kbit/s over a long way that loses 8 %: a packet can be lost several times and still come.
+#[test]
+fn at_a_low_rate_what_is_lost_is_sent_again_soon_enough() {
+    let latency = Duration::from_millis(672);
+    let way = Duration::from_millis(84);
+    for salt in [0, 1_000_003, 2_000_006] {
+        let settings = Settings { latency, scheme: Scheme::AUTO, ..settings(true, Fec::Off) };
+        let path = move |_, _, number, _| (!is_lost(number + salt, 8)).then_some(way);
+        let mut world = World::new(settings, 1, path);
+        world.run(world.now + Duration::from_millis(1500));
+        world.stream(0, 2000, EVERY_10_MS * 7);
+        world.finish();
+        assert!(numbers(&world.delivered).into_iter().eq(0..2000), "{salt}: {:?}", world.receiver.status());
+    }
+}
+
 #[test]
 fn parity_alone_repairs_what_is_lost() {
     let fec = Fec::Fixed(Code::new(4, 3).unwrap());
