@@ -33,6 +33,7 @@ pub async fn run(arguments: ReceiveArguments, output: &Output) -> Result<(), Fai
     let mut reporter = Reporter::start("receive", receiver.status.clone(), &arguments.report, output).await?;
     output.say(format_args!("listens at {}, fingerprint {fingerprint}", receiver.local_addr()));
     let ended = receive(&mut receiver, sink, &mut reporter, output).await;
+    receiver.close().await;
     reporter.finish(ended).await
 }
 

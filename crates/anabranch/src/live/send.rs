@@ -1,10 +1,12 @@
 //! `anabranch send`.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use serde::Serialize;
 use stream::live::{Fec, Scheme, SenderStatus, Settings};
 use tokio::net::lookup_host;
+use tokio::sync::mpsc;
 use transport::live::{Sender, SenderEvent, SenderSettings, Trusted};
 use transport::tls::TlsClient;
 
@@ -23,24 +25,26 @@ pub async fn run(arguments: SendArguments, output: &Output) -> Result<(), Failur
     let settings = settings(&arguments).await?;
     let mut sender = Sender::start(settings).map_err(Failure::failed)?;
     let mut reporter = Reporter::start("send", sender.status.clone(), &arguments.report, output).await?;
-    let ended = send(&mut sender, &mut reporter, &arguments, output).await;
+    // Kept until the input has ended: a sender that has none of these left tells the receiver that the stream is complete.
+    let mut unfinished = Some(sender.take_input());
+    let ended = send(&mut sender, &mut unfinished, &mut reporter, &arguments, output).await;
+    // Only an end before the stream's is news to the receiver.
+    sender.close().await;
+    drop(unfinished);
     reporter.finish(ended).await
 }
 
 async fn send(
     sender: &mut Sender,
+    unfinished: &mut Option<mpsc::Sender<Arc<[u8]>>>,
     reporter: &mut Reporter<SenderStatus>,
     arguments: &SendArguments,
     output: &Output,
 ) -> Result<(), Failure> {
     let payload = sender.payload.clone();
     let mut ready = sender.ready.clone();
-    let input = Input {
-        payloads: sender.take_input(),
-        most: move || *payload.borrow(),
-        rate: arguments.rate,
-        output,
-    };
+    let Some(payloads) = unfinished.clone() else { return Ok(()) };
+    let input = Input { payloads, most: move || *payload.borrow(), rate: arguments.rate, output };
     let mut reading = std::pin::pin!(async {
         // A live input goes on whether or not there is a receiver; a file waits.
         if !matches!(arguments.input, Endpoint::Udp(_)) && ready.wait_for(|ready| *ready).await.is_err() {
@@ -55,6 +59,7 @@ async fn send(
             ended = &mut reading, if !is_read => {
                 ended?;
                 is_read = true;
+                *unfinished = None;
             }
             ended = sender.ended.join_next() => {
                 return match ended {

@@ -13,7 +13,8 @@ mod unlimited;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use quinn::{IdleTimeout, TransportConfig, VarInt};
+use quinn::{Endpoint, IdleTimeout, TransportConfig, VarInt};
+use tokio::time::timeout;
 use units::Time;
 
 pub use receiver::{Packets, Receiver, ReceiverError, ReceiverEvent, ReceiverSettings};
@@ -41,6 +42,8 @@ mod code {
     pub(super) const BUSY: VarInt = VarInt::from_u32(2);
     /// What came is not our protocol.
     pub(super) const PROTOCOL: VarInt = VarInt::from_u32(3);
+    /// The sender goes before its stream has ended, and does not come back.
+    pub(super) const LEFT: VarInt = VarInt::from_u32(4);
 }
 
 /// The clock of one end: it begins when the end does, and never goes back.
@@ -64,7 +67,27 @@ impl Clock {
     }
 }
 
-fn transport() -> Arc<TransportConfig> {
+/// How long the datagrams of UDP may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Size {
+    /// So long that a whole packet of the stream fits, from the first datagram on.
+    Whole,
+    /// What every path of QUIC carries (RFC 9000, section 14).
+    Least,
+}
+
+/// A whole packet of the stream in a datagram of UDP: a short header with the longest connection identifier and packet
+/// number (RFC 9000, section 17.3.1), the tag of AEAD, a datagram's frame (RFC 9221) and an acknowledgement.
+const WHOLE: u16 = 1420;
+const _: () = assert!(stream::live::wire::MAX_DATAGRAM + 1 + 20 + 4 + 16 + 3 <= WHOLE as usize);
+
+/// Closes all connections, and waits until the other ends can know it.
+async fn leave(endpoint: &Endpoint, code: VarInt, why: &[u8]) {
+    endpoint.close(code, why);
+    let _ = timeout(Duration::from_secs(1), endpoint.wait_idle()).await;
+}
+
+fn transport(size: Size) -> Arc<TransportConfig> {
     let mut transport = TransportConfig::default();
     transport
         .max_concurrent_bidi_streams(VarInt::from_u32(1))
@@ -76,6 +99,15 @@ fn transport() -> Arc<TransportConfig> {
         .datagram_send_buffer_size(DATAGRAM_BUFFER)
         .keep_alive_interval(Some(KEEP_ALIVE))
         .max_idle_timeout(IdleTimeout::try_from(IDLE).ok())
-        .congestion_controller_factory(Arc::new(unlimited::Unlimited));
+        .congestion_controller_factory(Arc::new(unlimited::Unlimited))
+        // Datagrams leave one by one, as the rate decides; several of one size in one packet of the system are more than some
+        // interfaces carry.
+        .enable_segmentation_offload(false)
+        // quinn takes losses of datagrams above the least size for a path whose MTU has become smaller, and cuts it down.
+        // On lossy paths that is wrong, and what waits with the old size is lost.
+        .mtu_discovery_config(None);
+    if size == Size::Whole {
+        transport.initial_mtu(WHOLE).min_mtu(WHOLE);
+    }
     Arc::new(transport)
 }

@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::control::{read, write};
-use super::{Clock, HANDSHAKE, Identity, code, transport};
+use super::{Clock, HANDSHAKE, Identity, Size, code, leave, transport};
 
 /// Handshakes at a time.
 const MOST_HANDSHAKES: usize = 64;
@@ -84,7 +84,8 @@ pub struct Receiver {
     /// What happens.
     pub events: mpsc::Receiver<ReceiverEvent>,
     address: SocketAddr,
-    _driver: JoinSet<()>,
+    endpoint: Endpoint,
+    driver: JoinSet<()>,
 }
 
 impl Receiver {
@@ -96,7 +97,7 @@ impl Receiver {
         let listen = settings.listen;
         let failure = |error: std::io::Error| ReceiverError::Listen(listen, error.to_string());
         let mut config = ServerConfig::with_crypto(settings.identity.config());
-        config.transport_config(transport()).max_incoming(MOST_INCOMING).migration(false);
+        config.transport_config(transport(Size::Least)).max_incoming(MOST_INCOMING).migration(false);
         let endpoint = Endpoint::server(config, listen).map_err(failure)?;
         let address = endpoint.local_addr().map_err(failure)?;
         let (to_driver, from_connections) = mpsc::channel(EVENTS);
@@ -106,7 +107,7 @@ impl Receiver {
         let mut tasks = JoinSet::new();
         tasks.spawn(accept(endpoint.clone(), settings.clone(), to_driver, notices.clone()));
         let driver = Driver {
-            endpoint,
+            endpoint: endpoint.clone(),
             settings,
             clock: Clock::start(),
             session: None,
@@ -119,7 +120,13 @@ impl Receiver {
         };
         let mut running = JoinSet::new();
         running.spawn(driver.run(from_connections));
-        Ok(Self { packets, status, events, address, _driver: running })
+        Ok(Self { packets, status, events, address, endpoint, driver: running })
+    }
+
+    /// Ends at once. The sender is told: it connects again when there is a receiver.
+    pub async fn close(mut self) {
+        leave(&self.endpoint, code::DONE, b"the receiver was ended").await;
+        self.driver.shutdown().await;
     }
 
     /// Where it listens.
@@ -144,7 +151,7 @@ enum Event {
     Hello(Box<Hello>),
     Datagram(ConnectionId, Bytes),
     End(ConnectionId, u64),
-    Down(ConnectionId, String),
+    Down { id: ConnectionId, reason: String, has_left: bool },
 }
 
 /// Lets connections in. Before an address is known to be that of the one who asks it gets a short Retry and nothing else
@@ -237,13 +244,15 @@ async fn listen(
                     }
                 }
                 Err(error) => {
+                    let has_left = matches!(&error, ConnectionError::ApplicationClosed(close)
+                        if close.error_code == code::LEFT);
                     let reason = match error {
                         ConnectionError::ApplicationClosed(close) if close.error_code == code::DONE => {
                             "its sender has ended".to_owned()
                         }
                         error => error.to_string(),
                     };
-                    let _ = events.send(Event::Down(id, reason)).await;
+                    let _ = events.send(Event::Down { id, reason, has_left }).await;
                     break;
                 }
             }
@@ -262,6 +271,8 @@ struct Session {
     connections: BTreeMap<ConnectionId, (Connection, SendStream)>,
     /// Since when there is no connection.
     gone: Option<units::Time>,
+    /// Its sender does not come back.
+    has_left: bool,
     latency: units::Duration,
     tasks: JoinSet<()>,
 }
@@ -303,8 +314,7 @@ impl Driver {
                 () = self.clock.sleep_until(deadline) => {}
             }
         }
-        self.endpoint.close(code::DONE, b"the receiver has ended");
-        let _ = timeout(Duration::from_secs(1), self.endpoint.wait_idle()).await;
+        leave(&self.endpoint, code::DONE, b"the receiver has ended").await;
     }
 
     /// Hands on and reports what is due. Answers whether the stream has ended.
@@ -344,10 +354,11 @@ impl Driver {
                     session.core.end(next, now);
                 }
             }
-            Event::Down(id, reason) => {
+            Event::Down { id, reason, has_left } => {
                 let now = self.clock.now();
                 let Some(session) = &mut self.session else { return };
                 session.core.connection_down(id);
+                session.has_left |= has_left && session.connections.contains_key(&id);
                 if let Some((connection, _)) = session.connections.remove(&id) {
                     if session.connections.is_empty() {
                         session.gone = Some(now);
@@ -364,7 +375,7 @@ impl Driver {
         let from = hello.connection.remote_address();
         let is_taken = self.session.as_ref().is_some_and(|session| {
             let is_gone = session.gone.is_some_and(|gone| now.since(gone) > units::Duration::from(RETURN));
-            session.name != hello.session && !is_gone
+            session.name != hello.session && !is_gone && !session.has_left
         });
         if is_taken {
             hello.connection.close(code::BUSY, b"another sender is here");
@@ -379,6 +390,7 @@ impl Driver {
                 core: live::Receiver::new(latency, hello.next),
                 connections: BTreeMap::new(),
                 gone: None,
+                has_left: false,
                 latency,
                 tasks: JoinSet::new(),
             });

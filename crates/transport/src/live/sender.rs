@@ -23,13 +23,15 @@ use tokio::time::{sleep, timeout};
 use super::control::{read, write};
 use crate::http::Interface;
 
-use super::{Clock, HANDSHAKE, Trusted, code, transport};
+use super::{Clock, HANDSHAKE, Size, Trusted, code, leave, transport};
 
 /// The wait between two attempts to connect: it doubles from the first to the last.
 const LEAST_WAIT: Duration = Duration::from_millis(250);
 const MOST_WAIT: Duration = Duration::from_secs(5);
 /// How long a first connection is tried for.
 const FIRST_CONNECT: Duration = Duration::from_secs(10);
+/// How long a connection whose datagrams take whole packets is tried for before the next attempt takes shorter ones.
+const WHOLE_HANDSHAKE: Duration = Duration::from_secs(3);
 /// Events of connections that wait for the driver.
 const EVENTS: usize = 1024;
 /// How long the end waits for the receiver to say that it is done, besides its latency budget.
@@ -100,6 +102,7 @@ pub struct Sender {
     pub payload: watch::Receiver<usize>,
     /// The task that sends; it ends after the input was closed, or says why it cannot go on.
     pub ended: JoinSet<Result<(), SendError>>,
+    links: Vec<Endpoint>,
 }
 
 impl Sender {
@@ -115,8 +118,12 @@ impl Sender {
             each.collect::<Result<_, _>>()?
         };
         let crypto = settings.trusted.config().map_err(|error| SendError::Tls(error.to_string()))?;
-        let mut config = ClientConfig::new(crypto);
-        config.transport_config(transport());
+        let config = |size| {
+            let mut config = ClientConfig::new(crypto.clone());
+            config.transport_config(transport(size));
+            config
+        };
+        let (whole, least) = (config(Size::Whole), config(Size::Least));
         let (input, payloads) = mpsc::channel(EVENTS);
         let (status_sender, status) = watch::channel(SenderStatus::default());
         let (ready_sender, ready) = watch::channel(false);
@@ -124,8 +131,9 @@ impl Sender {
         let (payload_sender, payload) = watch::channel(MAX_PAYLOAD);
         let (to_driver, from_connections) = mpsc::channel(EVENTS);
         let shared = Arc::new(Shared {
-            links,
-            config,
+            links: links.clone(),
+            whole,
+            least,
             session: rand::rng().random(),
             next_connection: AtomicU32::new(0),
             next_media: AtomicU64::new(0),
@@ -145,7 +153,16 @@ impl Sender {
         };
         let mut running = JoinSet::new();
         running.spawn(driver.run(payloads, from_connections));
-        Ok(Self { input: Some(input), status, ready, events, payload, ended: running })
+        Ok(Self { input: Some(input), status, ready, events, payload, ended: running, links })
+    }
+
+    /// Ends at once. The receiver is told, so that another sender need not wait until this one's silence is noticed.
+    pub async fn close(mut self) {
+        // First of all: a connection that nobody holds is closed without a word.
+        for endpoint in &self.links {
+            leave(endpoint, code::LEFT, b"the sender was ended").await;
+        }
+        self.ended.shutdown().await;
     }
 
     /// Where payloads of the stream go in; when all of these are dropped the stream ends. Only the first time it is the
@@ -178,7 +195,9 @@ fn endpoint(to: SocketAddr, interface: Option<&Interface>) -> Result<Endpoint, S
 /// What all connections need.
 struct Shared {
     links: Vec<Endpoint>,
-    config: ClientConfig,
+    /// Connections with datagrams for whole packets of the stream, and those for paths that do not carry them.
+    whole: ClientConfig,
+    least: ClientConfig,
     settings: SenderSettings,
     session: [u8; SESSION_BYTES],
     next_connection: AtomicU32,
@@ -205,10 +224,12 @@ enum Event {
 async fn connect_again(shared: Arc<Shared>, link: LinkId, slot: Arc<AtomicU32>) {
     let began = std::time::Instant::now();
     let (mut wait, mut was_up) = (LEAST_WAIT, false);
+    let mut size = Size::Whole;
     loop {
         let id = ConnectionId(shared.next_connection.fetch_add(1, Ordering::Relaxed));
         slot.store(id.0, Ordering::Relaxed);
-        let failure = match timeout(HANDSHAKE, connect(&shared, link)).await {
+        let patience = if size == Size::Whole { WHOLE_HANDSHAKE } else { HANDSHAKE };
+        let failure = match timeout(patience, connect(&shared, link, size)).await {
             Ok(Ok((connection, control, answers, latency))) => {
                 (wait, was_up) = (LEAST_WAIT, true);
                 let up = Event::Up { id, link, connection: connection.clone(), control, latency };
@@ -222,7 +243,11 @@ async fn connect_again(shared: Arc<Shared>, link: LinkId, slot: Arc<AtomicU32>) 
                 failure
             }
             Ok(Err(failure)) => failure,
-            Err(_) => ConnectionError::TimedOut,
+            Err(_) => {
+                // Nobody is there, or the path does not carry this size: both have their turn.
+                size = if size == Size::Whole { Size::Least } else { Size::Whole };
+                ConnectionError::TimedOut
+            }
         };
         let fatal = match failure {
             ConnectionError::ApplicationClosed(close) if close.error_code != code::BUSY || !was_up => {
@@ -248,12 +273,14 @@ async fn connect_again(shared: Arc<Shared>, link: LinkId, slot: Arc<AtomicU32>) 
 async fn connect(
     shared: &Shared,
     link: LinkId,
+    size: Size,
 ) -> Result<(Connection, SendStream, quinn::RecvStream, units::Duration), ConnectionError> {
     let settings = &shared.settings;
     let endpoint = usize::try_from(link.0).ok().and_then(|link| shared.links.get(link));
     let endpoint = endpoint.ok_or(ConnectionError::LocallyClosed)?;
+    let config = if size == Size::Whole { &shared.whole } else { &shared.least };
     let connecting = endpoint
-        .connect_with(shared.config.clone(), settings.to, &settings.name)
+        .connect_with(config.clone(), settings.to, &settings.name)
         // An address or a name that cannot be: there is no such receiver.
         .map_err(|_| ConnectionError::TimedOut)?;
     let connection = connecting.await?;
