@@ -42,7 +42,7 @@ pub struct Header {
     pub timestamp: u32,
     /// The sender's estimate of the round-trip time in microseconds; zero: none yet.
     pub rtt: u32,
-    /// How many connections of TCP this one stands for, in 64ths ([`FLOWS_UNIT`]).
+    /// How many connections of TCP this one stands for, in parts of 64 ([`FLOWS_UNIT`]).
     pub flows: u16,
     /// Which of them this datagram belongs to.
     pub member: u16,
