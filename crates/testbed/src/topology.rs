@@ -158,6 +158,9 @@ fn routes(
         let near = format!("{near}/32");
         ip(&["-n", &far, "route", "add", &near, "dev", &device, "congctl", &cross.congestion])?;
     }
+    // The route of a path's own network is shorter than the routes below, which would take its answers to another path.
+    let own = format!("{}/32", server_address(path));
+    ip(&["-n", CLIENT, "route", "add", &own, "dev", &device])?;
     // A program that binds itself to an interface may reach the other end's other addresses over it too.
     for (other, _) in
         scenario.paths.iter().enumerate().filter(|(_, other)| scenario.server_of(other) == server)

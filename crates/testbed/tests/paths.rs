@@ -457,3 +457,38 @@ fn live_media_is_judged() {
     assert!(repaired.missing < damaged.missing / 4 && repaired.overhead > 1.1, "{repaired:?}");
     assert!(repaired.latency.median_ms >= 390.0, "{repaired:?}");
 }
+
+/// Bound to one path's interface, a program reaches the far end's address on the other path, and is answered.
+#[test]
+fn a_program_bound_to_an_interface_is_answered_there() {
+    if !possible(&["iperf3"]) {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| {
+        format!(
+            "[[path]]\nname = \"{name}\"\nrate = \"4M\"\nrtt = \"20ms\"\nqueue = 50\nserver = \"origin\"\n"
+        )
+    };
+    let summary = run(
+        directory.path(),
+        &format!(
+            r#"{}{}
+            [run]
+            duration = "20s"
+            [[server]]
+            name = "origin"
+            command = ["sh", "-c", "iperf3 -s & sleep 2; iperf3 -c 10.77.0.1 -p 5202 --bind-dev path1 -t 2 -b 1M; wait"]
+            [[client]]
+            name = "iperf3"
+            command = ["iperf3", "-s", "-p", "5202", "-1", "-J"]
+            output = "none""#,
+            path("one"),
+            path("two")
+        ),
+    );
+    let bps = log_as_json(directory.path())["end"]["sum_received"]["bits_per_second"].as_f64();
+    assert!(summary.exit_code == Some(0) && bps.is_some_and(|bps| bps > 0.5e6), "{summary:?} {bps:?}");
+    let arrived = |path: usize| summary.flows.iter().filter(|flow| flow.flow == "film").nth(path).unwrap();
+    assert!(arrived(0).packets_sent == 0 && arrived(1).packets_sent > 100, "{:?}", summary.flows);
+}
