@@ -2,17 +2,22 @@
 //!
 //! This crate has no I/O, no clock and no entropy.
 //!
-//! - [`control`]: the contract of a window controller; [`cubic`] and [`reno`] keep it.
+//! - [`control`]: the contract of a window controller; [`reno`], [`cubic`], [`multcp`] and [`tfwc`] keep it. [`algorithm`] has
+//!   their names, [`trace`] a record of what one was told and answered.
 //! - [`tfrc`]: a rate instead of a window, both ends; [`loss_history`] is its estimate of the loss event rate.
 //! - [`multfrc`]: how many connections a stream over a lossy link gets; [`aggregate`]: the same with one connection in place
 //!   of them (AIO-TFRC).
 //! - [`response`]: what a window, a loss rate and a number of flows give on a path.
 
 pub mod aggregate;
+pub mod algorithm;
 pub mod control;
 pub mod cubic;
 pub mod loss_history;
+pub mod multcp;
 pub mod multfrc;
 pub mod reno;
 pub mod response;
 pub mod tfrc;
+pub mod tfwc;
+pub mod trace;

@@ -46,10 +46,8 @@ impl LossHistory {
     /// Without a loss event yet. `intervals` is n (8 in the RFC, at least one), `discounting` the least discount factor of
     /// section 5.5 (0.25 in the RFC), `None` to leave it away.
     pub fn new(intervals: u8, discounting: Option<Ratio>) -> Self {
-        let n = u32::from(intervals.max(1));
-        let weight = |i| if 2 * i < n { 1.0 } else { Ratio::new(2 * (n - i), n + 2).as_f64() };
         Self {
-            weights: (0..n).map(weight).collect(),
+            weights: weights(intervals),
             discounting,
             closed: VecDeque::new(),
             open: None,
@@ -66,6 +64,12 @@ impl LossHistory {
     /// Whether there was no loss event yet.
     pub fn is_empty(&self) -> bool {
         self.open.is_none()
+    }
+
+    /// So many intervals count from now on; where there are fewer, those.
+    pub fn set_intervals(&mut self, intervals: u8) {
+        self.weights = weights(intervals);
+        self.closed.truncate(self.weights.len());
     }
 
     /// How many intervals count (n).
@@ -125,6 +129,35 @@ impl LossHistory {
         self.mean_interval().map_or(0.0, |packets| 1.0 / packets)
     }
 
+    /// The mean of the intervals that have ended, in packets; `None` before the first loss event.
+    pub fn mean_of_closed(&self) -> Option<f64> {
+        (!self.is_empty()).then(|| self.closed_mean())
+    }
+
+    /// Length of the open interval, in packets; zero before the first loss event.
+    pub fn open_packets(&self) -> f64 {
+        self.open.map_or(0.0, |open| open.later_packets() + self.lost_packet)
+    }
+
+    /// How long the open interval is when it begins to make the mean longer, in packets, without discounting: until then the mean
+    /// does not move. `None` before the first loss event.
+    pub fn longer_from(&self) -> Option<f64> {
+        self.open?;
+        let (mut sum, mut weights) = (0.0, self.weights[0]);
+        let later = self.closed.iter().take(self.closed.len().saturating_sub(1));
+        for (interval, weight) in later.zip(&self.weights[1..]) {
+            sum += interval.packets * weight;
+            weights += weight;
+        }
+        Some(((self.closed_mean() * weights - sum) / self.weights[0]).max(0.0))
+    }
+
+    /// The sum of the weights of the intervals there are, as a multiple of the newest one's: after so many packets in the open interval
+    /// the mean is a packet longer, and one interval of no length makes it shorter by no more than the inverse of this. At least one.
+    pub fn weights_in_first(&self) -> f64 {
+        self.weights.iter().take(self.closed.len().max(1)).sum::<f64>() / self.weights[0]
+    }
+
     /// The mean of the intervals that have ended.
     fn closed_mean(&self) -> f64 {
         let (mut sum, mut weights) = (0.0, 0.0);
@@ -141,6 +174,12 @@ impl LossHistory {
         let twice = 2.0 * self.closed_mean();
         if open > twice { (twice / open).max(least.as_f64()) } else { 1.0 }
     }
+}
+
+/// The weights of section 5.4 for so many intervals, at least one.
+fn weights(intervals: u8) -> Vec<f64> {
+    let n = u32::from(intervals.max(1));
+    (0..n).map(|i| if 2 * i < n { 1.0 } else { Ratio::new(2 * (n - i), n + 2).as_f64() }).collect()
 }
 
 #[cfg(test)]

@@ -2,7 +2,9 @@
 
 use congestion::control::{Ack, Controller, Loss, Start, Timeout};
 use congestion::cubic::Cubic;
+use congestion::multcp::MulTcp;
 use congestion::reno::Reno;
+use congestion::tfwc::{Parameters, Tfwc, Tuning, Update};
 use proptest::prelude::*;
 use units::{Bytes, Duration, Time};
 
@@ -77,6 +79,10 @@ fn cubic(initial_window: u64, initial_ssthresh: Option<u64>, rtt_ms: u64) -> Dri
     Driver::new(Cubic::new(&start(initial_window, initial_ssthresh)), rtt_ms)
 }
 
+fn multcp(initial_window: u64, initial_ssthresh: Option<u64>, flows: f64) -> Driver<MulTcp> {
+    Driver::new(MulTcp::new(&start(initial_window, initial_ssthresh), flows), 100)
+}
+
 fn near(value: f64, expected: f64, tolerance: f64) {
     assert!((value - expected).abs() <= tolerance, "{value} instead of {expected}");
 }
@@ -96,6 +102,8 @@ fn slow_start_doubles<C: Controller>(mut driver: Driver<C>) {
 fn slow_start_doubles_each_round_trip() {
     slow_start_doubles(reno(10, None));
     slow_start_doubles(cubic(10, None, 100));
+    slow_start_doubles(multcp(10, None, 1.0));
+    slow_start_doubles(Driver::new(Tfwc::new(&start(10, None), Parameters::TFWC), 100));
 }
 
 /// RFC 7661: an acknowledgement while the application was the limit adds nothing.
@@ -112,6 +120,8 @@ fn a_window_that_is_not_filled_does_not_grow() {
     unfilled_windows_do_not_grow(reno(10, Some(5)));
     unfilled_windows_do_not_grow(cubic(10, None, 100));
     unfilled_windows_do_not_grow(cubic(10, Some(5), 100));
+    unfilled_windows_do_not_grow(multcp(10, Some(5), 4.0));
+    unfilled_windows_do_not_grow(Driver::new(Tfwc::new(&start(10, Some(5)), Parameters::TFWC), 100));
 }
 
 #[test]
@@ -162,6 +172,72 @@ fn mean_window<C: Controller>(mut driver: Driver<C>, spacing: u64) -> f64 {
         }
     }
     sum / rounds
+}
+
+#[test]
+fn multcp_of_one_flow_is_reno() {
+    let (mut one, mut reno) = (multcp(10, Some(32), 1.0), reno(10, Some(32)));
+    for step in 0..200 {
+        one.round();
+        reno.round();
+        if step % 40 == 39 {
+            one.lose();
+            reno.lose();
+        }
+        if step == 100 {
+            one.time_out(false);
+            reno.time_out(false);
+        }
+        assert_eq!(one.controller.cwnd(), reno.controller.cwnd());
+    }
+    assert_eq!(MulTcp::new(&start(10, None), f64::NAN).flows(), 1.0);
+    assert_eq!(MulTcp::new(&start(10, None), 0.3).flows(), 1.0);
+}
+
+#[test]
+fn multcp_counts_for_its_flows() {
+    let mut driver = multcp(10, Some(40), 4.0);
+    while driver.cwnd() < 40.0 {
+        driver.round();
+    }
+    let before = driver.cwnd();
+    for _ in 0..5 {
+        driver.round();
+    }
+    // Four more each round trip, and slightly less because the window grows within one.
+    near(driver.cwnd() - before, 19.5, 0.6);
+    let before = driver.cwnd();
+    driver.lose();
+    near(driver.cwnd(), 7.0 / 8.0 * before, 0.01);
+    driver.controller.set_flows(1.0);
+    driver.lose();
+    near(driver.cwnd(), 7.0 / 16.0 * before, 0.01);
+}
+
+#[test]
+fn multcp_starts_as_so_many_flows_would() {
+    // Four flows that begin with ten segments each have 40 2^k; three for each acknowledgement is there when 3^k = 4 2^k, at 3.42
+    // round trips and 10 4^(ln 3 / ln 1.5) = 427 segments.
+    let mut driver = multcp(10, None, 4.0);
+    for expected in [30.0, 90.0, 270.0] {
+        driver.round();
+        assert_eq!(driver.cwnd(), expected);
+    }
+    driver.round();
+    near(driver.cwnd(), 427.5 + (270.0 - 157.5 / 2.0), 2.0);
+    let before = driver.cwnd();
+    driver.round();
+    near(driver.cwnd(), 2.0 * before, 1.0);
+}
+
+#[test]
+fn multcp_averages_as_so_many_flows() {
+    // AIMD that adds a each round trip and takes the part b averages sqrt(a (2 - b) / (2 b p)); here a = N and b = 1/(2N).
+    for (flows, spacing) in [(2.0, 500), (4.0, 500), (8.0, 1000)] {
+        let (increase, decrease): (f64, f64) = (flows, 0.5 / flows);
+        let expected = (increase * (2.0 - decrease) / (2.0 * decrease) * spacing as f64).sqrt();
+        near(mean_window(multcp(10, Some(10), flows), spacing), expected, 0.06 * expected);
+    }
 }
 
 #[test]
@@ -331,6 +407,11 @@ proptest! {
     ) {
         check(&mut Reno::new(&start(window, None)), &events)?;
         check(&mut Cubic::new(&start(window, None)), &events)?;
+        check(&mut MulTcp::new(&start(window, None), 4.5), &events)?;
+        for (tp, update) in [(0.0, Update::Accurate), (0.4, Update::Approximate), (1.0, Update::Accurate)] {
+            let parameters = Parameters { tuning: Tuning::new(tp).unwrap(), update };
+            check(&mut Tfwc::new(&start(window, None), parameters), &events)?;
+        }
     }
 
     #[test]

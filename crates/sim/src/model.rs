@@ -2,6 +2,8 @@
 //! that builds its network itself; [`Simulation::new`](crate::Simulation::new) checks it.
 
 use congestion::aggregate::Scheme;
+/// Congestion controls of TCP.
+pub use congestion::algorithm::Algorithm as Congestion;
 use congestion::tfrc;
 use units::{Bytes, Duration, Packets, Rate, Time};
 
@@ -251,15 +253,6 @@ pub struct Tcp {
     pub recovery: Recovery,
     /// Sending waits for a random time up to this one after what allowed it (ns-2's `overhead_`): zero for none.
     pub send_jitter: Duration,
-}
-
-/// Congestion controls of TCP.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Congestion {
-    /// RFC 5681.
-    Reno,
-    /// RFC 9438.
-    Cubic,
 }
 
 /// Delayed acknowledgements (RFC 5681, section 4.2).

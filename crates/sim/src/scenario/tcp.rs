@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use congestion::algorithm::NotAnAlgorithm;
 use units::{Bytes, Duration, Packets};
 
 use super::error::{Fault, nearest};
@@ -47,11 +48,7 @@ fn read(item: Item<'_>, what: &str) -> Result<Tcp, Fault> {
     let tcp = Tcp {
         segment: table.get("segment", part(1))?.unwrap_or(deployed.segment),
         header: table.get("header", part(0))?.unwrap_or(deployed.header),
-        congestion: table
-            .get("congestion", |item| {
-                item.one_of(&[("reno", Congestion::Reno), ("cubic", Congestion::Cubic)])
-            })?
-            .unwrap_or(deployed.congestion),
+        congestion: table.get("congestion", congestion)?.unwrap_or(deployed.congestion),
         initial_window: table.get("initial_window", segments)?.unwrap_or(deployed.initial_window),
         initial_ssthresh: table.get("initial_ssthresh", segments)?.or(deployed.initial_ssthresh),
         receive_window: table.get("receive_window", Item::positive_size)?.or(deployed.receive_window),
@@ -80,6 +77,18 @@ fn read(item: Item<'_>, what: &str) -> Result<Tcp, Fault> {
         ))),
         _ => Ok(tcp),
     }
+}
+
+/// A congestion control, with its parameter after a colon.
+fn congestion(item: Item<'_>) -> Result<Congestion, Fault> {
+    let text = item.text()?;
+    text.parse().map_err(|error: NotAnAlgorithm| {
+        let forms = ["reno", "cubic", "multcp:4", "tfwc", "ttfwc:0.9", "ttfwc-approximate:0.9"];
+        let meant = nearest(text, forms);
+        let meant = meant.map_or_else(String::new, |form| format!("did you mean '{form}'? "));
+        item.fault(format_args!("`congestion`: {}", error.problem()))
+            .help(format_args!("{meant}it is one of {}", Congestion::FORMS))
+    })
 }
 
 /// `false`, or a table; `true` stands for what is deployed.

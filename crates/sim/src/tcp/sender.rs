@@ -105,8 +105,7 @@ impl Sender {
         let is_ns2 = tcp.recovery == Recovery::Ns2Sack1;
         let controller: Box<dyn Controller> = match tcp.congestion {
             Congestion::Reno if is_ns2 => Box::new(super::ns2::Window::new(&start)),
-            Congestion::Reno => Box::new(congestion::reno::Reno::new(&start)),
-            Congestion::Cubic => Box::new(congestion::cubic::Cubic::new(&start)),
+            algorithm => algorithm.controller(&start),
         };
         Self {
             phase: Phase::Closed,

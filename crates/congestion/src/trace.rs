@@ -1,0 +1,343 @@
+//! A record of what a window controller was told and what it answered, as JSON lines.
+//!
+//! The same trace drives every implementation of an algorithm: the one here, and one in a kernel. The first line says which algorithm
+//! it was and how the flow began; each later line is an event with the windows after it:
+//!
+//! ```json
+//! {"trace":"anabranch-window-1","algorithm":"ttfwc:0.9","segment":1000,"initial_window":10000,"initial_ssthresh":null}
+//! {"event":"ack","now":100000000,"acked":1000,"flight":10000,"rtt":100000000,"srtt":100000000,"is_cwnd_limited":true,"cwnd":11000,"ssthresh":null}
+//! {"event":"loss","now":200000000,"flight":20000,"cwnd":10000,"ssthresh":10000}
+//! {"event":"timeout","now":300000000,"flight":10000,"is_repeated":false,"cwnd":1000,"ssthresh":8000}
+//! {"event":"idle","now":400000000,"cwnd":1000,"ssthresh":8000}
+//! ```
+//!
+//! Amounts and windows are bytes, times and durations nanoseconds; an `rtt` of null was not measured, an `ssthresh` of null is as
+//! large as can be.
+//!
+//! serde and `serde_json` read and write it: they have no I/O of their own, and a format that another program reads should be
+//! one that every language has a reader for.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use units::{Bytes, Duration, Rate, Time};
+
+use crate::control::{Ack, Controller, Loss, Start, Timeout};
+
+/// What the first line calls the format.
+const FORMAT: &str = "anabranch-window-1";
+/// Most events in a trace that is read.
+pub const MOST_EVENTS: usize = 10_000_000;
+
+/// A flow from its beginning.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Trace {
+    /// The algorithm's name, as [`Algorithm`](crate::algorithm::Algorithm) writes it.
+    pub algorithm: String,
+    /// How the flow began.
+    pub start: Start,
+    /// What happened, in the order of time.
+    pub steps: Vec<Step>,
+}
+
+/// An event, and the windows after it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Step {
+    /// What the controller was told.
+    pub event: Event,
+    /// What it answered.
+    pub windows: Windows,
+}
+
+/// What a controller is told.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Event {
+    /// An acknowledgement.
+    Ack(Ack),
+    /// A loss event.
+    Loss(Loss),
+    /// A time-out.
+    Timeout(Timeout),
+    /// Nothing was sent for long.
+    Idle(Time),
+}
+
+/// What a controller answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Windows {
+    /// The congestion window.
+    pub cwnd: Bytes,
+    /// The slow start threshold.
+    pub ssthresh: Bytes,
+}
+
+impl Windows {
+    /// Those of a controller now.
+    pub fn of(controller: &dyn Controller) -> Self {
+        Self { cwnd: controller.cwnd(), ssthresh: controller.ssthresh() }
+    }
+}
+
+impl Event {
+    /// Tells it to a controller.
+    pub fn tell(&self, controller: &mut dyn Controller) {
+        match self {
+            Self::Ack(ack) => controller.on_ack(ack),
+            Self::Loss(loss) => controller.on_loss(loss),
+            Self::Timeout(timeout) => controller.on_timeout(timeout),
+            Self::Idle(now) => controller.on_idle(*now),
+        }
+    }
+}
+
+/// Text that is no trace: the line, counted from one, and what is wrong with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotATrace {
+    /// Where.
+    pub line: usize,
+    /// What.
+    pub problem: String,
+}
+
+impl fmt::Display for NotATrace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: {}", self.line, self.problem)
+    }
+}
+
+impl std::error::Error for NotATrace {}
+
+impl Trace {
+    /// Reads JSON lines.
+    ///
+    /// # Errors
+    /// When a line is none of the format, or there are more than [`MOST_EVENTS`].
+    pub fn read(text: &str) -> Result<Self, NotATrace> {
+        let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+        let wrong = |line: usize, problem: String| NotATrace { line: line + 1, problem };
+        let Some((number, first)) = lines.next() else {
+            return Err(wrong(0, "the trace is empty".to_owned()));
+        };
+        let header: HeaderLine =
+            serde_json::from_str(first).map_err(|error| wrong(number, error.to_string()))?;
+        if header.trace != FORMAT {
+            return Err(wrong(number, format!("the format is '{}', not '{FORMAT}'", header.trace)));
+        }
+        let mut steps = Vec::new();
+        for (number, line) in lines {
+            if steps.len() == MOST_EVENTS {
+                return Err(wrong(number, format!("more than {MOST_EVENTS} events")));
+            }
+            let line: EventLine =
+                serde_json::from_str(line).map_err(|error| wrong(number, error.to_string()))?;
+            steps.push(line.into());
+        }
+        let start = Start {
+            segment: Bytes::new(header.segment),
+            initial_window: Bytes::new(header.initial_window),
+            initial_ssthresh: header.initial_ssthresh.map(Bytes::new),
+        };
+        Ok(Self { algorithm: header.algorithm, start, steps })
+    }
+
+    /// Writes JSON lines.
+    pub fn write(&self) -> String {
+        let header = HeaderLine {
+            trace: FORMAT.to_owned(),
+            algorithm: self.algorithm.clone(),
+            segment: self.start.segment.get(),
+            initial_window: self.start.initial_window.get(),
+            initial_ssthresh: self.start.initial_ssthresh.map(Bytes::get),
+        };
+        let mut text = json(&header);
+        for step in &self.steps {
+            text += &json(&EventLine::from(step));
+        }
+        text
+    }
+
+    /// Tells all of it to a controller that begins, and answers its windows after each event.
+    pub fn replay<'a>(&'a self, controller: &'a mut dyn Controller) -> impl Iterator<Item = Windows> + 'a {
+        self.steps.iter().map(move |step| {
+            step.event.tell(controller);
+            Windows::of(controller)
+        })
+    }
+}
+
+/// A line of JSON.
+fn json(line: &impl Serialize) -> String {
+    // Only maps with keys that are no strings fail, and there are none.
+    let mut text = serde_json::to_string(line).unwrap_or_default();
+    text.push('\n');
+    text
+}
+
+/// A controller that writes down what it is told.
+#[derive(Debug)]
+pub struct Recorder<C> {
+    controller: C,
+    trace: Trace,
+}
+
+impl<C: Controller> Recorder<C> {
+    /// Around a controller that begins.
+    pub fn new(algorithm: impl Into<String>, start: Start, controller: C) -> Self {
+        Self { controller, trace: Trace { algorithm: algorithm.into(), start, steps: Vec::new() } }
+    }
+
+    /// What was written down.
+    pub fn into_trace(self) -> Trace {
+        self.trace
+    }
+
+    fn tell(&mut self, event: Event) {
+        event.tell(&mut self.controller);
+        self.trace.steps.push(Step { event, windows: Windows::of(&self.controller) });
+    }
+}
+
+impl<C: Controller> Controller for Recorder<C> {
+    fn on_ack(&mut self, ack: &Ack) {
+        self.tell(Event::Ack(*ack));
+    }
+
+    fn on_loss(&mut self, loss: &Loss) {
+        self.tell(Event::Loss(*loss));
+    }
+
+    fn on_timeout(&mut self, timeout: &Timeout) {
+        self.tell(Event::Timeout(*timeout));
+    }
+
+    fn on_idle(&mut self, now: Time) {
+        self.tell(Event::Idle(now));
+    }
+
+    fn cwnd(&self) -> Bytes {
+        self.controller.cwnd()
+    }
+
+    fn ssthresh(&self) -> Bytes {
+        self.controller.ssthresh()
+    }
+
+    fn pacing_rate(&self) -> Option<Rate> {
+        self.controller.pacing_rate()
+    }
+}
+
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct HeaderLine {
+    trace: String,
+    algorithm: String,
+    segment: u64,
+    initial_window: u64,
+    initial_ssthresh: Option<u64>,
+}
+
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(tag = "event", rename_all = "lowercase")]
+enum EventLine {
+    Ack {
+        now: u64,
+        acked: u64,
+        flight: u64,
+        rtt: Option<u64>,
+        srtt: u64,
+        is_cwnd_limited: bool,
+        #[serde(flatten)]
+        windows: WindowsLine,
+    },
+    Loss {
+        now: u64,
+        flight: u64,
+        #[serde(flatten)]
+        windows: WindowsLine,
+    },
+    Timeout {
+        now: u64,
+        flight: u64,
+        is_repeated: bool,
+        #[serde(flatten)]
+        windows: WindowsLine,
+    },
+    Idle {
+        now: u64,
+        #[serde(flatten)]
+        windows: WindowsLine,
+    },
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+struct WindowsLine {
+    cwnd: u64,
+    ssthresh: Option<u64>,
+}
+
+impl From<Windows> for WindowsLine {
+    fn from(windows: Windows) -> Self {
+        let ssthresh = (windows.ssthresh != Bytes::MAX).then(|| windows.ssthresh.get());
+        Self { cwnd: windows.cwnd.get(), ssthresh }
+    }
+}
+
+impl From<WindowsLine> for Windows {
+    fn from(line: WindowsLine) -> Self {
+        Self { cwnd: Bytes::new(line.cwnd), ssthresh: line.ssthresh.map_or(Bytes::MAX, Bytes::new) }
+    }
+}
+
+impl From<&Step> for EventLine {
+    fn from(step: &Step) -> Self {
+        let windows = step.windows.into();
+        match step.event {
+            Event::Ack(ack) => Self::Ack {
+                now: ack.now.as_nanos(),
+                acked: ack.acked.get(),
+                flight: ack.flight.get(),
+                rtt: ack.rtt.map(Duration::as_nanos),
+                srtt: ack.srtt.as_nanos(),
+                is_cwnd_limited: ack.is_cwnd_limited,
+                windows,
+            },
+            Event::Loss(loss) => Self::Loss { now: loss.now.as_nanos(), flight: loss.flight.get(), windows },
+            Event::Timeout(timeout) => Self::Timeout {
+                now: timeout.now.as_nanos(),
+                flight: timeout.flight.get(),
+                is_repeated: timeout.is_repeated,
+                windows,
+            },
+            Event::Idle(now) => Self::Idle { now: now.as_nanos(), windows },
+        }
+    }
+}
+
+impl From<EventLine> for Step {
+    fn from(line: EventLine) -> Self {
+        let (event, windows) = match line {
+            EventLine::Ack { now, acked, flight, rtt, srtt, is_cwnd_limited, windows } => {
+                let ack = Ack {
+                    now: Time::from_nanos(now),
+                    acked: Bytes::new(acked),
+                    flight: Bytes::new(flight),
+                    rtt: rtt.map(Duration::from_nanos),
+                    srtt: Duration::from_nanos(srtt),
+                    is_cwnd_limited,
+                };
+                (Event::Ack(ack), windows)
+            }
+            EventLine::Loss { now, flight, windows } => {
+                let loss = Loss { now: Time::from_nanos(now), flight: Bytes::new(flight) };
+                (Event::Loss(loss), windows)
+            }
+            EventLine::Timeout { now, flight, is_repeated, windows } => {
+                let timeout = Timeout { now: Time::from_nanos(now), flight: Bytes::new(flight), is_repeated };
+                (Event::Timeout(timeout), windows)
+            }
+            EventLine::Idle { now, windows } => (Event::Idle(Time::from_nanos(now)), windows),
+        };
+        Self { event, windows: windows.into() }
+    }
+}
