@@ -31,6 +31,8 @@ pub(super) struct Network<'a> {
     random: Random,
     node_names: BTreeMap<String, NodeId>,
     link_names: BTreeMap<String, usize>,
+    /// From a node: which nodes a link leads to.
+    neighbours: Vec<Vec<NodeId>>,
     /// From a node: which nodes can be reached.
     reached: BTreeMap<NodeId, Vec<bool>>,
     entries: usize,
@@ -45,6 +47,7 @@ impl<'a> Network<'a> {
             random: Random::new(seed, STREAM),
             node_names: BTreeMap::new(),
             link_names: BTreeMap::new(),
+            neighbours: Vec::new(),
             reached: BTreeMap::new(),
             entries: 0,
         }
@@ -60,6 +63,7 @@ impl<'a> Network<'a> {
             return Err(Fault::new(span, format_args!("a second node has the name '{name}'")));
         }
         self.nodes.push(Node { name });
+        self.neighbours.push(Vec::new());
         Ok(id)
     }
 
@@ -105,6 +109,7 @@ impl<'a> Network<'a> {
             let fault = Fault::new(span, format_args!("a second link has the name '{name}'"));
             return Err(fault.help("give links between the same nodes names of their own, with `name`"));
         }
+        self.neighbours[link.from].push(link.to);
         self.links.push(Link { name, ..link });
         Ok(())
     }
@@ -159,8 +164,8 @@ impl<'a> Network<'a> {
         if from == to {
             return Err(Fault::new(span, format_args!("a flow from '{}' to itself", name(from))));
         }
-        let links = &self.links;
-        let reached = self.reached.entry(from).or_insert_with(|| reachable(self.nodes.len(), links, from));
+        let neighbours = &self.neighbours;
+        let reached = self.reached.entry(from).or_insert_with(|| reachable(neighbours, from));
         match reached[to] {
             true => Ok(()),
             false => {
@@ -203,14 +208,12 @@ fn range<'a, T: PartialOrd>(
     }
 }
 
-fn reachable(nodes: usize, links: &[Link], from: NodeId) -> Vec<bool> {
-    let mut reached = vec![false; nodes];
+fn reachable(neighbours: &[Vec<NodeId>], from: NodeId) -> Vec<bool> {
+    let mut reached = vec![false; neighbours.len()];
     let mut waiting = VecDeque::from([from]);
     while let Some(node) = waiting.pop_front() {
         if !std::mem::replace(&mut reached[node], true) {
-            waiting.extend(
-                links.iter().filter(|link| link.from == node && !reached[link.to]).map(|link| link.to),
-            );
+            waiting.extend(neighbours[node].iter().filter(|next| !reached[**next]));
         }
     }
     reached
