@@ -1,9 +1,12 @@
 //! What the receiver has of the data in flight (RFC 6675, section 3).
 
-/// Ranges of bytes above the cumulative acknowledgement that the receiver has, in order and apart.
+use std::collections::VecDeque;
+
+/// Ranges of bytes above the cumulative acknowledgement that the receiver has, in order and apart. They come mostly at the end
+/// and go at the front, and there can be thousands.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Scoreboard {
-    ranges: Vec<(u64, u64)>,
+    ranges: VecDeque<(u64, u64)>,
     bytes: u64,
 }
 
@@ -15,7 +18,7 @@ impl Scoreboard {
 
     /// End of the highest range.
     pub(super) fn highest(&self) -> Option<u64> {
-        self.ranges.last().map(|(_, end)| *end)
+        self.ranges.back().map(|(_, end)| *end)
     }
 
     /// Takes in a block; answers how many of its bytes are news.
@@ -24,7 +27,7 @@ impl Scoreboard {
             return 0;
         }
         // Blocks mostly lengthen the last range or come after it.
-        let first = match self.ranges.last() {
+        let first = match self.ranges.back() {
             Some((_, last_end)) if *last_end < start => self.ranges.len(),
             _ => self.ranges.partition_point(|(_, range_end)| *range_end < start),
         };
@@ -56,7 +59,7 @@ impl Scoreboard {
         for (start, end) in self.ranges.drain(..gone) {
             self.bytes -= end - start;
         }
-        if let Some((start, _)) = self.ranges.first_mut().filter(|(start, _)| *start < position) {
+        if let Some((start, _)) = self.ranges.front_mut().filter(|(start, _)| *start < position) {
             self.bytes -= position - *start;
             *start = position;
         }
@@ -79,7 +82,7 @@ impl Scoreboard {
     pub(super) fn next_gap(&self, position: u64, limit: u64) -> Option<(u64, u64)> {
         let mut start = position;
         let from = self.ranges.partition_point(|(_, end)| *end <= position);
-        for (range_start, range_end) in &self.ranges[from..] {
+        for (range_start, range_end) in self.ranges.range(from..) {
             if start < *range_start {
                 let end = (*range_start).min(limit);
                 return (start < end).then_some((start, end));
@@ -93,7 +96,7 @@ impl Scoreboard {
     pub(super) fn missing_in(&self, start: u64, end: u64) -> u64 {
         let length = end.saturating_sub(start);
         let first = self.ranges.partition_point(|(_, range_end)| *range_end <= start);
-        let touching = self.ranges[first..].iter().take_while(|(range_start, _)| *range_start < end);
+        let touching = self.ranges.range(first..).take_while(|(range_start, _)| *range_start < end);
         length - touching.map(|(from, to)| (*to).min(end) - (*from).max(start)).sum::<u64>()
     }
 
@@ -105,7 +108,7 @@ impl Scoreboard {
 
     /// The first range.
     pub(super) fn first(&self) -> Option<(u64, u64)> {
-        self.ranges.first().copied()
+        self.ranges.front().copied()
     }
 }
 
