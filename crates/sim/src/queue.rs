@@ -8,7 +8,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-const FINE_SHIFT: u32 = 13;
+const FINE_SHIFT: u32 = 15;
 const BUCKETS_SHIFT: u32 = 12;
 const BUCKETS: usize = 1 << BUCKETS_SHIFT;
 const MASK: u64 = (BUCKETS - 1) as u64;
@@ -146,12 +146,16 @@ impl<E: Copy> EventQueue<E> {
         }
     }
 
-    /// The events that come next, the first one last, as far as they are in order yet; when there is any event at all,
-    /// there is one here. The flag says whether they have just been put in order.
+    /// Sees to it that [`EventQueue::due`] holds the next event, if there is any. Answers whether its events are new there.
     #[inline]
-    pub(crate) fn next(&mut self) -> (&[(u64, E)], bool) {
-        let is_new = self.due.is_empty() && self.advance();
-        (&self.due, is_new)
+    pub(crate) fn prepare(&mut self) -> bool {
+        self.due.is_empty() && self.advance()
+    }
+
+    /// The events that come next, the first one last, as far as they are in order yet.
+    #[inline]
+    pub(crate) fn due(&self) -> &[(u64, E)] {
+        &self.due
     }
 
     /// Takes the next event out.
@@ -243,7 +247,8 @@ mod tests {
                 if take {
                     expected.sort();
                     let first = (!expected.is_empty()).then(|| expected.remove(0));
-                    prop_assert_eq!(queue.next().0.last().copied(), first);
+                    queue.prepare();
+                    prop_assert_eq!(queue.due().last().copied(), first);
                     prop_assert_eq!(queue.pop(), first);
                     now = first.map_or(now, |(at, _)| at);
                 } else {

@@ -8,6 +8,7 @@ mod red;
 mod schedule;
 
 use std::collections::VecDeque;
+use std::hint::black_box;
 
 use crate::model::{self, Discipline, Limit};
 use crate::random::Random;
@@ -91,6 +92,13 @@ impl Link {
             random,
             counters: Counters::default(),
         }
+    }
+
+    /// Reads of what every packet needs, a line of the processor's memory each.
+    #[inline]
+    pub(crate) fn touch(&self) {
+        black_box((self.counters.offered, self.counters.waited, self.queued_bytes, self.last_arrival));
+        black_box((self.transmitter.last_start(), self.leaving.front()));
     }
 
     /// A packet of `size` bytes comes to the queue. Calls come in the order of time.

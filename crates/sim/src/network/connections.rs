@@ -1,5 +1,7 @@
 //! TCP in the network: set-up, segments, acknowledgements, timers.
 
+use std::hint::black_box;
+
 use units::Time;
 
 use super::{Kind, Network, Upcall};
@@ -72,6 +74,20 @@ impl Half {
     /// Payload of a full segment.
     pub(crate) fn segment(&self) -> u64 {
         self.segment
+    }
+
+    /// Reads of what an arriving acknowledgement needs; see [`Network::touch_due`].
+    #[inline]
+    pub(super) fn touch_sender(&self) {
+        self.sender.touch();
+        black_box((self.counters.sent, self.timer_at));
+    }
+
+    /// Reads of what an arriving segment needs.
+    #[inline]
+    pub(super) fn touch_receiver(&self) {
+        self.receiver.touch();
+        black_box((self.counters.arrived, self.timer_at));
     }
 
     /// The path of the sender's packets, or that of the receiver's.
