@@ -1,0 +1,142 @@
+//! `anabranch send` over two links: real interfaces in namespaces that the test makes, with rates by the kernel's token
+//! bucket. Where there are no namespaces, or no such queue, the tests skip and say why.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod common;
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use common::{film, lines, sha256, text};
+
+/// Two links between the sender's namespace, which is this one, and the receiver's. Both ends answer on the link that was
+/// asked on: the second has a route of its own to the receiver's address on the first.
+const LINKS: &str = r#"
+set -e
+ip link set lo up
+unshare --net sleep 300 &
+far=$!
+trap 'kill $far $receiver 2>/dev/null' EXIT
+while [ "$(readlink /proc/$far/ns/net)" = "$(readlink /proc/self/ns/net)" ]; do sleep 0.01; done
+there() { nsenter --net=/proc/$far/ns/net "$@"; }
+loose() { echo 0 >/proc/sys/net/ipv4/conf/all/rp_filter; echo 0 >/proc/sys/net/ipv4/conf/default/rp_filter; }
+loose
+there sh -c 'echo 0 >/proc/sys/net/ipv4/conf/all/rp_filter; echo 0 >/proc/sys/net/ipv4/conf/default/rp_filter; ip link set lo up'
+for number in 0 1; do
+    ip link add name link$number type veth peer name far$number netns $far
+    ip address add 10.78.$number.1/24 dev link$number
+    ip link set link$number up
+    there ip address add 10.78.$number.2/24 dev far$number
+    there ip link set far$number up
+done
+ip route add 10.78.0.2/32 dev link1 metric 100
+# rate NUMBER RATE: what the link carries to the receiver; its queue holds 40 packets.
+rate() { tc qdisc replace dev link$1 root tbf rate $2 burst 3000 limit 60000; }
+# dead NUMBER: nothing gets through any more, and nobody is told.
+dead() {
+    tc qdisc replace dev link$1 root tbf rate 1kbit burst 1 limit 1
+    there tc qdisc replace dev far$1 root tbf rate 1kbit burst 1 limit 1
+}
+carried() { ip -s link show link$1 | sed -n '/TX:/{n;s/^ *\([0-9]*\).*/\1/p}'; }
+busier() { test $(carried 0) -gt $(carried 1) && echo 0 || echo 1; }
+there "$program" receive --listen 10.78.0.2:9000 --output got --stats receive.jsonl 2>said &
+receiver=$!
+while ! grep -q fingerprint said; do sleep 0.01; done
+fingerprint=$(sed -n 's/.*fingerprint //p' said)
+send() {
+    "$program" send --to 10.78.0.2:9000 --fingerprint $fingerprint --input film --latency 1s --stats send.jsonl \
+        --interface link0 --interface link1 "$@"
+    wait $receiver
+}
+"#;
+
+/// What both ends tell at last, and the sender's intervals; `None` where it cannot be tried.
+fn run(script: &str, film: &[u8]) -> Option<(Value, Value, Vec<Value>)> {
+    let skip = |why: &str| {
+        // Past the harness's capture.
+        io::stderr().write_all(format!("skipped: {why}\n").as_bytes()).unwrap();
+    };
+    let possible = "ip link set lo up && tc qdisc add dev lo root tbf rate 1mbit burst 3000 limit 60000";
+    let unshare = |script: &str| {
+        let mut command = Command::new("unshare");
+        command.args(["--user", "--map-root-user", "--net", "bash", "-c", script]);
+        command.stdin(Stdio::null());
+        command
+    };
+    match unshare(possible).output() {
+        Ok(output) if output.status.success() => {}
+        Ok(output) => {
+            skip(&format!("no namespaces or no tc here: {}", text(&output.stderr)));
+            return None;
+        }
+        Err(error) => {
+            skip(&format!("no unshare here: {error}"));
+            return None;
+        }
+    }
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("film"), film).unwrap();
+    let output = unshare(&format!("{LINKS}{script}"))
+        .current_dir(directory.path())
+        .env("program", env!("CARGO_BIN_EXE_anabranch"))
+        .output()
+        .unwrap();
+    let said = text(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    let stats = |name: &str| lines(&fs::read_to_string(Path::new(directory.path()).join(name)).unwrap());
+    let (mut sent, mut received) = (stats("send.jsonl"), stats("receive.jsonl"));
+    let (sent_last, received_last) = (sent.pop().unwrap(), received.pop().unwrap());
+    let got = fs::read(directory.path().join("got")).unwrap();
+    assert_eq!(sha256(&got), sha256(film), "{sent_last} {received_last} {said}");
+    Some((sent_last, received_last, sent))
+}
+
+/// Datagrams sent on a link.
+fn sent(figures: &Value, link: u64) -> u64 {
+    let connections = figures["connections"].as_array().into_iter().flatten();
+    let mine = connections.filter(|connection| connection["link"].as_u64() == Some(link));
+    mine.filter_map(|connection| connection["sent"].as_u64()).sum()
+}
+
+#[test]
+fn two_links_carry_what_neither_can_alone() {
+    let film = film(4_000_000, 11);
+    let script = "rate 0 5mbit; rate 1 3mbit; send --rate 6M";
+    let Some((told, received, _)) = run(script, &film) else { return };
+    assert_eq!(received["lost"], 0);
+    // Of 8 Mbps 5 and 3 are theirs.
+    let (first, second) = (sent(&told, 0), sent(&told, 1));
+    assert!(first > second && second * 5 > first, "{first} {second}");
+}
+
+#[test]
+fn a_link_that_dies_is_out_within_a_second_and_costs_nothing() {
+    let film = film(2_000_000, 13);
+    let script = "rate 0 5mbit; rate 1 3mbit; (sleep 4; dead $(busier)) & send --rate 2M";
+    let Some((told, received, intervals)) = run(script, &film) else { return };
+    assert_eq!((&received["lost"], &told["dropped"]), (&Value::from(0), &Value::from(0)));
+    let of = |second: usize| {
+        let line = intervals.iter().filter(|line| line["event"] == "interval").nth(second - 1).unwrap();
+        [sent(line, 0), sent(line, 1)]
+    };
+    let (before, after) = (of(5), of(7));
+    let mut links = [0, 1].map(|link| (after[link] - before[link], before[link]));
+    links.sort_unstable();
+    // The one that died had carried more of the stream. It was out more than half a second before the fifth second's end:
+    // probes go there, twice a second, and nothing else.
+    let [(on_dead, before_death), (on_other, _)] = links;
+    assert!(before_death > 100 && on_dead <= 8 && on_other > 200, "{before:?} {after:?}");
+}
+
+#[test]
+fn a_weak_link_does_not_drag_a_strong_one_down() {
+    let film = film(2_500_000, 17);
+    let script = "rate 0 5mbit; rate 1 150kbit; send --rate 3M";
+    let Some((told, received, _)) = run(script, &film) else { return };
+    assert_eq!((&received["lost"], &told["dropped"]), (&Value::from(0), &Value::from(0)), "{told}");
+}
