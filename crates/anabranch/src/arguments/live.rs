@@ -28,8 +28,8 @@ pub struct SendArguments {
     /// How the sender shares the network with others
     #[arg(long, value_name = "NAME", default_value = "auto")]
     pub scheme: SchemeName,
-    /// Parity: 'off', or blocks of N packets of which K are media, such as 61,50
-    #[arg(long, value_name = "off|N,K", default_value = "off")]
+    /// Parity: 'off', 'auto' for as much as the losses ask for, or blocks of N packets of which K are media, such as 61,50
+    #[arg(long, value_name = "off|auto|N,K", default_value = "off")]
     pub fec: FecArgument,
     /// Whether lost packets are sent again, as long as they can come in time
     #[arg(long, value_name = "on|off", default_value = "on")]
@@ -158,6 +158,8 @@ pub enum Switch {
 pub enum FecArgument {
     /// No parity.
     Off,
+    /// As much as the losses ask for.
+    Auto,
     /// Blocks of this code.
     Code(Code),
 }
@@ -166,9 +168,11 @@ impl FromStr for FecArgument {
     type Err = String;
 
     fn from_str(input: &str) -> Result<Self, String> {
-        const FORM: &str = "parity is written N,K: N packets of which K are media, such as 61,50";
-        if input == "off" {
-            return Ok(Self::Off);
+        const FORM: &str = "parity is 'off', 'auto' or N,K: N packets of which K are media, such as 61,50";
+        match input {
+            "off" => return Ok(Self::Off),
+            "auto" => return Ok(Self::Auto),
+            _ => {}
         }
         let (all, media) = input.split_once(',').ok_or(FORM)?;
         let (all, media): (u32, u32) = (all.parse().map_err(|_| FORM)?, media.parse().map_err(|_| FORM)?);

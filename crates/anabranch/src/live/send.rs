@@ -113,6 +113,7 @@ async fn settings(arguments: &SendArguments) -> Result<SenderSettings, Failure> 
         retransmit: arguments.retransmit == Switch::On,
         fec: match arguments.fec {
             FecArgument::Off => Fec::Off,
+            FecArgument::Auto => Fec::Auto,
             FecArgument::Code(code) => Fec::Fixed(code),
         },
         scheme: match arguments.scheme {
@@ -138,6 +139,11 @@ struct Json {
     waiting_bytes: u64,
     available_rate_bps: u64,
     loss_rate: f64,
+    /// Of the last few thousand datagrams: the part that was lost, and how many one after the other.
+    recent_loss_rate: f64,
+    loss_burst_packets: f64,
+    /// Parity as `--fec` has it, N,K.
+    fec: Option<String>,
     rtt_s: Option<f64>,
     connections: Vec<ConnectionJson>,
 }
@@ -176,6 +182,9 @@ impl Figures for SenderStatus {
             waiting_bytes: self.waiting.get(),
             available_rate_bps: self.available_rate.as_bps(),
             loss_rate: self.loss_rate(),
+            recent_loss_rate: self.losses.rate,
+            loss_burst_packets: self.losses.burst,
+            fec: self.code.map(|code| code.to_string()),
             rtt_s: self.rtt().map(units::Duration::as_secs_f64),
             connections: connections.collect(),
         }

@@ -6,6 +6,7 @@ use congestion::tfrc::{self, Feedback};
 use units::{Bytes, Duration, Time};
 
 use super::LinkId;
+use super::bursts::Fate;
 use super::control::{packet_size, parameters};
 use super::wire::{FLOWS_UNIT, Header, Report, expand, from_micros, low_bits, micros};
 
@@ -26,6 +27,8 @@ struct Outstanding {
     sent: Time,
     /// The media packet in it.
     media: Option<u64>,
+    /// Its number among all datagrams of the sender.
+    number: u64,
 }
 
 /// What is known of a connection.
@@ -44,6 +47,8 @@ pub(super) struct Connection {
     is_silent: bool,
     sent: u64,
     lost: u64,
+    /// What became known and was not taken yet, by the numbers of all datagrams of the sender.
+    fates: Vec<(u64, Fate)>,
 }
 
 impl Connection {
@@ -60,6 +65,7 @@ impl Connection {
             is_silent: false,
             sent: 0,
             lost: 0,
+            fates: Vec::new(),
         }
     }
 
@@ -122,17 +128,24 @@ impl Connection {
         self.last_probe = Some(now);
     }
 
-    /// A datagram leaves; what it carries is what `media` says. Answers with its header, and with media packets that are
-    /// taken for lost since too much is under way.
-    pub(super) fn send(&mut self, media: Option<u64>, has_more: bool, now: Time) -> (Header, Option<u64>) {
+    /// A datagram leaves, with `number` among all of the sender's; what it carries is what `media` says. Answers with its
+    /// header, and with media packets that are taken for lost since too much is under way.
+    pub(super) fn send(
+        &mut self,
+        number: u64,
+        media: Option<u64>,
+        has_more: bool,
+        now: Time,
+    ) -> (Header, Option<u64>) {
         // What travels are whole microseconds: reports are compared with what is kept here.
         let now = from_micros(micros(now));
         let info = self.rate.sent(now, has_more);
         self.sent += 1;
         self.waits_since.get_or_insert(now);
-        self.outstanding.insert(info.sequence, Outstanding { sent: now, media });
+        self.outstanding.insert(info.sequence, Outstanding { sent: now, media, number });
         let oldest =
             if self.outstanding.len() > MOST_OUTSTANDING { self.outstanding.pop_first() } else { None };
+        self.fates.extend(oldest.map(|(_, outstanding)| (outstanding.number, Fate::Unknown)));
         let rtt = info.rtt.map_or(0, |rtt| u32::try_from(rtt.as_micros()).unwrap_or(u32::MAX).max(1));
         let header = Header {
             sequence: low_bits(info.sequence),
@@ -181,7 +194,9 @@ impl Connection {
             }
             let first = (last + 1).saturating_sub((*length).into());
             while let Some((&sequence, _)) = self.outstanding.range(first..=last).next() {
-                self.outstanding.remove(&sequence);
+                if let Some(outstanding) = self.outstanding.remove(&sequence) {
+                    self.fates.push((outstanding.number, Fate::Arrived));
+                }
             }
             self.newest_arrived = self.newest_arrived.max(Some(last));
         }
@@ -202,7 +217,9 @@ impl Connection {
                 break;
             }
             self.lost += 1;
-            lost.extend(entry.remove().media);
+            let outstanding = entry.remove();
+            self.fates.push((outstanding.number, Fate::Lost));
+            lost.extend(outstanding.media);
         }
         lost
     }
@@ -254,10 +271,14 @@ impl Connection {
 
     /// The media packets whose fate is not known.
     pub(super) fn take_outstanding(&mut self) -> Vec<u64> {
-        std::mem::take(&mut self.outstanding)
-            .into_values()
-            .filter_map(|outstanding| outstanding.media)
-            .collect()
+        let outstanding = std::mem::take(&mut self.outstanding);
+        self.fates.extend(outstanding.values().map(|outstanding| (outstanding.number, Fate::Unknown)));
+        outstanding.into_values().filter_map(|outstanding| outstanding.media).collect()
+    }
+
+    /// What became of datagrams since this was asked before.
+    pub(super) fn take_fates(&mut self) -> Vec<(u64, Fate)> {
+        std::mem::take(&mut self.fates)
     }
 }
 
@@ -283,15 +304,15 @@ mod tests {
     fn three_later_datagrams_or_a_long_time_show_a_loss() {
         let mut connection = connection();
         for media in 0..6 {
-            connection.send(Some(media), true, at(media));
+            connection.send(0, Some(media), true, at(media));
         }
         assert_eq!(connection.report(&report(&[(2, 2), (0, 1)]), at(10)).0, []);
         assert_eq!(connection.report(&report(&[(4, 1), (2, 2), (0, 1)]), at(12)).0, []);
         // 3 and 5 are out; 3 is lost when 22.5 ms have passed since it left.
         assert_eq!(connection.report(&report(&[(4, 1)]), at(26)).0, [3]);
-        connection.send(Some(6), true, at(27));
-        connection.send(Some(7), true, at(27));
-        connection.send(Some(8), true, at(27));
+        connection.send(0, Some(6), true, at(27));
+        connection.send(0, Some(7), true, at(27));
+        connection.send(0, Some(8), true, at(27));
         assert_eq!(connection.report(&report(&[(8, 3)]), at(28)).0, [5]);
         assert_eq!(connection.totals(), (9, 2));
     }
@@ -299,8 +320,8 @@ mod tests {
     #[test]
     fn a_silent_connection_is_told_within_a_second_and_comes_back() {
         let mut connection = connection();
-        connection.send(Some(1), true, at(0));
-        connection.send(Some(2), true, at(10));
+        connection.send(0, Some(1), true, at(0));
+        connection.send(0, Some(2), true, at(10));
         assert_eq!(connection.deadline(), at(100));
         assert!(connection.tick(at(99)).is_empty() && !connection.is_silent());
         assert_eq!(connection.tick(at(100)), [1, 2]);
@@ -312,7 +333,7 @@ mod tests {
     #[test]
     fn reports_of_what_was_not_sent_change_nothing() {
         let mut connection = connection();
-        connection.send(Some(1), true, at(0));
+        connection.send(0, Some(1), true, at(0));
         let rate = RateReport {
             timestamp: 4_000_000_000,
             delay: Duration::ZERO,
@@ -328,8 +349,8 @@ mod tests {
     fn what_is_under_way_is_bounded() {
         let mut connection = connection();
         for media in 0..MOST_OUTSTANDING as u64 {
-            assert_eq!(connection.send(Some(media), true, at(0)).1, None);
+            assert_eq!(connection.send(0, Some(media), true, at(0)).1, None);
         }
-        assert_eq!(connection.send(Some(0), true, at(0)).1, Some(0));
+        assert_eq!(connection.send(0, Some(0), true, at(0)).1, Some(0));
     }
 }

@@ -5,7 +5,10 @@
 //! the last of them. To be a shard a packet gets its length and its time in front, and zeros behind: all shards of a block
 //! are as long as its longest packet needs. The code is that of the crate `reed-solomon-simd`.
 
+pub mod choice;
+
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 use reed_solomon_simd::{ReedSolomonDecoder, ReedSolomonEncoder};
@@ -25,6 +28,13 @@ pub struct Code {
     media: u8,
     /// Parity packets (n - k), 1 to [`MAX_BLOCK`].
     parity: u8,
+}
+
+/// As it is written on the command line: n,k.
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{},{}", u16::from(self.media) + u16::from(self.parity), self.media)
+    }
 }
 
 /// A block that cannot be.
@@ -75,38 +85,46 @@ pub struct Parity {
 /// Collects media packets to blocks.
 #[derive(Clone, Debug, Default)]
 pub struct Encoder {
+    open: Option<OpenBlock>,
+}
+
+/// A block that has not got all its media packets yet.
+#[derive(Clone, Debug)]
+struct OpenBlock {
+    code: Code,
     first: u64,
     opened: Time,
     packets: Vec<(u32, Arc<[u8]>)>,
 }
 
 impl Encoder {
-    /// The next media packet of the stream, with the low bits of its time. Answers with the parity when a block of `code` is
-    /// complete.
+    /// The next media packet of the stream, with the low bits of its time. When no block is open one is opened with this
+    /// code, if there is one; a block keeps its code. Answers with the parity when the block is complete.
     pub fn push(
         &mut self,
-        code: Code,
+        code: Option<Code>,
         sequence: u64,
         time: u32,
         payload: &Arc<[u8]>,
         now: Time,
     ) -> Option<Parity> {
-        if self.packets.is_empty() {
-            self.first = sequence;
-            self.opened = now;
+        if self.open.is_none() {
+            self.open =
+                code.map(|code| OpenBlock { code, first: sequence, opened: now, packets: Vec::new() });
         }
-        self.packets.push((time, payload.clone()));
-        if self.packets.len() >= usize::from(code.media) { self.close(code) } else { None }
+        let block = self.open.as_mut()?;
+        block.packets.push((time, payload.clone()));
+        if block.packets.len() >= usize::from(block.code.media) { self.close() } else { None }
     }
 
     /// When the first packet of the block that is open came; `None`: none is open.
     pub fn opened(&self) -> Option<Time> {
-        (!self.packets.is_empty()).then_some(self.opened)
+        self.open.as_ref().map(|block| block.opened)
     }
 
     /// Ends the block that is open, if any, with as much parity as it has packets for.
-    pub fn close(&mut self, code: Code) -> Option<Parity> {
-        let packets = std::mem::take(&mut self.packets);
+    pub fn close(&mut self) -> Option<Parity> {
+        let OpenBlock { code, first, packets, .. } = self.open.take()?;
         let media = u8::try_from(packets.len()).ok().filter(|media| *media > 0)?;
         let longest = packets.iter().map(|(_, payload)| payload.len()).max()?;
         let length = shard_length(longest);
@@ -117,7 +135,7 @@ impl Encoder {
             encoder.add_original_shard(shard(*time, payload, length)).ok()?;
         }
         let shards = encoder.encode().ok()?.recovery_iter().map(<[u8]>::to_vec).collect();
-        Some(Parity { first: self.first, media, shards })
+        Some(Parity { first, media, shards })
     }
 }
 
@@ -300,7 +318,7 @@ mod tests {
             for index in 0..u64::from(media) {
                 prop_assert!(made.is_none());
                 let payload = payload(index, lengths[index as usize]);
-                made = encoder.push(code, first + index, index as u32, &payload, Time::ZERO);
+                made = encoder.push(Some(code), first + index, index as u32, &payload, Time::ZERO);
                 packets.push(payload);
             }
             let made = made.unwrap();
@@ -345,12 +363,12 @@ mod tests {
     fn a_block_that_ends_early_has_parity_in_proportion() {
         let code = Code::new(50, 11).unwrap();
         let mut encoder = Encoder::default();
-        assert!(encoder.close(code).is_none());
+        assert!(encoder.close().is_none());
         for sequence in 0..10 {
-            assert!(encoder.push(code, sequence, 0, &payload(sequence, 100), Time::ZERO).is_none());
+            assert!(encoder.push(Some(code), sequence, 0, &payload(sequence, 100), Time::ZERO).is_none());
         }
         assert_eq!(encoder.opened(), Some(Time::ZERO));
-        let parity = encoder.close(code).unwrap();
+        let parity = encoder.close().unwrap();
         assert_eq!((parity.first, parity.media, parity.shards.len()), (0, 10, 3));
         assert_eq!(encoder.opened(), None);
     }

@@ -3,7 +3,7 @@
 //! - [`wire`]: datagrams; [`hello`]: the messages before and after them.
 //! - [`Sender`]: what leaves next, and on which connection: new media, what was lost, parity.
 //! - [`Receiver`]: puts the stream together again within its latency budget, and reports.
-//! - [`fec`]: parity for blocks of packets.
+//! - [`fec`]: parity for blocks of packets, and how much of it.
 //! - [`control`]: the rate of a connection.
 //! - [`ts`]: a byte stream in packets of whole MPEG-TS packets, and the rate of a file by its clock.
 //!
@@ -17,6 +17,7 @@ pub mod wire;
 
 mod arrivals;
 mod buffer;
+mod bursts;
 mod connection;
 mod history;
 mod queue;

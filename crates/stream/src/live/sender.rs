@@ -1,23 +1,29 @@
 //! The sender of a live stream.
 
-use std::collections::{BTreeMap, VecDeque};
+mod protection;
+mod status;
+
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use congestion::aggregate::{Aggregate, Scheme};
 use units::{Bytes, Duration, Rate, Ratio, Time};
 
+use super::bursts::Bursts;
 use super::connection::Connection;
 use super::control::packet_size;
-use super::fec::{Code, Encoder, Parity};
+use super::fec::Code;
 use super::history::History;
 use super::queue::{Packet, Queue};
-use super::wire::{Content, Datagram, DatagramError, MAX_PAYLOAD, encode_data, low_bits, micros};
+use super::wire::{Content, Datagram, DatagramError, Header, MAX_PAYLOAD, encode_data, low_bits, micros};
 use super::{ConnectionId, LinkId, MAX_CONNECTIONS};
+
+use protection::{ParityPacket, Protection, Situation};
+
+pub use status::{ConnectionStatus, SenderStatus};
 
 /// How many packets that wait are looked at when the connection of the next one is chosen.
 const LOOKAHEAD: usize = 64;
-/// Parity packets that wait.
-const MOST_PARITY: usize = 512;
 
 /// Whether and how parity is sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,6 +33,8 @@ pub enum Fec {
     Off,
     /// Blocks of this code.
     Fixed(Code),
+    /// As much as the losses that are measured ask for ([`super::fec::choice`]).
+    Auto,
 }
 
 /// What a sender is to do.
@@ -53,8 +61,8 @@ pub struct Sender {
     links: BTreeMap<LinkId, Aggregate>,
     queue: Queue,
     history: History,
-    encoder: Encoder,
-    parity: VecDeque<ParityPacket>,
+    protection: Protection,
+    bursts: Bursts,
     /// The next media packet's number.
     next: u64,
     is_finished: bool,
@@ -69,80 +77,12 @@ struct Counts {
     parity: u64,
 }
 
-/// A parity packet that waits.
-#[derive(Clone, Debug)]
-struct ParityPacket {
-    /// When the block's first packet came.
-    opened: Time,
-    first: u64,
-    media: u8,
-    parity: u8,
-    index: u8,
-    shard: Vec<u8>,
-}
-
 /// What leaves next.
 #[derive(Clone, Copy, Debug)]
 enum Item {
     Again(u64),
     Parity,
     Media,
-}
-
-/// How a connection is doing.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ConnectionStatus {
-    /// Which.
-    pub id: ConnectionId,
-    /// Its link.
-    pub link: LinkId,
-    /// The smoothed round-trip time, once it is known.
-    pub rtt: Option<Duration>,
-    /// What the control of its rate allows, with headers.
-    pub allowed_rate: Rate,
-    /// p, as the receiver reported it last.
-    pub loss_event_rate: f64,
-    /// Datagrams sent.
-    pub sent: u64,
-    /// Of them, those that were lost.
-    pub lost: u64,
-    /// Whether nothing is heard from it.
-    pub is_silent: bool,
-}
-
-/// How a sender is doing.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct SenderStatus {
-    /// Bytes of the stream that came into the sender.
-    pub taken: Bytes,
-    /// Media packets sent for the first time.
-    pub media: u64,
-    /// Media packets sent again.
-    pub again: u64,
-    /// Parity packets sent.
-    pub parity: u64,
-    /// Media packets dropped since the network was too slow, and their bytes.
-    pub dropped: (u64, Bytes),
-    /// Bytes that wait to be sent for the first time.
-    pub waiting: Bytes,
-    /// What the stream's rate may be at the moment: headers and parity are taken off.
-    pub available_rate: Rate,
-    /// The connections.
-    pub connections: Vec<ConnectionStatus>,
-}
-
-impl SenderStatus {
-    /// Part of the datagrams that were lost.
-    pub fn loss_rate(&self) -> f64 {
-        let sent: u64 = self.connections.iter().map(|connection| connection.sent).sum();
-        let lost: u64 = self.connections.iter().map(|connection| connection.lost).sum();
-        Ratio::from_f64(Bytes::new(lost).as_f64() / Bytes::new(sent.max(1)).as_f64()).as_f64()
-    }
-
-    /// The shortest round-trip time of the connections.
-    pub fn rtt(&self) -> Option<Duration> {
-        self.connections.iter().filter_map(|connection| connection.rtt).min()
-    }
 }
 
 impl Sender {
@@ -154,8 +94,8 @@ impl Sender {
             links: BTreeMap::new(),
             queue: Queue::default(),
             history: History::default(),
-            encoder: Encoder::default(),
-            parity: VecDeque::new(),
+            protection: Protection::new(settings.fec),
+            bursts: Bursts::default(),
             next: 0,
             is_finished: false,
             counts: Counts::default(),
@@ -198,7 +138,9 @@ impl Sender {
     /// A connection is gone. What was under way on it is taken for lost.
     pub fn connection_down(&mut self, id: ConnectionId) {
         if let Some(mut connection) = self.connections.remove(&id) {
-            self.lost(connection.take_outstanding());
+            let lost = connection.take_outstanding();
+            learn(&mut self.bursts, &mut connection);
+            self.lost(lost);
         }
     }
 
@@ -235,6 +177,7 @@ impl Sender {
         let Some(connection) = self.connections.get_mut(&id) else { return Ok(()) };
         let link = connection.link;
         let (lost, round_trip) = connection.report(&report, now);
+        learn(&mut self.bursts, connection);
         if let Some(round_trip) = round_trip
             && let Some(aggregate) = self.links.get_mut(&link)
             && aggregate.rtt(now, round_trip).is_some()
@@ -254,7 +197,7 @@ impl Sender {
             self.connections.iter_mut().find(|(_, connection)| connection.probe_at() <= now)
         {
             connection.probed(now);
-            let (header, dropped) = connection.send(None, false, now);
+            let (header, dropped) = connection.send(self.bursts.leaves(), None, false, now);
             let datagram = encode_data(header, Content::Probe);
             let id = *id;
             self.lost(dropped);
@@ -274,9 +217,7 @@ impl Sender {
             let sends = self.usable().map(|(_, connection)| connection.next_send());
             deadline = deadline.min(sends.filter(|next| *next > now).min().unwrap_or(Time::NEVER));
         }
-        if let (Some(opened), Fec::Fixed(_)) = (self.encoder.opened(), self.settings.fec) {
-            deadline = deadline.min(opened + self.longest_block());
-        }
+        deadline = deadline.min(self.protection.deadline(self.settings.latency, self.queueing()));
         if self.is_finished && !self.is_drained() {
             // What is too old is given up then.
             deadline = deadline.min(now + self.settings.latency / 8);
@@ -307,58 +248,67 @@ impl Sender {
             dropped: self.queue.dropped(),
             waiting: self.queue.size(),
             available_rate: self.available_rate(),
+            losses: self.bursts.losses(),
+            code: self.protection.code(),
             connections: connections.collect(),
         }
     }
 
-    fn available_rate(&self) -> Rate {
+    /// What may be sent over all connections that live, with headers.
+    fn allowed_rate(&self) -> Rate {
         let ready =
             self.connections.values().filter(|connection| connection.is_ready() && !connection.is_silent());
-        let allowed: Rate = ready.map(|connection| connection.rate().allowed_rate()).sum();
+        ready.map(|connection| connection.rate().allowed_rate()).sum()
+    }
+
+    fn available_rate(&self) -> Rate {
+        let allowed = self.allowed_rate();
         let payload = Ratio::from_f64(Bytes::of(MAX_PAYLOAD).as_f64() / packet_size().as_f64());
-        let media = match self.settings.fec {
-            Fec::Off => Ratio::ONE,
-            Fec::Fixed(code) => {
-                Ratio::new(code.media().into(), u32::from(code.media()) + u32::from(code.parity()))
-            }
-        };
+        let media = self.protection.code().map_or(Ratio::ONE, |code| {
+            Ratio::new(code.media().into(), u32::from(code.media()) + u32::from(code.parity()))
+        });
         allowed * payload * media
     }
 
     /// Packets that wait to leave.
     fn waiting(&self) -> usize {
-        self.history.waiting() + self.parity.len() + self.queue.len()
+        self.history.waiting() + self.protection.waiting() + self.queue.len()
     }
 
-    /// A block ends after so long, with fewer packets than it may have: its parity has to come in time for its first packet.
-    fn longest_block(&self) -> Duration {
-        self.settings.latency / 3
+    /// What queues on the shortest way add to it.
+    fn queueing(&self) -> Duration {
+        let usable = self.usable().map(|(_, connection)| connection.queueing());
+        usable.min().unwrap_or(Duration::ZERO)
     }
 
     /// Gives up what cannot come in time any more, and looks after the timers.
     fn tick(&mut self, now: Time) {
-        let due: Vec<_> =
-            self.connections.iter_mut().filter(|(_, connection)| connection.deadline() <= now).collect();
-        let lost: Vec<u64> = due.into_iter().flat_map(|(_, connection)| connection.tick(now)).collect();
+        let mut lost = Vec::new();
+        for connection in self.connections.values_mut().filter(|connection| connection.deadline() <= now) {
+            lost.extend(connection.tick(now));
+            learn(&mut self.bursts, connection);
+        }
         self.lost(lost);
         let latency = self.settings.latency;
-        let usable = || self.usable().map(|(_, connection)| connection);
-        let queueing = usable().map(Connection::queueing).min().unwrap_or(Duration::ZERO);
-        let rtt = usable().filter_map(Connection::rtt).min().unwrap_or(Duration::ZERO);
+        let queueing = self.queueing();
+        let rtt = self.usable().filter_map(|(_, connection)| connection.rtt()).min();
         // Time for a packet to be lost and sent again: it is no use to send what is nearly late already.
-        let spare = if self.settings.retransmit { rtt + rtt / 2 } else { queueing };
+        let again = rtt.map_or(Duration::ZERO, |rtt| rtt + rtt / 2);
+        let spare = if self.settings.retransmit { again } else { queueing };
         self.queue.expire((latency - spare).max(latency / 4), now);
         // Times before the epoch are the epoch: nothing is too old then.
         let oldest = now + queueing - latency;
         self.history.expire(oldest);
-        while self.parity.front().is_some_and(|packet| packet.opened < oldest) {
-            self.parity.pop_front();
+        self.protection.expire(oldest);
+        let is_over = self.is_finished && self.queue.len() == 0;
+        if is_over || self.protection.deadline(latency, queueing) <= now {
+            self.protection.close();
         }
-        if let (Some(opened), Fec::Fixed(code)) = (self.encoder.opened(), self.settings.fec)
-            && (now.since(opened) >= self.longest_block() || (self.is_finished && self.queue.len() == 0))
-        {
-            let parity = self.encoder.close(code);
-            self.queue_parity(parity, opened);
+        if self.protection.is_to_choose(now) {
+            let Settings { retransmit, .. } = self.settings;
+            let (losses, allowed) = (self.bursts.losses(), self.allowed_rate());
+            let situation = Situation { losses, latency, rtt, queueing, retransmit, allowed };
+            self.protection.choose(&situation, now);
         }
     }
 
@@ -373,8 +323,8 @@ impl Sender {
         if let Some((sequence, time)) = self.history.next_again() {
             return Some((Item::Again(sequence), time));
         }
-        if let Some(packet) = self.parity.front() {
-            return Some((Item::Parity, packet.opened));
+        if let Some(packet) = self.protection.front() {
+            return Some((Item::Parity, packet.first_time));
         }
         self.queue.front().map(|packet| (Item::Media, packet.time))
     }
@@ -419,13 +369,13 @@ impl Sender {
             Item::Again(sequence) => {
                 let (time, payload) = self.history.take_again(sequence)?;
                 self.counts.again += 1;
-                let (header, dropped) = connection.send(Some(sequence), has_more, now);
+                let (header, dropped) = connection.send(self.bursts.leaves(), Some(sequence), has_more, now);
                 (encode_media(header, sequence, time, true, &payload), dropped)
             }
             Item::Parity => {
-                let ParityPacket { first, media, parity, index, shard, .. } = self.parity.pop_front()?;
+                let ParityPacket { first, media, parity, index, shard, .. } = self.protection.pop()?;
                 self.counts.parity += 1;
-                let (header, dropped) = connection.send(None, has_more, now);
+                let (header, dropped) = connection.send(self.bursts.leaves(), None, has_more, now);
                 let content = Content::Parity { first: low_bits(first), media, parity, index, shard: &shard };
                 (encode_data(header, content), dropped)
             }
@@ -434,9 +384,9 @@ impl Sender {
                 let sequence = self.next;
                 self.next += 1;
                 self.counts.media += 1;
-                let (header, dropped) = connection.send(Some(sequence), has_more, now);
+                let (header, dropped) = connection.send(self.bursts.leaves(), Some(sequence), has_more, now);
                 let datagram = encode_media(header, sequence, packet.time, false, &packet.payload);
-                self.protect(sequence, &packet, now);
+                self.protection.protect(sequence, &packet, now);
                 self.history.sent(sequence, packet);
                 (datagram, dropped)
             }
@@ -444,40 +394,14 @@ impl Sender {
         self.lost(dropped);
         Some(datagram)
     }
-
-    fn protect(&mut self, sequence: u64, packet: &Packet, now: Time) {
-        if let Fec::Fixed(code) = self.settings.fec {
-            let opened = self.encoder.opened().unwrap_or(now);
-            let parity =
-                self.encoder.push(code, sequence, low_bits(micros(packet.time)), &packet.payload, now);
-            self.queue_parity(parity, opened);
-        }
-    }
-
-    fn queue_parity(&mut self, parity: Option<Parity>, opened: Time) {
-        let Some(Parity { first, media, shards }) = parity else { return };
-        let parity = u8::try_from(shards.len()).unwrap_or(u8::MAX);
-        self.parity.extend((0..parity).zip(shards).map(|(index, shard)| ParityPacket {
-            opened,
-            first,
-            media,
-            parity,
-            index,
-            shard,
-        }));
-        while self.parity.len() > MOST_PARITY {
-            self.parity.pop_front();
-        }
-    }
 }
 
-fn encode_media(
-    header: super::wire::Header,
-    sequence: u64,
-    time: Time,
-    is_again: bool,
-    payload: &[u8],
-) -> Vec<u8> {
+/// What a connection has learnt about losses.
+fn learn(bursts: &mut Bursts, connection: &mut Connection) {
+    connection.take_fates().into_iter().for_each(|(number, fate)| bursts.known(number, fate));
+}
+
+fn encode_media(header: Header, sequence: u64, time: Time, is_again: bool, payload: &[u8]) -> Vec<u8> {
     let (sequence, time) = (low_bits(sequence), low_bits(micros(time)));
     encode_data(header, Content::Media { sequence, time, is_again, payload })
 }

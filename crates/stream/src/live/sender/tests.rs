@@ -84,7 +84,7 @@ impl<F: FnMut(ConnectionId, bool, u64, Time) -> Option<Duration>> World<F> {
     fn finish(&mut self) {
         self.sender.finish();
         for _ in 0..100 {
-            self.run(self.now + LATENCY / 20);
+            self.run(self.now + self.sender.latency() / 20);
         }
         assert!(self.sender.is_drained());
     }
@@ -251,4 +251,99 @@ fn garbage_is_refused_and_changes_nothing() {
     world.stream(0, 10, EVERY_10_MS);
     world.finish();
     assert_eq!(world.delivered.len(), 10);
+}
+
+/// Loses the datagrams to the receiver in bursts of three, a part of them from `begins` on.
+fn bursts(begins: Time, percent: u64) -> impl FnMut(ConnectionId, bool, u64, Time) -> Option<Duration> {
+    let (mut left, mut count) = (0, 0);
+    move |_, to_receiver, _, now| {
+        count += u64::from(to_receiver);
+        if left == 0 && to_receiver && now >= begins && is_lost(count, percent) {
+            left = 3;
+        }
+        let is_lost = to_receiver && left > 0;
+        left -= u64::from(is_lost);
+        (!is_lost).then_some(WAY)
+    }
+}
+
+#[test]
+fn parity_comes_with_the_losses_and_repairs_bursts() {
+    let begins = Time::ZERO + Duration::from_micros((1 << 32) - 2_000_000) + Duration::from_secs(20);
+    let settings = Settings { scheme: Scheme::AUTO, ..settings(false, Fec::Auto) };
+    let mut world = World::new(settings, 1, bursts(begins, 1));
+    world.run(world.now + Duration::from_millis(1500));
+    world.stream(0, 900, EVERY_10_MS * 2);
+    let status = world.sender.status();
+    assert_eq!((status.parity, status.code), (0, None));
+    // Until the first bursts are known nothing is protected.
+    world.stream(900, 1000, EVERY_10_MS * 2);
+    let (lost, parity) = (world.receiver.status().counts.lost, world.sender.status().parity);
+    assert!(parity > 100 && lost < 40, "{parity} {lost}");
+    let losses = world.sender.status().losses;
+    assert!((2.5..3.5).contains(&losses.burst) && (0.01..0.06).contains(&losses.rate), "{losses:?}");
+    world.stream(1900, 2000, EVERY_10_MS * 2);
+    world.finish();
+    let counts = world.receiver.status().counts;
+    assert!(counts.lost - lost <= 2 && counts.recovered_by_fec > 80, "{lost} {counts:?}");
+    let status = world.sender.status();
+    assert!(status.parity < status.media, "{status:?}");
+}
+
+#[test]
+fn where_lost_packets_can_be_sent_again_often_there_is_little_parity() {
+    let of = |retransmit| {
+        let mut world = World::new(settings(retransmit, Fec::Auto), 1, bursts(Time::ZERO, 1));
+        world.run(world.now + Duration::from_millis(1500));
+        world.stream(0, 1000, EVERY_10_MS * 4);
+        world.finish();
+        (world.receiver.status().counts.lost, world.sender.status().parity)
+    };
+    let ((lost, little), (_, much)) = (of(true), of(false));
+    assert!(lost == 0 && little * 4 < much, "{lost}, {little} of {much}");
+}
+
+/// 4 packets a second: a block that waited until it is full would be seconds too late.
+#[test]
+fn at_a_low_rate_parity_comes_in_time() {
+    for fec in [Fec::Fixed(Code::new(50, 25).unwrap()), Fec::Auto] {
+        let settings = Settings { latency: Duration::from_secs(3), ..settings(false, fec) };
+        let mut number = 0u64;
+        let path = move |_, to_receiver: bool, _, _| {
+            number += u64::from(to_receiver);
+            (!to_receiver || number < 40 || !is_lost(number, 4)).then_some(WAY * 10)
+        };
+        let mut world = World::new(settings, 1, path);
+        world.run(world.now + Duration::from_millis(2500));
+        world.stream(0, 200, EVERY_10_MS * 25);
+        let before = world.receiver.status().counts.lost;
+        world.stream(200, 800, EVERY_10_MS * 25);
+        world.finish();
+        let counts = world.receiver.status().counts;
+        assert!(counts.lost <= before + 1 && counts.recovered_by_fec > 10, "{fec:?} {before} {counts:?}");
+    }
+}
+
+/// What the rate has no room for would only take it from the media.
+#[test]
+fn parity_does_not_displace_media() {
+    // 50 packets a second get through and one of 25 is lost; the media are 45 a second.
+    let (mut free, mut number) = (Time::ZERO, 0u64);
+    let mut world = World::new(settings(false, Fec::Auto), 1, move |_, to_receiver, _, now| {
+        if !to_receiver {
+            return Some(WAY);
+        }
+        number += 1;
+        if free.since(now) > Duration::from_millis(100) || number.is_multiple_of(25) {
+            return None;
+        }
+        free = free.max(now) + Duration::from_millis(20);
+        Some(free.since(now) + WAY)
+    });
+    world.run(world.now + Duration::from_millis(500));
+    world.stream(0, 4500, Duration::from_micros(22_222));
+    world.finish();
+    let status = world.sender.status();
+    assert!(status.parity * 4 < status.media, "{status:?}");
+    assert!(status.dropped.0 < 450, "{status:?}");
 }

@@ -1,0 +1,67 @@
+//! How a sender is doing.
+
+use units::{Bytes, Duration, Rate, Ratio};
+
+use super::super::fec::Code;
+use super::super::fec::choice::Losses;
+use super::super::{ConnectionId, LinkId};
+
+/// How a connection is doing.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ConnectionStatus {
+    /// Which.
+    pub id: ConnectionId,
+    /// Its link.
+    pub link: LinkId,
+    /// The smoothed round-trip time, once it is known.
+    pub rtt: Option<Duration>,
+    /// What the control of its rate allows, with headers.
+    pub allowed_rate: Rate,
+    /// p, as the receiver reported it last.
+    pub loss_event_rate: f64,
+    /// Datagrams sent.
+    pub sent: u64,
+    /// Of them, those that were lost.
+    pub lost: u64,
+    /// Whether nothing is heard from it.
+    pub is_silent: bool,
+}
+
+/// How a sender is doing.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SenderStatus {
+    /// Bytes of the stream that came into the sender.
+    pub taken: Bytes,
+    /// Media packets sent for the first time.
+    pub media: u64,
+    /// Media packets sent again.
+    pub again: u64,
+    /// Parity packets sent.
+    pub parity: u64,
+    /// Media packets dropped since the network was too slow, and their bytes.
+    pub dropped: (u64, Bytes),
+    /// Bytes that wait to be sent for the first time.
+    pub waiting: Bytes,
+    /// What the stream's rate may be at the moment: headers and parity are taken off.
+    pub available_rate: Rate,
+    /// How datagrams were lost of late, in the order in which they left.
+    pub losses: Losses,
+    /// The code of the parity at the moment.
+    pub code: Option<Code>,
+    /// The connections.
+    pub connections: Vec<ConnectionStatus>,
+}
+
+impl SenderStatus {
+    /// Part of the datagrams that were lost.
+    pub fn loss_rate(&self) -> f64 {
+        let sent: u64 = self.connections.iter().map(|connection| connection.sent).sum();
+        let lost: u64 = self.connections.iter().map(|connection| connection.lost).sum();
+        Ratio::from_f64(Bytes::new(lost).as_f64() / Bytes::new(sent.max(1)).as_f64()).as_f64()
+    }
+
+    /// The shortest round-trip time of the connections.
+    pub fn rtt(&self) -> Option<Duration> {
+        self.connections.iter().filter_map(|connection| connection.rtt).min()
+    }
+}
