@@ -306,8 +306,8 @@ mod tests {
         for media in 0..6 {
             connection.send(0, Some(media), true, at(media));
         }
-        assert_eq!(connection.report(&report(&[(2, 2), (0, 1)]), at(10)).0, []);
-        assert_eq!(connection.report(&report(&[(4, 1), (2, 2), (0, 1)]), at(12)).0, []);
+        assert!(connection.report(&report(&[(2, 2), (0, 1)]), at(10)).0.is_empty());
+        assert!(connection.report(&report(&[(4, 1), (2, 2), (0, 1)]), at(12)).0.is_empty());
         // 3 and 5 are out; 3 is lost when 22.5 ms have passed since it left.
         assert_eq!(connection.report(&report(&[(4, 1)]), at(26)).0, [3]);
         connection.send(0, Some(6), true, at(27));
