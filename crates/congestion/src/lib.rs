@@ -5,6 +5,7 @@
 //! - [`control`]: the contract of a window controller; [`reno`], [`cubic`], [`multcp`] and [`tfwc`] keep it. [`algorithm`] has
 //!   their names, [`trace`] a record of what one was told and answered.
 //! - [`tfrc`]: a rate instead of a window, both ends; [`loss_history`] is its estimate of the loss event rate.
+//! - [`vps`]: a group of flows that share by weights what as many standard flows would get.
 //! - [`multfrc`]: how many connections a stream over a lossy link gets; [`aggregate`]: the same with one connection in place
 //!   of them (AIO-TFRC).
 //! - [`response`]: what a window, a loss rate and a number of flows give on a path.
@@ -21,3 +22,4 @@ pub mod response;
 pub mod tfrc;
 pub mod tfwc;
 pub mod trace;
+pub mod vps;

@@ -1,0 +1,54 @@
+//! A flow that really sends.
+
+use units::Time;
+
+use super::pool::PoolId;
+use super::records::Records;
+use super::virtual_flow::VirtualId;
+use super::weight::{Served, Weight};
+
+/// Its state, in bytes.
+#[derive(Debug)]
+pub(super) struct Member {
+    pub weight: Weight,
+    pub pool: PoolId,
+    /// The virtual flow that came with it.
+    pub own: VirtualId,
+    pub served: Served,
+    /// Whether it is among those that wait in its pool.
+    pub is_waiting: bool,
+    /// What it could send now, its allowance included.
+    pub wanted: u64,
+    /// What it was granted and has not sent.
+    pub allowance: u64,
+    /// When the allowance was last granted or used.
+    pub touched: Time,
+    pub in_flight: u64,
+    /// After its timer ran out: the most that it may have in flight.
+    pub cap: u64,
+    pub records: Records,
+}
+
+impl Member {
+    /// One that begins, with nothing to send.
+    pub(super) fn new(weight: Weight, pool: PoolId, own: VirtualId, served: Served) -> Self {
+        Self {
+            weight,
+            pool,
+            own,
+            served,
+            is_waiting: false,
+            wanted: 0,
+            allowance: 0,
+            touched: Time::ZERO,
+            in_flight: 0,
+            cap: u64::MAX,
+            records: Records::default(),
+        }
+    }
+
+    /// What more it could be granted.
+    pub(super) fn room(&self) -> u64 {
+        self.wanted.min(self.cap.saturating_sub(self.in_flight)).saturating_sub(self.allowance)
+    }
+}

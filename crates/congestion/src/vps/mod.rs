@@ -1,0 +1,417 @@
+//! Virtual packet substitution: flows of one sender share what as many standard flows would get, by weights (K. H. Lau, J. Y. B. Lee,
+//! "Sender-driven bandwidth differentiation for transmitting multimedia flows over TCP", MMCN 2006; its sections are cited).
+//!
+//! Each member of a group brings a *virtual flow* that runs a standard controller. Virtual flows send nothing: whatever their windows allow
+//! is credit of the group, and each credit goes to the member whose weight is owed most (3.2). What a member sends is written down
+//! as sent by a virtual flow (a packet substitution record, 3.3); when it is acknowledged, cumulatively or by a SACK block, or lost, that
+//! virtual flow is told. So the group as a whole is as fair to others as its virtual flows are, whatever the weights inside.
+//!
+//! Events go in, small decisions come out: a driver says what a member [wants](Group::want), has [sent](Group::on_sent), what was
+//! [acknowledged](Group::on_ack) and [lost](Group::on_loss), and [`Group::allocate`] answers which members may send how much now. Finding
+//! losses and sending again is the driver's business. Nothing here knows a socket or a clock: the same group serves simulated TCP,
+//! a QUIC server (whose acknowledgements name no packet: [`SentTimes`]) and a kernel's user space.
+//!
+//! Beyond the paper:
+//! - A member gets only what it can use: no data, or a small receive window, leave the credit to the others; who comes back is owed
+//!   nothing and owes nothing. The paper leaves this to future work.
+//! - A member whose timer ran out probes with one segment until it is heard of, so that a dead receiver does not drain the group.
+//! - Members behind different bottlenecks must not share credit. The group watches the queueing delay of its members
+//!   ([`bottleneck`]), and parts those whose delays move apart into *pools* of their own, and joins pools whose delays move together.
+//! - A virtual flow loses when a packet that stands for one of its own was lost, once a window, as its controller's contract has it. It times
+//!   out when a member's timer takes everything it had in flight. It has no timer of its own.
+
+pub mod bottleneck;
+mod member;
+mod pool;
+mod records;
+mod sent_times;
+#[cfg(test)]
+mod tests;
+mod virtual_flow;
+mod weight;
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use units::{Bytes, Duration, Time};
+
+use crate::algorithm::Algorithm;
+use crate::control::Start;
+use bottleneck::Watch;
+use member::Member;
+use pool::{Pool, PoolId};
+pub use sent_times::SentTimes;
+use virtual_flow::{VirtualFlow, VirtualId};
+pub use weight::{Served, Weight};
+
+/// A member's name in its group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct MemberId(u64);
+
+/// A member may send more than before: wake it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Grant {
+    /// Who.
+    pub member: MemberId,
+    /// How much more.
+    pub bytes: Bytes,
+}
+
+/// An acknowledgement of some of what a member sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Heard {
+    /// When it arrived.
+    pub now: Time,
+    /// The round trip that it measured.
+    pub rtt: Option<Duration>,
+    /// The member's smoothed round-trip time.
+    pub srtt: Duration,
+}
+
+/// A member was moved to other company.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Regrouped {
+    /// Who.
+    pub member: MemberId,
+    /// Those with whom it shares credit now.
+    pub companions: usize,
+    /// How its delays go with those of the company that it joined or left: a mean correlation between -1 and 1.
+    pub correlation: f64,
+}
+
+/// Flows of one sender that share what as many standard flows would get.
+#[derive(Debug)]
+pub struct Group {
+    algorithm: Algorithm,
+    start: Start,
+    segment: u64,
+    members: BTreeMap<MemberId, Member>,
+    virtuals: BTreeMap<VirtualId, VirtualFlow>,
+    pools: BTreeMap<PoolId, Pool>,
+    watch: Option<Watch>,
+    next_id: u64,
+}
+
+impl Group {
+    /// A group without members, whose virtual flows run `algorithm` and begin as `start` says. All members share one bottleneck as
+    /// long as the group does not [watch](Self::watching) it.
+    pub fn new(algorithm: Algorithm, start: Start) -> Self {
+        Self {
+            algorithm,
+            segment: start.segment.get().max(1),
+            start,
+            members: BTreeMap::new(),
+            virtuals: BTreeMap::new(),
+            pools: BTreeMap::new(),
+            watch: None,
+            next_id: 0,
+        }
+    }
+
+    /// The same, watching for members behind different bottlenecks.
+    #[must_use]
+    pub fn watching(self, settings: bottleneck::Settings) -> Self {
+        Self { watch: Some(Watch::new(settings)), ..self }
+    }
+
+    /// A flow joins, with a virtual flow of its own that begins.
+    pub fn join(&mut self, weight: Weight) -> MemberId {
+        let number = self.next_id;
+        self.next_id += 1;
+        let (member, own) = (MemberId(number), VirtualId(number));
+        // Until more is known it is where most are.
+        let mut counts: BTreeMap<PoolId, usize> = BTreeMap::new();
+        for member in self.members.values() {
+            *counts.entry(member.pool).or_default() += 1;
+        }
+        let pool =
+            counts.into_iter().max_by_key(|(_, count)| *count).map_or(PoolId(number), |(pool, _)| pool);
+        let flow = VirtualFlow::new(pool, self.algorithm.controller(&self.start), self.segment);
+        let shared = self.pools.entry(pool).or_default();
+        shared.set_ready(own, 0, flow.free());
+        self.virtuals.insert(own, flow);
+        self.members.insert(member, Member::new(weight, pool, own, shared.clock));
+        member
+    }
+
+    /// A flow leaves, and a virtual flow with it. What it had in flight counts no more.
+    pub fn leave(&mut self, member: MemberId) {
+        self.want(member, Bytes::ZERO);
+        let Some(mut gone) = self.members.remove(&member) else { return };
+        for record in gone.records.take_all() {
+            self.with_flow(record.flow, |flow| flow.release(record.bytes()));
+        }
+        if let Some(flow) = self.virtuals.remove(&gone.own)
+            && let Some(pool) = self.pools.get_mut(&flow.pool)
+        {
+            pool.set_ready(gone.own, flow.free(), 0);
+        }
+        if let Some(watch) = &mut self.watch {
+            watch.forget(member);
+        }
+        self.settle(gone.pool);
+        self.drop_empty_pools();
+    }
+
+    /// Members now.
+    pub fn members(&self) -> impl Iterator<Item = MemberId> + '_ {
+        self.members.keys().copied()
+    }
+
+    /// A member's share counts for this much from now on.
+    pub fn set_weight(&mut self, id: MemberId, weight: Weight) {
+        let Some(member) = self.members.get_mut(&id) else { return };
+        let Some(pool) = self.pools.get_mut(&member.pool) else { return };
+        pool.stand_back(id, member);
+        member.served = member.served.reweighed(pool.clock, member.weight, weight);
+        member.weight = weight;
+        pool.queue(id, member);
+    }
+
+    /// A member could send so much now, if it were allowed: data that waits, new or lost, within its receive window. What it was granted
+    /// before and cannot use any more goes to the others.
+    pub fn want(&mut self, id: MemberId, wanted: Bytes) {
+        let Some(member) = self.members.get_mut(&id) else { return };
+        let Some(pool) = self.pools.get_mut(&member.pool) else { return };
+        pool.stand_back(id, member);
+        member.wanted = wanted.get();
+        let unused = member.allowance.saturating_sub(member.wanted);
+        if unused > 0 {
+            member.allowance -= unused;
+            member.served = member.served.less(unused, member.weight);
+            pool.reserved -= unused;
+        }
+        pool.queue(id, member);
+    }
+
+    /// Hands out all credit there is. Answers who may send more than before.
+    pub fn allocate(&mut self, now: Time) -> Vec<Grant> {
+        let mut grants: BTreeMap<MemberId, u64> = BTreeMap::new();
+        for pool in self.pools.values_mut() {
+            while pool.free >= pool.reserved + self.segment
+                && let Some((served, id)) = pool.waiting.pop_first()
+            {
+                let Some(member) = self.members.get_mut(&id) else { continue };
+                let bytes = member.room().min(self.segment);
+                pool.clock = pool.clock.max(served);
+                pool.reserved += bytes;
+                member.allowance += bytes;
+                member.touched = now;
+                member.served = served.more(bytes, member.weight);
+                pool.queue(id, member);
+                *grants.entry(id).or_default() += bytes;
+            }
+            // Flows that have credit left were not held back by their windows.
+            let is_left = pool.free >= pool.reserved + self.segment;
+            for (free, id) in &pool.ready {
+                if is_left
+                    && *free >= self.segment
+                    && let Some(flow) = self.virtuals.get_mut(id)
+                {
+                    flow.is_limited = false;
+                }
+            }
+        }
+        grants.into_iter().map(|(member, bytes)| Grant { member, bytes: Bytes::new(bytes) }).collect()
+    }
+
+    /// What a member may send now.
+    pub fn allowance(&self, member: MemberId) -> Bytes {
+        Bytes::new(self.members.get(&member).map_or(0, |member| member.allowance))
+    }
+
+    /// What a member has in flight.
+    pub fn in_flight(&self, member: MemberId) -> Bytes {
+        Bytes::new(self.members.get(&member).map_or(0, |member| member.in_flight))
+    }
+
+    /// What a member may have in flight: what a congestion window is to a flow of its own.
+    pub fn window(&self, member: MemberId) -> Bytes {
+        self.allowance(member) + self.in_flight(member)
+    }
+
+    /// The windows of all virtual flows: what the group may have in flight.
+    pub fn total_window(&self) -> Bytes {
+        self.virtuals.values().map(VirtualFlow::cwnd).sum()
+    }
+
+    /// How many members share credit with this one, itself not counted.
+    pub fn companions(&self, member: MemberId) -> usize {
+        let Some(pool) = self.members.get(&member).map(|member| member.pool) else { return 0 };
+        self.members.values().filter(|other| other.pool == pool).count() - 1
+    }
+
+    /// A member has sent the bytes of a range of its own sequence. More than its allowance counts too.
+    pub fn on_sent(&mut self, id: MemberId, range: Range<u64>, now: Time) {
+        let bytes = range.end.saturating_sub(range.start);
+        let Some(member) = self.members.get_mut(&id).filter(|_| bytes > 0) else { return };
+        let Some(pool) = self.pools.get_mut(&member.pool) else { return };
+        pool.stand_back(id, member);
+        let granted = bytes.min(member.allowance);
+        member.allowance -= granted;
+        pool.reserved -= granted;
+        member.served = member.served.more(bytes - granted, member.weight);
+        member.wanted = member.wanted.saturating_sub(bytes);
+        member.touched = now;
+        member.in_flight += bytes;
+        let flow_id = pool.ready.last().map_or(member.own, |(_, flow)| *flow);
+        // What is sent again before its loss was told takes the place of the first one.
+        let replaced = member.records.take(range.clone());
+        member.in_flight -= replaced.iter().map(records::Record::bytes).sum::<u64>();
+        for record in replaced {
+            self.with_flow(record.flow, |flow| flow.release(record.bytes()));
+        }
+        let mut place = 0;
+        self.with_flow(flow_id, |flow| place = flow.send(bytes));
+        if let Some(member) = self.members.get_mut(&id) {
+            member.records.add(range, flow_id, place);
+        }
+        self.requeue(id);
+    }
+
+    /// An acknowledgement of bytes of a member's sequence: the cumulative part and the SACK blocks. What is known already counts once.
+    /// Where a receiver acknowledges every second segment, virtual flows hear as often.
+    pub fn on_ack(&mut self, id: MemberId, ranges: &[Range<u64>], heard: &Heard) {
+        let Some(member) = self.members.get_mut(&id) else { return };
+        let records: Vec<_> = ranges.iter().flat_map(|range| member.records.take(range.clone())).collect();
+        let acked: u64 = records.iter().map(records::Record::bytes).sum();
+        member.in_flight -= acked;
+        member.cap = member.cap.saturating_add(acked);
+        for record in records {
+            self.with_flow(record.flow, |flow| flow.acknowledge(record.place, record.bytes(), acked, heard));
+        }
+        self.requeue(id);
+        if let (Some(watch), Some(rtt)) = (&mut self.watch, heard.rtt) {
+            watch.sample(id, heard.now, rtt);
+        }
+    }
+
+    /// Bytes of a member's sequence were lost.
+    pub fn on_loss(&mut self, id: MemberId, range: Range<u64>, now: Time) {
+        let Some(member) = self.members.get_mut(&id) else { return };
+        let records = member.records.take(range);
+        member.in_flight -= records.iter().map(records::Record::bytes).sum::<u64>();
+        for record in records {
+            self.with_flow(record.flow, |flow| flow.lose(record.place, record.bytes(), now));
+        }
+        self.requeue(id);
+    }
+
+    /// A member's retransmission timer ran out: everything it had in flight is lost.
+    pub fn on_timeout(&mut self, id: MemberId, now: Time) {
+        let Some(member) = self.members.get_mut(&id) else { return };
+        let records = member.records.take_all();
+        member.in_flight = 0;
+        member.cap = self.segment;
+        let mut latest: BTreeMap<VirtualId, (u64, u64)> = BTreeMap::new();
+        for record in records {
+            let entry = latest.entry(record.flow).or_default();
+            *entry = (entry.0.max(record.place), entry.1 + record.bytes());
+        }
+        for (flow, (place, bytes)) in latest {
+            self.with_flow(flow, |flow| flow.time_out(place, bytes, now));
+        }
+        // What it was granted beyond its probe goes to the others.
+        let wanted = self.members.get(&id).map_or(0, |member| member.wanted);
+        self.want(id, Bytes::new(wanted.min(self.segment)));
+        self.want(id, Bytes::new(wanted));
+        self.requeue(id);
+    }
+
+    /// Takes back what was granted and not used for `after`: its owners have nothing to send, whatever they said they wanted. They
+    /// get nothing until they [want](Self::want) again.
+    pub fn reclaim(&mut self, now: Time, after: Duration) {
+        let is_unused = |member: &Member| member.allowance > 0 && now.since(member.touched) >= after;
+        let unused: Vec<_> =
+            self.members.iter().filter(|(_, member)| is_unused(member)).map(|(id, _)| *id).collect();
+        for id in unused {
+            self.want(id, Bytes::ZERO);
+        }
+    }
+
+    /// Parts members behind different bottlenecks and joins those behind the same one, where the group watches; to be called now and
+    /// then. Answers who was moved.
+    pub fn regroup(&mut self, now: Time) -> Vec<Regrouped> {
+        let Some(watch) = &mut self.watch else { return Vec::new() };
+        let company: BTreeMap<MemberId, u64> =
+            self.members.iter().map(|(id, member)| (*id, member.pool.0)).collect();
+        let Some(found) = watch.judge(now, &company) else { return Vec::new() };
+        let pool = PoolId(found.to.unwrap_or(self.next_id));
+        self.next_id += u64::from(found.to.is_none());
+        for id in &found.members {
+            self.move_to(*id, pool);
+        }
+        let told = found.members.iter().map(|id| Regrouped {
+            member: *id,
+            companions: self.companions(*id),
+            correlation: found.correlation,
+        });
+        let told = told.collect();
+        self.drop_empty_pools();
+        told
+    }
+
+    /// A member and its virtual flow change their pool. What the flow has in flight for others stays written down.
+    fn move_to(&mut self, id: MemberId, pool: PoolId) {
+        let Some(wanted) = self.members.get(&id).map(|member| member.wanted) else { return };
+        self.want(id, Bytes::ZERO);
+        let Some(member) = self.members.get_mut(&id) else { return };
+        let from = std::mem::replace(&mut member.pool, pool);
+        let own = member.own;
+        let shared = self.pools.entry(pool).or_default();
+        member.served = shared.clock;
+        if let Some(flow) = self.virtuals.get_mut(&own) {
+            flow.pool = pool;
+            let free = flow.free();
+            self.pools.entry(pool).or_default().set_ready(own, 0, free);
+            if let Some(old) = self.pools.get_mut(&from) {
+                old.set_ready(own, free, 0);
+            }
+        }
+        self.settle(from);
+        self.want(id, Bytes::new(wanted));
+    }
+
+    fn drop_empty_pools(&mut self) {
+        let used: std::collections::BTreeSet<_> = self.members.values().map(|member| member.pool).collect();
+        self.pools.retain(|id, _| used.contains(id));
+    }
+
+    /// Does something with a virtual flow, and keeps its pool's books. One that is gone is left alone.
+    fn with_flow(&mut self, id: VirtualId, act: impl FnOnce(&mut VirtualFlow)) {
+        let Some(flow) = self.virtuals.get_mut(&id) else { return };
+        let before = flow.free();
+        act(flow);
+        let (after, pool) = (flow.free(), flow.pool);
+        if let Some(shared) = self.pools.get_mut(&pool) {
+            shared.set_ready(id, before, after);
+            if after < before {
+                self.settle(pool);
+            }
+        }
+    }
+
+    /// A member's place among those that wait, after its flight or its cap have changed.
+    fn requeue(&mut self, id: MemberId) {
+        let Some(member) = self.members.get_mut(&id) else { return };
+        let Some(pool) = self.pools.get_mut(&member.pool) else { return };
+        pool.stand_back(id, member);
+        pool.queue(id, member);
+    }
+
+    /// Takes back grants that the windows do not cover any more, from those first who have had most.
+    fn settle(&mut self, id: PoolId) {
+        let Some(pool) = self.pools.get_mut(&id) else { return };
+        while pool.reserved > pool.free {
+            let rich =
+                self.members.iter_mut().filter(|(_, member)| member.pool == id && member.allowance > 0);
+            let Some((name, member)) = rich.max_by_key(|(_, member)| member.served) else { return };
+            let back = member.allowance.min(pool.reserved - pool.free).min(self.segment);
+            pool.stand_back(*name, member);
+            member.allowance -= back;
+            member.served = member.served.less(back, member.weight);
+            pool.reserved -= back;
+            pool.queue(*name, member);
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Packet substitution records: which virtual flow stands for what a member sent (section 3.3).
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use super::virtual_flow::VirtualId;
+
+/// One of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Record {
+    /// In the member's sequence.
+    start: u64,
+    end: u64,
+    /// The virtual flow, and the packet's place in its sequence.
+    pub flow: VirtualId,
+    pub place: u64,
+}
+
+impl Record {
+    pub(super) fn bytes(&self) -> u64 {
+        self.end - self.start
+    }
+}
+
+/// Those of a member: what it has in flight, no byte twice. As many as packets in flight, which the group's windows bound.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Records(BTreeMap<u64, Record>);
+
+impl Records {
+    /// Writes one down; nothing in `range` may be there yet.
+    pub(super) fn add(&mut self, range: Range<u64>, flow: VirtualId, place: u64) {
+        self.0.insert(range.start, Record { start: range.start, end: range.end, flow, place });
+    }
+
+    /// Takes out what lies in a range; of records that lie in it partly, that part.
+    pub(super) fn take(&mut self, range: Range<u64>) -> Vec<Record> {
+        if range.start >= range.end {
+            return Vec::new();
+        }
+        // One that begins before the range may reach into it.
+        let first = self
+            .0
+            .range(..range.start)
+            .next_back()
+            .filter(|(_, record)| record.end > range.start)
+            .map_or(range.start, |(start, _)| *start);
+        let starts: Vec<u64> = self.0.range(first..range.end).map(|(start, _)| *start).collect();
+        let mut taken = Vec::with_capacity(starts.len());
+        for start in starts {
+            let Some(record) = self.0.remove(&start) else { continue };
+            if record.start < range.start {
+                self.0.insert(start, Record { end: range.start, ..record });
+            }
+            if record.end > range.end {
+                self.0.insert(range.end, Record { start: range.end, ..record });
+            }
+            taken.push(Record {
+                start: record.start.max(range.start),
+                end: record.end.min(range.end),
+                ..record
+            });
+        }
+        taken
+    }
+
+    /// Takes out everything.
+    pub(super) fn take_all(&mut self) -> Vec<Record> {
+        std::mem::take(&mut self.0).into_values().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Against a number for every byte.
+        #[test]
+        fn they_know_who_sent_what(
+            steps in prop::collection::vec((any::<bool>(), 0u64..60, 1u64..12), 0..40),
+        ) {
+            let mut records = Records::default();
+            let mut bytes = [None; 80];
+            for (place, (is_sent, start, length)) in steps.into_iter().enumerate() {
+                let range = start..start + length;
+                let expected: Vec<_> = range.clone().filter_map(|at| bytes[at as usize].take()).collect();
+                let taken = records.take(range.clone());
+                let told: Vec<_> =
+                    taken.iter().flat_map(|record| (record.start..record.end).map(|_| record.place)).collect();
+                prop_assert_eq!(told, expected);
+                if is_sent {
+                    records.add(range.clone(), VirtualId(0), place as u64);
+                    range.for_each(|at| bytes[at as usize] = Some(place as u64));
+                }
+            }
+            let left: u64 = records.take_all().iter().map(Record::bytes).sum();
+            prop_assert_eq!(left, bytes.iter().flatten().count() as u64);
+        }
+    }
+}

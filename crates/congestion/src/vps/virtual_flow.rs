@@ -1,0 +1,124 @@
+//! A flow that runs a standard controller and sends nothing itself (section 3.2).
+
+use units::{Bytes, Time};
+
+use super::Heard;
+use super::pool::PoolId;
+use crate::control::{Ack, Controller, Loss, Timeout};
+
+/// A virtual flow's name in its group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct VirtualId(pub u64);
+
+/// Its state. Sequences count packets.
+#[derive(Debug)]
+pub(super) struct VirtualFlow {
+    pub pool: PoolId,
+    controller: Box<dyn Controller>,
+    segment: u64,
+    flight: u64,
+    next: u64,
+    /// Packets before this one were sent before the last loss event: their losses belong to it, and their acknowledgements do not
+    /// make the window grow.
+    recovery: Option<u64>,
+    /// A time-out has passed and nothing was acknowledged since.
+    has_timed_out: bool,
+    /// Acknowledged, and not told yet.
+    untold: u64,
+    /// All its window was in use.
+    pub is_limited: bool,
+}
+
+impl VirtualFlow {
+    pub(super) fn new(pool: PoolId, controller: Box<dyn Controller>, segment: u64) -> Self {
+        Self {
+            pool,
+            controller,
+            segment,
+            flight: 0,
+            next: 0,
+            recovery: None,
+            has_timed_out: false,
+            untold: 0,
+            is_limited: false,
+        }
+    }
+
+    pub(super) fn cwnd(&self) -> Bytes {
+        self.controller.cwnd()
+    }
+
+    /// What its window leaves, in whole segments; as a TCP, it sends no part of one.
+    pub(super) fn free(&self) -> u64 {
+        // A window without bound would overflow the sum of several.
+        let cwnd = self.controller.cwnd().get().min(1 << 50);
+        cwnd.saturating_sub(self.flight) / self.segment * self.segment
+    }
+
+    /// A packet counts as its own. Answers its place.
+    pub(super) fn send(&mut self, bytes: u64) -> u64 {
+        self.flight += bytes;
+        self.is_limited |= self.free() == 0;
+        self.next += 1;
+        self.next - 1
+    }
+
+    /// A packet is none of its own any more, neither acknowledged nor lost.
+    pub(super) fn release(&mut self, bytes: u64) {
+        self.flight = self.flight.saturating_sub(bytes);
+    }
+
+    /// A packet was acknowledged, by an acknowledgement of `whole` bytes in all.
+    pub(super) fn acknowledge(&mut self, place: u64, bytes: u64, whole: u64, heard: &Heard) {
+        let flight = self.flight;
+        self.release(bytes);
+        self.has_timed_out = false;
+        if self.recovery.is_some_and(|point| place < point) {
+            return;
+        }
+        self.recovery = None;
+        self.untold += bytes;
+        // One acknowledgement of several segments, which stood for several flows, is one in all and not one for each.
+        if self.untold < whole {
+            return;
+        }
+        self.controller.on_ack(&Ack {
+            now: heard.now,
+            acked: Bytes::new(std::mem::take(&mut self.untold)),
+            flight: Bytes::new(flight),
+            rtt: heard.rtt,
+            srtt: heard.srtt,
+            is_cwnd_limited: self.is_limited,
+        });
+    }
+
+    pub(super) fn lose(&mut self, place: u64, bytes: u64, now: Time) {
+        let flight = self.flight_at_loss();
+        self.release(bytes);
+        if self.recovery.is_none_or(|point| place >= point) {
+            self.recovery = Some(self.next);
+            self.untold = 0;
+            self.controller.on_loss(&Loss { now, flight });
+        }
+    }
+
+    /// The timer of a member ran out that had `bytes` of this flow's, the last of them at `place`.
+    pub(super) fn time_out(&mut self, place: u64, bytes: u64, now: Time) {
+        if self.flight > bytes {
+            // Others of its packets are on their way; it would have heard of the loss by them.
+            self.lose(place, bytes, now);
+            return;
+        }
+        let flight = self.flight_at_loss();
+        self.release(bytes);
+        self.recovery = None;
+        self.untold = 0;
+        let is_repeated = std::mem::replace(&mut self.has_timed_out, true);
+        self.controller.on_timeout(&Timeout { now, flight, is_repeated });
+    }
+
+    /// What was in flight. Credit that was freed and not sent again yet counts as well, where the window was in use.
+    fn flight_at_loss(&self) -> Bytes {
+        if self.is_limited { self.controller.cwnd() } else { Bytes::new(self.flight) }
+    }
+}
