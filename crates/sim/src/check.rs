@@ -1,11 +1,13 @@
 //! What a model must keep to.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use congestion::aggregate::Scheme;
 use units::{Bytes, Duration, Time};
 
-use crate::model::{Discipline, Flow, Kind, Limit, Link, Loss, Model, Pattern, Source, Tcp, When};
+use crate::model::{
+    Discipline, Flow, Kind, Limit, Link, Loss, Model, NodeId, Pattern, Recovery, Share, Source, Tcp, When,
+};
 
 /// Where in a model something is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,8 +53,10 @@ pub(crate) fn check(model: &Model) -> Result<(), ModelError> {
     for (id, link) in model.links.iter().enumerate() {
         check_link(link, model.nodes.len()).map_err(at(Place::Link(id)))?;
     }
+    let mut groups = BTreeMap::new();
     for (id, flow) in model.flows.iter().enumerate() {
         check_flow(flow, model).map_err(at(Place::Flow(id)))?;
+        check_group(flow, &mut groups).map_err(at(Place::Flow(id)))?;
     }
     Ok(())
 }
@@ -200,6 +204,7 @@ fn check_flow(flow: &Flow, model: &Model) -> Checked {
             ends.push(media.client);
             ends.extend(&media.servers);
             check_tcp(&media.tcp)?;
+            ensure(media.tcp.share.is_none(), || "a media stream is in no group".to_owned())?;
             ensure(!media.servers.is_empty(), || "the stream has no server".to_owned())?;
             ensure(!media.rate.is_zero(), || "the media's rate is zero".to_owned())?;
             ensure(media.connections_per_server > 0, || "no connection to any server is allowed".to_owned())?;
@@ -214,6 +219,32 @@ fn check_flow(flow: &Flow, model: &Model) -> Checked {
 fn check_datagram(size: Bytes) -> Checked {
     ensure((1..=LARGEST_PACKET).contains(&size.get()), || {
         format!("a datagram has 1 to {LARGEST_PACKET} bytes")
+    })
+}
+
+/// A group's flows come from one sender and begin alike; `groups` has the first flow of each.
+fn check_group<'a>(flow: &'a Flow, groups: &mut BTreeMap<&'a str, (NodeId, &'a Tcp, &'a Share)>) -> Checked {
+    let Kind::Tcp { from, tcp, .. } = &flow.kind else { return Ok(()) };
+    let Some(share) = &tcp.share else { return Ok(()) };
+    let name = &share.group;
+    ensure(tcp.recovery == Recovery::Sack, || {
+        format!("a flow in the group '{name}' recovers by `sack`: ns-2 knows no groups")
+    })?;
+    let (sender, first, first_share) = groups.entry(name).or_insert((*from, tcp, share));
+    ensure(sender == from, || {
+        format!("the flows of the group '{name}' come from several nodes, not from one")
+    })?;
+    let is_alike = first.congestion == tcp.congestion
+        && first.segment == tcp.segment
+        && first.initial_window == tcp.initial_window
+        && first.initial_ssthresh == tcp.initial_ssthresh;
+    ensure(is_alike, || {
+        format!(
+            "the flows of the group '{name}' differ in `congestion`, `segment`, `initial_window` or `initial_ssthresh`"
+        )
+    })?;
+    ensure(first_share.watches == share.watches, || {
+        format!("the group '{name}' watches in one flow and not in another")
     })
 }
 

@@ -5,6 +5,7 @@ use congestion::aggregate::Scheme;
 /// Congestion controls of TCP.
 pub use congestion::algorithm::Algorithm as Congestion;
 use congestion::tfrc;
+use congestion::vps::Weight;
 use units::{Bytes, Duration, Packets, Rate, Time};
 
 /// Everything that is simulated.
@@ -253,6 +254,19 @@ pub struct Tcp {
     pub recovery: Recovery,
     /// Sending waits for a random time up to this one after what allowed it (ns-2's `overhead_`): zero for none.
     pub send_jitter: Duration,
+    /// The group that the sender shares its windows with; `None`: it has one of its own.
+    pub share: Option<Share>,
+}
+
+/// A flow's place in a weighted group (VPS): flows of one sender that share what as many plain flows would get.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Share {
+    /// The group's name.
+    pub group: String,
+    /// The flow's weight in it.
+    pub weight: Weight,
+    /// Whether members behind different bottlenecks are noticed and parted.
+    pub watches: bool,
 }
 
 /// Delayed acknowledgements (RFC 5681, section 4.2).
@@ -432,5 +446,6 @@ impl Tcp {
         },
         recovery: Recovery::Sack,
         send_jitter: Duration::ZERO,
+        share: None,
     };
 }

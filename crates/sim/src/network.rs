@@ -2,6 +2,7 @@
 
 mod connections;
 mod datagrams;
+mod groups;
 mod tfrc;
 mod tfrc_flow;
 
@@ -16,6 +17,7 @@ use crate::report::{Decision, PacketRecord, Segment};
 use crate::route::{ARRIVED, Routes};
 pub(crate) use connections::{Half, HalfId, Role};
 pub(crate) use datagrams::Datagrams;
+use groups::Groups;
 pub(crate) use tfrc::Tfrc;
 pub(crate) use tfrc_flow::TfrcFlow;
 use units::{Bytes, Time};
@@ -98,6 +100,7 @@ pub(crate) struct Network {
     is_direct: Vec<bool>,
     packets: Packets,
     pub(crate) halves: Vec<Half>,
+    groups: Groups,
     pub(crate) datagrams: Vec<Datagrams>,
     /// Which flows are of datagrams.
     datagrams_of: Vec<Option<u32>>,
@@ -140,6 +143,7 @@ impl Network {
             ends: BTreeMap::new(),
             packets: Packets::default(),
             halves: Vec::new(),
+            groups: Groups::default(),
             datagrams: Vec::new(),
             datagrams_of: Vec::new(),
             tfrc: Vec::new(),

@@ -223,7 +223,11 @@ impl Simulation {
         let half = *half;
         if !*is_open {
             *is_open = true;
+            let is_file = matches!(source, Source::File(_));
             self.network.open(half);
+            if is_file {
+                self.network.leave_when_done(half);
+            }
         }
         match source {
             Source::Greedy | Source::File(_) => {}
@@ -253,7 +257,9 @@ impl Simulation {
         match &mut self.flows[flow] {
             FlowState::Tcp { half, source, .. } => {
                 *source = Source::Greedy;
-                self.network.halves[*half as usize].sender.stop();
+                let half = *half;
+                self.network.halves[half as usize].sender.stop();
+                self.network.leave_when_done(half);
             }
             FlowState::Datagrams { .. } => self.network.stop_datagrams(flow),
             FlowState::Tfrc { index } => self.network.stop_tfrc_flow(*index),

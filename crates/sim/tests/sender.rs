@@ -1,8 +1,9 @@
 //! The sender's side: flows that count for several, and smooth ones, beside plain TCP.
 
 use congestion::algorithm::Algorithm;
+use congestion::vps::Weight;
 use sim::Simulation;
-use sim::model::{Flow, Kind, Link, Model, Node, Run, Source, Tcp, When};
+use sim::model::{Flow, Kind, Link, Model, Node, Run, Share, Source, Tcp, When};
 use sim::report::{FlowSample, Observer};
 use units::{Bytes, Duration, Rate, Time};
 
@@ -109,4 +110,103 @@ fn tfwc_takes_a_fair_share_and_is_smoother() {
         assert!((0.75..1.25).contains(&(smooth.0 / plain.0)), "{control}: {smooth:?} {plain:?}");
         assert!(smooth.1 < 0.8 * plain.1, "{control}: {smooth:?} {plain:?}");
     }
+}
+
+/// Members of a group with these weights beside as many Reno flows, all from one server through 4 Mbps for each of the first; what each
+/// delivered in every second, Mbps. `change`: the flows that begin late, at 40 s, and that stop, at 80 s.
+fn shared(weights: &[f64], change: (Option<usize>, Option<usize>), seed: u64) -> Vec<Vec<f64>> {
+    let count = weights.len();
+    let node = |number| Node { name: format!("node{number}") };
+    let milliseconds = Duration::from_millis;
+    let rate = Rate::from_mbps(4 * count as u64);
+    let (server, left, right, other) = (0, 1, 2, 3);
+    let mut links = Vec::new();
+    let mut duplex = |one, two, rate, delay, queue| {
+        links.push(Link::drop_tail(one, two, rate, delay, queue));
+        links.push(Link::drop_tail(two, one, rate, delay, 1000));
+    };
+    duplex(left, right, rate, milliseconds(50), 70 * count as u32);
+    duplex(server, left, Rate::from_mbps(100), milliseconds(10), 2000);
+    duplex(other, left, Rate::from_mbps(100), milliseconds(10), 2000);
+    for receiver in 0..2 * count {
+        duplex(right, 4 + receiver, Rate::from_mbps(100), milliseconds(10), 2000);
+    }
+    let flows = (0..2 * count).map(|number| {
+        let weight = weights.get(number).map(|weight| Weight::new(*weight).expect("a weight"));
+        let share = weight.map(|weight| Share { group: "group".into(), weight, watches: false });
+        let (from, source) = if share.is_some() { (server, Source::Greedy) } else { (other, Source::Greedy) };
+        let begin = if change.0 == Some(number) { 40 } else { 0 };
+        let seconds = |seconds| Time::ZERO + Duration::from_secs(seconds);
+        let tcp = Tcp {
+            congestion: Algorithm::Reno,
+            delayed_ack: None,
+            send_jitter: milliseconds(1),
+            segment: Bytes::new(960),
+            share,
+            ..Tcp::DEPLOYED
+        };
+        Flow {
+            name: format!("flow{number}"),
+            start: When::Between(seconds(begin), seconds(begin + 1)),
+            stop: (change.1 == Some(number)).then(|| seconds(80)),
+            kind: Kind::Tcp { from, to: 4 + number, tcp, source },
+        }
+    });
+    let model = Model {
+        nodes: (0..4 + 2 * count).map(node).collect(),
+        flows: flows.collect(),
+        links,
+        run: Run {
+            duration: Duration::from_secs(120),
+            seed,
+            sampling: Duration::from_secs(1),
+            warm_up: Duration::ZERO,
+        },
+    };
+    let mut samples = Samples(vec![Vec::new(); 2 * count]);
+    let mut simulation = Simulation::new(model).expect("a possible model");
+    simulation.run_until(simulation.end(), &mut samples);
+    samples.0
+}
+
+/// Allocation accuracy A (VPS, equations 1 and 2) of what members delivered.
+fn accuracy(delivered: &[f64], weights: &[f64]) -> f64 {
+    let (total, sum): (f64, f64) = (delivered.iter().sum(), weights.iter().sum());
+    let each: Vec<f64> = delivered.iter().zip(weights).map(|(r, w)| r / total * sum / w).collect();
+    each.iter().sum::<f64>().powi(2) / (each.len() as f64 * each.iter().map(|a| a * a).sum::<f64>())
+}
+
+#[test]
+fn a_group_keeps_its_weights_and_its_share() {
+    let weights = [1.0, 4.0, 8.0];
+    let (mut group, mut plain) = (0.0, 0.0);
+    for seed in 1..=5 {
+        let delivered = shared(&weights, (None, None), seed);
+        let mut accuracies = Vec::new();
+        for second in 10..120 {
+            let now: Vec<f64> = delivered.iter().map(|flow| flow[second]).collect();
+            accuracies.push(accuracy(&now[..3], &weights));
+            group += now[..3].iter().sum::<f64>();
+            plain += now[3..].iter().sum::<f64>();
+        }
+        let mean = accuracies.iter().sum::<f64>() / accuracies.len() as f64;
+        assert!(mean > 0.98, "{mean}");
+    }
+    assert!((0.85..1.15).contains(&(group / plain)), "{}", group / plain);
+}
+
+#[test]
+fn flows_join_and_leave_a_group() {
+    let weights = [2.0, 1.0, 1.0];
+    let delivered = shared(&weights, (Some(1), Some(0)), 3);
+    let ratio = |one: usize, other: usize, seconds: std::ops::Range<usize>| {
+        let sum = |flow: usize| delivered[flow][seconds.clone()].iter().sum::<f64>();
+        sum(one) / sum(other)
+    };
+    assert!((ratio(0, 2, 10..40) / 2.0 - 1.0).abs() < 0.05);
+    assert!(delivered[1][..40].iter().sum::<f64>() == 0.0);
+    assert!((ratio(0, 1, 42..80) / 2.0 - 1.0).abs() < 0.05, "{}", ratio(0, 1, 42..80));
+    // The one that leaves hands over its share: the others go on as two of five flows.
+    assert!((ratio(1, 2, 83..120) - 1.0).abs() < 0.05);
+    assert!(delivered[0][83..].iter().sum::<f64>() == 0.0);
 }

@@ -8,7 +8,7 @@ use super::{Kind, Network, Upcall};
 use crate::model::{FlowId, Tcp};
 use crate::packet::{Packet, What, Window, blocks, sack};
 use crate::report::Decision;
-use crate::tcp::{Acknowledgement, Answer, Event, NO_LIMIT, Receiver, Sender};
+use crate::tcp::{Acknowledgement, Answer, Event, NO_LIMIT, Receiver, Segment, Sender};
 
 /// A half connection's place in [`Network::halves`].
 pub(crate) type HalfId = u32;
@@ -137,6 +137,9 @@ impl Network {
             jitter: tcp.send_jitter.as_nanos(),
             jitter_is_pending: false,
         });
+        if let Some(share) = &tcp.share {
+            self.add_to_group(id, share, tcp);
+        }
         id
     }
 
@@ -343,7 +346,7 @@ impl Network {
     /// Sees to it that the retransmission timer's event comes no later than its deadline. When the deadline has moved on
     /// by then, the event is put off, so that an acknowledgement costs no event.
     #[inline]
-    fn sync_timer(&mut self, id: HalfId) {
+    pub(super) fn sync_timer(&mut self, id: HalfId) {
         let half = &mut self.halves[id as usize];
         let deadline = half.sender.deadline();
         if deadline < half.timer_at {
@@ -359,29 +362,50 @@ impl Network {
 
     /// Sends what may be sent. With a random delay of sending, only what is urgent goes unless the delay is over.
     #[inline]
-    fn pump(&mut self, id: HalfId, delay_is_over: bool) {
+    pub(super) fn pump(&mut self, id: HalfId, delay_is_over: bool) {
+        if self.halves[id as usize].sender.is_shared() {
+            self.share(id, delay_is_over);
+            return;
+        }
         let now = self.now;
         loop {
             let half = &mut self.halves[id as usize];
             if half.jitter > 0 && !delay_is_over && !half.sender.is_urgent() {
-                if !half.jitter_is_pending && half.sender.may_send() {
-                    half.jitter_is_pending = true;
-                    let (flow, longest) = (half.flow, half.jitter);
-                    let delay = self.random(flow).below(longest);
-                    self.schedule(now + delay, Kind::Jitter, id);
+                if half.sender.may_send() {
+                    self.delay_sending(id);
                 }
                 break;
             }
             let Some(segment) = half.sender.poll(now) else { break };
-            half.counters.sent += 1;
-            half.counters.retransmitted += u64::from(segment.is_retransmission);
-            self.data_packets += 1;
-            let size = (segment.end - segment.start) as u32 + half.header;
-            let mut packet = Packet::new(What::Data, id, half.data_path, segment.start, size as u16);
-            packet.timestamp = (now / 1000) as u32;
-            self.send(packet);
+            self.transmit(id, segment);
         }
         self.sync_timer(id);
+    }
+
+    /// Sending waits for the random delay, if it does not yet; `false` where there is none.
+    pub(super) fn delay_sending(&mut self, id: HalfId) -> bool {
+        let half = &mut self.halves[id as usize];
+        if half.jitter == 0 {
+            return false;
+        }
+        if !std::mem::replace(&mut half.jitter_is_pending, true) {
+            let (flow, longest) = (half.flow, half.jitter);
+            let delay = self.random(flow).below(longest);
+            self.schedule(self.now + delay, Kind::Jitter, id);
+        }
+        true
+    }
+
+    #[inline]
+    pub(super) fn transmit(&mut self, id: HalfId, segment: Segment) {
+        let half = &mut self.halves[id as usize];
+        half.counters.sent += 1;
+        half.counters.retransmitted += u64::from(segment.is_retransmission);
+        self.data_packets += 1;
+        let size = (segment.end - segment.start) as u32 + half.header;
+        let mut packet = Packet::new(What::Data, id, half.data_path, segment.start, size as u16);
+        packet.timestamp = (self.now / 1000) as u32;
+        self.send(packet);
     }
 
     fn tell(&mut self, id: HalfId, what: &'static str, why: &str) {

@@ -111,7 +111,8 @@ fn tcp_flow(
         Timetable,
     }
     let (from, to) = ends(table, copy, true, network)?;
-    let tcp = tcp::of_flow(table.item("tcp"), settings)?;
+    let mut tcp = tcp::of_flow(table.item("tcp"), settings)?;
+    tcp.share = table.get("group", tcp::share)?;
     let application = table.get("application", |item| {
         item.one_of(&[
             ("greedy", Application::Greedy),

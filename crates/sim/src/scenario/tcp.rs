@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use congestion::algorithm::NotAnAlgorithm;
+use congestion::vps::Weight;
 use units::{Bytes, Duration, Packets};
 
 use super::error::{Fault, nearest};
 use super::table::Item;
-use crate::model::{Congestion, DelayedAck, Recovery, Rto, Tcp};
+use crate::model::{Congestion, DelayedAck, Recovery, Rto, Share, Tcp};
 
 /// The largest IP packet, and what SACK blocks can add to a TCP header.
 const LARGEST_PACKET: Bytes = Bytes::new(65_535);
@@ -63,6 +64,7 @@ fn read(item: Item<'_>, what: &str) -> Result<Tcp, Fault> {
             })?
             .unwrap_or(deployed.recovery),
         send_jitter: table.get("send_jitter", Item::duration)?.unwrap_or(deployed.send_jitter),
+        share: None,
     };
     table.finish()?;
     if tcp.segment + tcp.header + OPTIONS > LARGEST_PACKET {
@@ -89,6 +91,21 @@ fn congestion(item: Item<'_>) -> Result<Congestion, Fault> {
         item.fault(format_args!("`congestion`: {}", error.problem()))
             .help(format_args!("{meant}it is one of {}", Congestion::FORMS))
     })
+}
+
+/// A flow's `group`: a name, or a table with the name and the flow's weight.
+pub(super) fn share(item: Item<'_>) -> Result<Share, Fault> {
+    if !item.value.is_table() {
+        return Ok(Share { group: item.text()?.to_owned(), weight: Weight::ONE, watches: false });
+    }
+    let mut table = item.table("a flow's `group`")?;
+    let group = table.need("name", Item::text)?.to_owned();
+    let weight = table
+        .get("weight", |item| item.number(|weight| Weight::new(weight).is_some(), "from 0.001 to 1000"))?;
+    let weight = weight.and_then(Weight::new);
+    let watches = table.get("watch", Item::flag)?.unwrap_or(false);
+    table.finish()?;
+    Ok(Share { group, weight: weight.unwrap_or(Weight::ONE), watches })
 }
 
 /// `false`, or a table; `true` stands for what is deployed.

@@ -5,6 +5,8 @@ mod receiver;
 mod rto;
 mod scoreboard;
 mod sender;
+mod share;
 
 pub(crate) use receiver::{Answer, NO_LIMIT, Receiver};
-pub(crate) use sender::{Acknowledgement, Event, Sender};
+pub(crate) use sender::{Acknowledgement, Event, Segment, Sender};
+pub(crate) use share::Note;

@@ -10,6 +10,7 @@ use super::ns2::Ns2;
 use super::receiver::NO_LIMIT;
 use super::rto::RoundTrip;
 use super::scoreboard::Scoreboard;
+use super::share::Share;
 use crate::model::{Congestion, Recovery, Tcp};
 
 /// Duplicate acknowledgements that make a loss certain.
@@ -95,6 +96,8 @@ pub(crate) struct Sender {
     pub(super) latest_rtt: Option<u64>,
     /// Set where recovery is ns-2's.
     pub(super) ns2: Option<Box<Ns2>>,
+    /// Set where a group decides what may be sent.
+    pub(super) share: Option<Box<Share>>,
 }
 
 impl Sender {
@@ -116,7 +119,8 @@ impl Sender {
             written,
             edge: tcp.receive_window.map_or(NO_LIMIT, |window| window.get().min(NO_LIMIT)),
             segment: tcp.segment.get(),
-            cwnd: controller.cwnd().get(),
+            // A group's member sends what it is granted.
+            cwnd: if tcp.share.is_some() { NO_LIMIT } else { controller.cwnd().get() },
             controller,
             is_cwnd_limited: false,
             board: Scoreboard::default(),
@@ -124,7 +128,8 @@ impl Sender {
             retransmitted_to: 0,
             retransmitted: 0,
             lost_below: 0,
-            limited_transmit: tcp.limited_transmit,
+            // The group hears of every SACK, and grants as much.
+            limited_transmit: tcp.limited_transmit && tcp.share.is_none(),
             urgent: 0,
             round_trip: RoundTrip::new(&tcp.rto, is_ns2),
             deadline: u64::MAX,
@@ -135,6 +140,7 @@ impl Sender {
             measured: (0, 0),
             latest_rtt: None,
             ns2: is_ns2.then(Box::default),
+            share: tcp.share.as_ref().map(|_| Box::default()),
         }
     }
 
@@ -181,7 +187,7 @@ impl Sender {
     }
 
     pub(crate) fn cwnd(&self) -> u64 {
-        self.cwnd
+        self.share.as_ref().map_or(self.cwnd, |share| share.window(self.pipe()))
     }
 
     pub(crate) fn ssthresh(&self) -> Bytes {
@@ -239,7 +245,11 @@ impl Sender {
             if start < end && start >= self.oldest && end <= self.next {
                 let news = self.board.missing_in(start, end.min(self.retransmitted_to));
                 self.retransmitted = self.retransmitted.saturating_sub(news);
-                sacked += self.board.add(start, end);
+                let added = self.board.add(start, end);
+                sacked += added;
+                if added > 0 {
+                    self.note_acknowledged(start, end);
+                }
             }
         }
         let acked = ack.next.saturating_sub(self.oldest);
@@ -258,6 +268,7 @@ impl Sender {
                     self.duplicates = 0;
                 } else {
                     self.lost_below = self.board.lost_below(self.segment).max(self.lost_below);
+                    self.note_lost(self.lost_below);
                 }
             }
             Phase::Loss { point } if acked > 0 => {
@@ -276,6 +287,7 @@ impl Sender {
     pub(super) fn advance(&mut self, ack: &Acknowledgement, now: u64) {
         let news = self.board.missing_in(self.oldest, ack.next.min(self.retransmitted_to));
         self.retransmitted = self.retransmitted.saturating_sub(news);
+        self.note_acknowledged(self.oldest, ack.next);
         self.oldest = ack.next;
         self.board.acknowledged(ack.next);
         if self.timestamps {
@@ -290,6 +302,9 @@ impl Sender {
     }
 
     pub(super) fn grow(&mut self, acked: u64, flight: u64, now: u64) {
+        if self.share.is_some() {
+            return;
+        }
         self.controller.on_ack(&Ack {
             now: Time::from_nanos(now),
             acked: Bytes::new(acked),
@@ -313,13 +328,16 @@ impl Sender {
         // What limited transmit sent does not count (RFC 5681, section 3.2, step 2).
         let extra = if self.limited_transmit { u64::from(self.duplicates - 1) * self.segment } else { 0 };
         let flight = (self.next - self.oldest).saturating_sub(extra).max(self.segment);
-        self.controller.on_loss(&Loss { now: Time::from_nanos(now), flight: Bytes::new(flight) });
-        self.cwnd = self.controller.cwnd().get();
+        if self.share.is_none() {
+            self.controller.on_loss(&Loss { now: Time::from_nanos(now), flight: Bytes::new(flight) });
+            self.cwnd = self.controller.cwnd().get();
+        }
         self.phase = Phase::Recovery { point: self.next, has_rescued: false };
         self.retransmitted_to = self.oldest;
         self.retransmitted = 0;
         // Three duplicates make the first segment a lost one in any case.
         self.lost_below = self.lost_below.max(self.oldest + 1);
+        self.note_lost(self.lost_below.max(self.oldest + self.segment));
         self.urgent = 1;
         self.deadline = now.saturating_add(self.round_trip.timeout());
         Event::Loss
@@ -338,12 +356,16 @@ impl Sender {
         }
         let is_repeated =
             matches!(self.phase, Phase::Loss { .. }) && self.retransmitted_to <= self.oldest + self.segment;
-        self.controller.on_timeout(&Timeout {
-            now: Time::from_nanos(now),
-            flight: Bytes::new(self.next - self.oldest),
-            is_repeated,
-        });
-        self.cwnd = self.controller.cwnd().get();
+        if let Some(share) = &mut self.share {
+            share.has_timed_out = true;
+        } else {
+            self.controller.on_timeout(&Timeout {
+                now: Time::from_nanos(now),
+                flight: Bytes::new(self.next - self.oldest),
+                is_repeated,
+            });
+            self.cwnd = self.controller.cwnd().get();
+        }
         self.phase = Phase::Loss { point: self.next };
         self.retransmitted_to = self.oldest;
         self.retransmitted = 0;
@@ -359,7 +381,7 @@ impl Sender {
     }
 
     /// How much is on its way (RFC 6675, section 4, SetPipe).
-    fn pipe(&self) -> u64 {
+    pub(super) fn pipe(&self) -> u64 {
         match self.phase {
             Phase::Recovery { .. } | Phase::Loss { .. } => {
                 self.board.missing_in(self.lost_below.max(self.oldest), self.next) + self.retransmitted
@@ -373,6 +395,7 @@ impl Sender {
         let segment = match self.phase {
             Phase::Closed => None,
             _ if self.ns2.is_some() => self.ns2_poll(),
+            _ if !self.is_granted() => None,
             Phase::Open => self.poll_open(now),
             Phase::Recovery { point, has_rescued } => self.poll_recovery(point, has_rescued),
             Phase::Loss { point } => self.poll_loss(point),
@@ -400,6 +423,7 @@ impl Sender {
         match self.phase {
             Phase::Closed => false,
             _ if self.ns2.is_some() => self.ns2_has_room(),
+            _ if self.share.is_some() => self.share_has_room(),
             Phase::Open => self.pipe() + self.segment <= self.cwnd && self.new_segment().is_some(),
             Phase::Recovery { .. } | Phase::Loss { .. } => self.pipe() + self.segment <= self.cwnd,
         }
@@ -407,7 +431,11 @@ impl Sender {
 
     fn poll_open(&mut self, now: u64) -> Option<Segment> {
         let flight = self.next - self.oldest;
-        if flight == 0 && self.idle_restart && now - self.last_sent > self.round_trip.timeout() {
+        if flight == 0
+            && self.share.is_none()
+            && self.idle_restart
+            && now - self.last_sent > self.round_trip.timeout()
+        {
             self.controller.on_idle(Time::from_nanos(now));
             self.cwnd = self.controller.cwnd().get();
         }

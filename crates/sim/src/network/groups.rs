@@ -1,0 +1,185 @@
+//! Weighted groups in the network: TCP senders that share their windows (VPS).
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use congestion::control::Start;
+use congestion::vps::bottleneck::Settings;
+use congestion::vps::{Group, Heard, MemberId, Regrouped, Weight};
+use units::{Duration, Time};
+
+use super::{HalfId, Network};
+use crate::model::{Share, Tcp};
+use crate::report::Decision;
+use crate::tcp::Note;
+
+/// The groups, and whose members the halves are.
+#[derive(Debug, Default)]
+pub(super) struct Groups {
+    groups: Vec<Shared>,
+    by_name: BTreeMap<String, usize>,
+    places: BTreeMap<HalfId, Place>,
+}
+
+/// A group, and the half of each member.
+#[derive(Debug)]
+struct Shared {
+    group: Group,
+    halves: BTreeMap<MemberId, HalfId>,
+    watches: bool,
+}
+
+/// A half's place in a group.
+#[derive(Debug)]
+struct Place {
+    group: usize,
+    weight: Weight,
+    member: Option<MemberId>,
+    /// It leaves when everything that was written has arrived.
+    leaves_when_done: bool,
+    has_left: bool,
+}
+
+impl Network {
+    /// A half is to join a group as soon as it is set up.
+    pub(super) fn add_to_group(&mut self, id: HalfId, share: &Share, tcp: &Tcp) {
+        let start = Start {
+            segment: tcp.segment,
+            initial_window: tcp.initial_window * tcp.segment,
+            initial_ssthresh: tcp.initial_ssthresh.map(|window| window * tcp.segment),
+        };
+        let Groups { groups, by_name, places } = &mut self.groups;
+        let group = *by_name.entry(share.group.clone()).or_insert_with(|| {
+            let group = Group::new(tcp.congestion, start);
+            let group = if share.watches { group.watching(Settings::default()) } else { group };
+            groups.push(Shared { group, halves: BTreeMap::new(), watches: share.watches });
+            groups.len() - 1
+        });
+        let place =
+            Place { group, weight: share.weight, member: None, leaves_when_done: false, has_left: false };
+        places.insert(id, place);
+    }
+
+    /// Nothing more will be written: a half leaves its group when everything has arrived.
+    pub(crate) fn leave_when_done(&mut self, id: HalfId) {
+        if let Some(place) = self.groups.places.get_mut(&id) {
+            place.leaves_when_done = true;
+            self.pump(id, false);
+        }
+    }
+
+    /// Something has happened to a half in a group: the group hears of it, and whoever may send then sends.
+    pub(super) fn share(&mut self, id: HalfId, delay_is_over: bool) {
+        let now = self.now;
+        let Some(place) = self.groups.places.get_mut(&id).filter(|place| !place.has_left) else { return };
+        let sender = &mut self.halves[id as usize].sender;
+        if !sender.is_established() {
+            self.sync_timer(id);
+            return;
+        }
+        let number = place.group;
+        let shared = &mut self.groups.groups[number];
+        let member = *place.member.get_or_insert_with(|| {
+            let member = shared.group.join(place.weight);
+            shared.halves.insert(member, id);
+            member
+        });
+        let rtt = sender.take_rtt().map(Duration::from_nanos);
+        let srtt = Duration::from_nanos(sender.srtt());
+        let heard = Heard { now: Time::from_nanos(now), rtt, srtt };
+        tell(&mut shared.group, member, &sender.take_notes(), &heard);
+        if place.leaves_when_done && sender.is_done() {
+            place.has_left = true;
+            shared.group.leave(member);
+            shared.halves.remove(&member);
+        } else {
+            shared.group.want(member, units::Bytes::new(sender.could_send()));
+        }
+        if shared.watches {
+            let regrouped = shared.group.regroup(Time::from_nanos(now));
+            self.tell_regrouped(number, &regrouped);
+        }
+        let is_urgent = self.halves[id as usize].sender.is_urgent();
+        if delay_is_over || is_urgent {
+            self.send_granted(number, member, id);
+        }
+        self.send_all_granted(number);
+        self.sync_timer(id);
+    }
+
+    /// Hands out the group's credit until nobody can use more.
+    fn send_all_granted(&mut self, number: usize) {
+        loop {
+            let shared = &mut self.groups.groups[number];
+            let grants = shared.group.allocate(Time::from_nanos(self.now));
+            if grants.is_empty() {
+                return;
+            }
+            for grant in grants {
+                let Some(id) = self.groups.groups[number].halves.get(&grant.member).copied() else {
+                    continue;
+                };
+                if !self.delay_sending(id) {
+                    self.send_granted(number, grant.member, id);
+                }
+            }
+        }
+    }
+
+    /// A member sends what it was granted, and gives back what it cannot send after all.
+    fn send_granted(&mut self, number: usize, member: MemberId, id: HalfId) {
+        let now = Time::from_nanos(self.now);
+        loop {
+            let group = &mut self.groups.groups[number].group;
+            let sender = &mut self.halves[id as usize].sender;
+            let allowance = group.allowance(member);
+            sender.set_allowance(allowance.get());
+            let Some(segment) = sender.poll(self.now) else {
+                if !allowance.is_zero() {
+                    group.want(member, units::Bytes::ZERO);
+                }
+                break;
+            };
+            group.on_sent(member, segment.start..segment.end, now);
+            self.transmit(id, segment);
+        }
+        self.sync_timer(id);
+    }
+
+    fn tell_regrouped(&mut self, number: usize, regrouped: &[Regrouped]) {
+        for moved in regrouped {
+            let Some(id) = self.groups.groups[number].halves.get(&moved.member) else { continue };
+            let half = &self.halves[*id as usize];
+            self.decisions.push(Decision {
+                at: Time::from_nanos(self.now),
+                flow: half.flow,
+                connection: Some(half.connection),
+                what: "regrouped",
+                value: Some(moved.companions as u64),
+                why: format!("its delays go with theirs by {:.2}", moved.correlation),
+            });
+        }
+    }
+}
+
+/// Tells a group what a member's sender noted. What one acknowledgement acknowledged is told at once.
+fn tell(group: &mut Group, member: MemberId, notes: &[Note], heard: &Heard) {
+    let range = |start: u64, end: u64| Range { start, end };
+    let acknowledged: Vec<_> = notes
+        .iter()
+        .filter_map(|note| match *note {
+            Note::Acknowledged(start, end) => Some(range(start, end)),
+            _ => None,
+        })
+        .collect();
+    if !acknowledged.is_empty() {
+        group.on_ack(member, &acknowledged, heard);
+    }
+    for note in notes {
+        match *note {
+            Note::Acknowledged(..) => {}
+            Note::Lost(start, end) => group.on_loss(member, range(start, end), heard.now),
+            Note::TimedOut => group.on_timeout(member, heard.now),
+        }
+    }
+}
