@@ -1,12 +1,13 @@
 //! One stream over several connections, or over one that stands for several: which of the two, and how many.
 //!
 //! A driver keeps [`Aggregate::connections`] connections open, each with a sender that stands for [`Aggregate::flows`]
-//! connections ([`crate::tfrc::Sender::set_flows`]), tells [`Aggregate::rtt`] the round-trip time that every report brings, and
+//! connections ([`crate::tfrc::Sender::set_flows`]), tells [`Aggregate::report`] the round-trip time that every report brings, and
 //! adjusts both when that answers with a decision. It closes first what it opened last.
 
-use units::{Duration, Time};
+use units::{Duration, Rate, Time};
 
 use crate::multfrc::{self, Controller, Decision};
+use crate::tfrc;
 
 /// How a stream shares out its connections.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -66,8 +67,20 @@ impl Aggregate {
         }
     }
 
-    /// A report brought the round-trip time `sample`. Answers when the number of connections was decided on anew.
-    pub fn rtt(&mut self, now: Time, sample: Duration) -> Option<Decision> {
-        self.controller.as_mut()?.rtt(now, sample)
+    /// A report brought `sender` the round-trip time `sample`. `wanted` is the rate of what there is to send, headers and all, if it
+    /// is known, as with live media. Answers when the number of connections was decided on anew.
+    pub fn report(
+        &mut self,
+        now: Time,
+        sample: Duration,
+        sender: &tfrc::Sender,
+        wanted: Option<Rate>,
+    ) -> Option<Decision> {
+        let controller = self.controller.as_mut()?;
+        match self.scheme {
+            // One sender's rate is that of the whole stream.
+            Scheme::AllInOne(_) => controller.report(now, sample, &sender.usage(wanted)),
+            _ => controller.rtt(now, sample),
+        }
     }
 }

@@ -1,9 +1,10 @@
 //! The number of connections under MULTFRC's control, in whole connections and in one that stands for all.
 
 use congestion::aggregate::{Aggregate, Scheme};
-use congestion::multfrc::{Controller, Decision, Law, Least, Parameters, Reason};
+use congestion::multfrc::{Controller, Decision, Law, Least, Parameters, Reason, Usage};
+use congestion::tfrc;
 use proptest::prelude::*;
-use units::{Duration, Ratio, Time};
+use units::{Bytes, Duration, Rate, Ratio, Time};
 
 fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
@@ -136,9 +137,12 @@ fn a_queue_far_beyond_the_goal_is_drained_for_two_averages() {
 fn a_scheme_opens_connections_or_lets_one_stand_for_all() {
     let all = [Scheme::Fixed(4), Scheme::Fixed(0), Scheme::MULTFRC, Scheme::AIO_TFRC];
     let mut aggregates = all.map(Aggregate::new);
+    let sender = tfrc::Sender::new(tfrc::Parameters::RFC5348, Bytes::new(1000));
     for round_trip in 1..=100 {
         let now = Time::ZERO + millis(100 * round_trip);
-        let decisions = aggregates.each_mut().map(|aggregate| aggregate.rtt(now, millis(100)).is_some());
+        let decisions = aggregates
+            .each_mut()
+            .map(|aggregate| aggregate.report(now, millis(100), &sender, None).is_some());
         let is_due = round_trip % 50 == 0;
         assert_eq!(decisions, [false, false, is_due, is_due]);
     }
@@ -161,8 +165,99 @@ fn parameters() -> impl Strategy<Value = Parameters> {
             least: if is_paper { Least::Average } else { Least::Sample },
             most_connections,
             route_change,
+            startup: !is_paper,
         },
     )
+}
+
+/// What a sender of a link of this capacity is told, without a queue and without losses but the link's own.
+fn usage(allowed: Rate, capacity: Rate, wanted: Option<Rate>) -> Usage {
+    Usage {
+        allowed,
+        equation: allowed,
+        delivered: allowed.min(capacity).min(wanted.unwrap_or(Rate::MAX)),
+        loss_event_rate: 0.05,
+        is_limited: wanted.is_none_or(|wanted| wanted > allowed),
+        wanted,
+    }
+}
+
+/// A link that a stream uses: each connection is allowed 100 kbit/s.
+struct Link {
+    now: Time,
+    rtt: Duration,
+    controller: Controller,
+}
+
+impl Link {
+    fn new(parameters: Parameters) -> Self {
+        Self { now: Time::ZERO, rtt: millis(100), controller: Controller::new(parameters) }
+    }
+
+    /// A report in each of so many round trips.
+    fn run(&mut self, round_trips: u64, capacity: Rate, wanted: Option<Rate>) {
+        for _ in 0..round_trips {
+            self.now += self.rtt;
+            let allowed = Rate::from_bps_f64(1e5 * self.controller.target());
+            self.controller.report(self.now, self.rtt, &usage(allowed, capacity, wanted));
+        }
+    }
+}
+
+#[test]
+fn while_no_queue_stands_the_number_grows_by_a_part_of_it() {
+    let mut link = Link::new(Parameters::AUTO);
+    link.run(12, Rate::from_mbps(100), None);
+    // Six steps of a half.
+    assert!((link.controller.target() - 1.5f64.powi(6)).abs() < 1e-9, "{}", link.controller.target());
+    // A queue of 60 % ends it.
+    let before = link.controller.target();
+    link.rtt = millis(160);
+    link.run(2, Rate::from_mbps(100), None);
+    assert!((link.controller.target() - before / 1.6).abs() < 1e-9, "{}", link.controller.target());
+    // From then on it goes by the law.
+    link.rtt = millis(100);
+    let before = link.controller.target();
+    link.run(15, Rate::from_mbps(100), None);
+    assert!(link.controller.target() - before <= 0.5 / before + 1e-9);
+    // Not in the paper.
+    let mut paper = Link::new(Parameters::PAPER);
+    paper.run(12, Rate::from_mbps(100), None);
+    assert_eq!(paper.controller.target(), 1.0);
+}
+
+#[test]
+fn a_stream_whose_rate_is_known_gets_what_it_needs_and_no_more() {
+    let wanted = Some(Rate::from_kbps(800));
+    let mut link = Link::new(Parameters::AUTO);
+    link.run(30, Rate::from_mbps(100), wanted);
+    // 8 connections, and a fifth to spare.
+    assert!((link.controller.target() - 9.6).abs() < 0.01, "{}", link.controller.target());
+    // It wants less: what is far too much goes.
+    link.run(200, Rate::from_mbps(100), Some(Rate::from_kbps(200)));
+    assert!((2.4..=4.01).contains(&link.controller.target()), "{}", link.controller.target());
+    // After a queue it is back at once.
+    link.rtt = millis(140);
+    link.run(20, Rate::from_mbps(100), wanted);
+    let least = link.controller.target();
+    link.rtt = millis(100);
+    link.run(20, Rate::from_mbps(100), wanted);
+    assert!(link.controller.target() > 9.0 && least < 4.5, "{least} and {}", link.controller.target());
+}
+
+#[test]
+fn a_limit_without_a_queue_ends_the_growth() {
+    for wanted in [None, Some(Rate::from_mbps(10))] {
+        let mut link = Link::new(Parameters::AUTO);
+        // A policer of 400 kbit/s.
+        let mut most = 0.0f64;
+        for _ in 0..500 {
+            link.run(1, Rate::from_kbps(400), wanted);
+            most = most.max(link.controller.target());
+        }
+        // What it lets through takes four connections, and the number may be at fifty.
+        assert!(most < 16.0 && link.controller.target() < 12.0, "{most}, {}", link.controller.target());
+    }
 }
 
 proptest! {

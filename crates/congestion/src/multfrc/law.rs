@@ -42,6 +42,14 @@ impl Law {
         }
     }
 
+    /// The queueing delay at which the number rests, as a part of the least round-trip time.
+    pub(super) fn goal(self, n: f64, tolerance: Ratio) -> f64 {
+        match self {
+            Self::InverseIncrease { .. } => tolerance.as_f64(),
+            Self::Proportional { .. } => goal(n, tolerance.as_f64()),
+        }
+    }
+
     /// The number of connections with which a queue drains that has grown far beyond the goal, [`DRAIN_AVERAGES`] long. Whoever
     /// shares the queue sees it grow, and they all drain it together; who took its delay for a part of the path learns better.
     pub(super) fn drain(self, n: f64, queueing: f64, tolerance: Ratio) -> Option<f64> {

@@ -12,13 +12,15 @@
 pub mod analysis;
 mod law;
 mod path;
+mod startup;
 
 use std::fmt;
 
-use units::{Duration, Ratio, Time};
+use units::{Duration, Rate, Ratio, Time};
 
 pub use law::Law;
 use path::LeastRtt;
+use startup::{Startup, Step};
 
 /// What the control law is made of.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -36,7 +38,37 @@ pub struct Parameters {
     /// After so many averages with a single connection and a queue that does not go, the path is taken for another one; `None`:
     /// never, as in the paper. See [`Reason::RouteChanged`].
     pub route_change: Option<u32>,
+    /// Whether the number is looked for by a part of it at a time, not by a step, while no queue is seen (`startup.rs`), and does
+    /// not grow beyond what the sender has use for. In the paper neither is so.
+    pub startup: bool,
 }
+
+/// What a sender makes of its rate, as a report tells.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Usage {
+    /// What the sender was allowed, for all connections that it stands for.
+    pub allowed: Rate,
+    /// What the equation gives all of them, whatever else bounds the rate; infinite before the first loss.
+    pub equation: Rate,
+    /// What arrived in the last round trip.
+    pub delivered: Rate,
+    /// The loss event rate (p).
+    pub loss_event_rate: f64,
+    /// Whether it had more to send at some time since the last report than it was allowed.
+    pub is_limited: bool,
+    /// The rate of what there is to send, if it is known.
+    pub wanted: Option<Rate>,
+}
+
+impl Usage {
+    /// The connections that what is to be sent needs, with some to spare, as a part of those there are.
+    pub(super) fn need(&self) -> Option<f64> {
+        Some(SPARE * self.wanted?.as_f64() / self.equation.as_f64().max(1.0))
+    }
+}
+
+/// What is allowed as a part of what is wanted: the rate that the equation gives varies by so much.
+const SPARE: f64 = 1.2;
 
 impl Parameters {
     /// Those of the paper, section IV.B: alpha = beta = 1, gamma = 0.2, m = 50. The bound and the rule for another route are ours.
@@ -47,6 +79,7 @@ impl Parameters {
         least: Least::Average,
         most_connections: 50,
         route_change: Some(10),
+        startup: false,
     };
 
     /// Those of figure 9(b): alpha = 6, beta = 2.
@@ -63,6 +96,7 @@ impl Parameters {
         round_trips: 15,
         least: Least::Sample,
         route_change: Some(30),
+        startup: true,
         ..Self::PAPER
     };
 }
@@ -88,6 +122,8 @@ pub enum Least {
 pub enum Reason {
     /// The round-trip time is near its least: the link is not in full use.
     RoomLeft,
+    /// Far more connections than the sender has use for.
+    NotNeeded,
     /// The round-trip time is beyond what is borne: the link is in full use.
     Queue,
     /// The queue had grown far beyond what is borne, and is drained for a while; see [`Law::Proportional`].
@@ -101,6 +137,7 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::RoomLeft => "the round-trip time is near its least, so the link has room",
+            Self::NotNeeded => "the equation allows more than is needed",
             Self::Queue => "the round-trip time tells of a queue",
             Self::Draining => "a long queue is drained",
             Self::RouteChanged => {
@@ -134,6 +171,9 @@ pub struct Controller {
     draining: Option<(u32, f64)>,
     window: Window,
     least: LeastRtt,
+    startup: Option<Startup>,
+    /// Over the window: whether the rate held the sender back, reports, and what was delivered as a part of the equation's rate.
+    need: Need,
 }
 
 impl Controller {
@@ -144,6 +184,8 @@ impl Controller {
             draining: None,
             window: Window::new(parameters.round_trips),
             least: LeastRtt::new(parameters.least, parameters.route_change),
+            startup: parameters.startup.then(Startup::new),
+            need: Need::default(),
             parameters,
         }
     }
@@ -152,16 +194,48 @@ impl Controller {
     ///
     /// Without reports nothing is decided: how a silent path is left behind is TFRC's business.
     pub fn rtt(&mut self, now: Time, sample: Duration) -> Option<Decision> {
+        self.sample(now, sample, None)
+    }
+
+    /// The same, and what the sender makes of its rate: its number of connections does not grow while it has no use for more,
+    /// and falls when it has far too many.
+    pub fn report(&mut self, now: Time, sample: Duration, usage: &Usage) -> Option<Decision> {
+        if !self.parameters.startup {
+            return self.rtt(now, sample);
+        }
+        self.need.report(usage);
+        self.sample(now, sample, Some(usage))
+    }
+
+    fn sample(&mut self, now: Time, sample: Duration, usage: Option<&Usage>) -> Option<Decision> {
+        if let Some(usage) = usage {
+            let decision = self.look(now, sample, usage);
+            if decision.is_some() || self.startup.as_ref().is_some_and(Startup::is_on) {
+                return decision;
+            }
+        }
         let average = self.window.sample(now, sample)?;
         let is_alone = self.connections() == 1;
         let is_new_route = self.least.update(average, self.parameters.tolerance, is_alone);
         let least = self.least.rtt();
         let queueing = (average.mean - least).ratio_to(least);
+        let need = std::mem::take(&mut self.need);
         let was_draining = self.draining.is_some();
-        let next = self.next(queueing);
-        self.target = self.bounded(next);
+        let before = self.target;
+        let next = self.next(queueing, usage.is_some_and(|usage| usage.wanted.is_some()));
+        let is_needed = usage.is_none() || need.is_limited;
+        let most = if is_needed {
+            usage.and_then(Usage::need).map_or(f64::INFINITY, |need| need * before)
+        } else {
+            before
+        };
+        let next = next.min(most.max(before));
+        let is_far_too_many = usage.is_some() && need.is_far_below_equation();
+        self.target = self.bounded(if is_far_too_many { next.min(before * SPARE_DECREASE) } else { next });
         let reason = if is_new_route {
             Reason::RouteChanged
+        } else if is_far_too_many && before > 1.0 && self.draining.is_none() {
+            Reason::NotNeeded
         } else if was_draining || self.draining.is_some() {
             Reason::Draining
         } else if queueing > self.parameters.tolerance.as_f64() {
@@ -173,8 +247,32 @@ impl Controller {
         Some(Decision { connections, target, average: average.mean, least, reason })
     }
 
+    /// A report while the number is looked for.
+    fn look(&mut self, now: Time, sample: Duration, usage: &Usage) -> Option<Decision> {
+        let Parameters { law, tolerance, .. } = self.parameters;
+        let (is_alone, goal) = (self.connections() == 1, law.goal(self.target, tolerance));
+        let (startup, path) = (self.startup.as_mut()?, &mut self.least);
+        let (average, step) = startup.report(now, sample, usage, |mean, shortest| {
+            path.update(Average { mean, shortest }, tolerance, is_alone);
+            ((mean - path.rtt()).ratio_to(path.rtt()), goal)
+        })?;
+        let (factor, reason) = match step {
+            Step::Grow(factor) => (factor, Reason::RoomLeft),
+            Step::Spare(factor) => (factor, Reason::NotNeeded),
+            Step::Full(factor) => (factor, Reason::Queue),
+        };
+        if reason == Reason::Queue {
+            // The control begins with what it measures from now on.
+            self.window = Window::new(self.parameters.round_trips);
+            self.need = Need::default();
+        }
+        self.target = self.bounded(self.target * factor);
+        let (connections, target) = (self.connections(), self.target);
+        Some(Decision { connections, target, average, least: self.least.rtt(), reason })
+    }
+
     /// The next number of connections, not yet bounded.
-    fn next(&mut self, queueing: f64) -> f64 {
+    fn next(&mut self, queueing: f64, is_need_known: bool) -> f64 {
         let Parameters { law, tolerance, .. } = self.parameters;
         if let Some((averages, goes_on)) = self.draining {
             self.draining = (averages > 1).then_some((averages - 1, goes_on));
@@ -182,6 +280,10 @@ impl Controller {
         }
         let next = law.next(self.target, queueing, tolerance);
         match law.drain(self.target, queueing, tolerance) {
+            // Media at its own rate cannot wait until a queue has drained: there are as many as keep the queue at the goal.
+            Some(_) if is_need_known => {
+                next.min(self.target * (1.0 + law.goal(self.target, tolerance)) / (1.0 + queueing))
+            }
             Some(fewer) => {
                 self.draining = Some((law::DRAIN_AVERAGES, next));
                 fewer
@@ -205,6 +307,32 @@ impl Controller {
     fn bounded(&self, target: f64) -> f64 {
         // `max` passes over what is no number.
         target.max(1.0).min(f64::from(self.parameters.most_connections.max(1)))
+    }
+}
+
+/// What far too many connections are multiplied with.
+const SPARE_DECREASE: f64 = 0.9;
+/// Far too many: when less than this part of what the equation gives them is delivered.
+const LEAST_USE: f64 = 0.4;
+
+/// Whether a sender needs what it has, over a window.
+#[derive(Clone, Copy, Debug, Default)]
+struct Need {
+    is_limited: bool,
+    reports: f64,
+    /// The sum of what was delivered, as a part of what the equation gives.
+    use_of_equation: f64,
+}
+
+impl Need {
+    fn report(&mut self, usage: &Usage) {
+        self.is_limited |= usage.is_limited;
+        self.reports += 1.0;
+        self.use_of_equation += usage.delivered.as_f64() / usage.equation.as_f64().max(1.0);
+    }
+
+    fn is_far_below_equation(&self) -> bool {
+        !self.is_limited && self.use_of_equation < LEAST_USE * self.reports
     }
 }
 

@@ -38,9 +38,9 @@ impl ReceiveRates {
         self.replace(largest, now);
     }
 
-    pub(super) fn halve(&mut self) {
+    pub(super) fn scale(&mut self, factor: f64) {
         for (_, rate) in &mut self.0 {
-            *rate /= 2.0;
+            *rate *= factor;
         }
     }
 
@@ -107,7 +107,7 @@ mod tests {
         assert_eq!(rates.maximum(), 10.0);
         rates.update(6.0, at(301), memory);
         assert_eq!(rates.maximum(), 6.0);
-        rates.halve();
+        rates.scale(0.5);
         assert_eq!(rates.maximum(), 3.0);
         rates.maximize(1.0, at(400));
         rates.update(0.0, at(600), memory);

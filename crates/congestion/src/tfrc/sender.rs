@@ -6,6 +6,7 @@ use super::receive_rates::{DataLimit, ReceiveRates};
 use super::timeout::CoarseTimeout;
 use super::virtual_connections::Numbering;
 use super::{Feedback, Increase, PacketInfo, Parameters, Timeout};
+use crate::multfrc::Usage;
 
 /// A round trip is never shorter, whatever a report says.
 const SHORTEST_RTT: Duration = Duration::from_micros(1);
@@ -29,6 +30,9 @@ pub struct Sender {
     last_change: Time,
     receive_rates: ReceiveRates,
     data_limit: DataLimit,
+    /// The last receive rate of all connections, and whether there was more to send than was allowed, as the last report told.
+    delivered: Rate,
+    is_limited: bool,
     /// What the last report covered.
     newest_echo: Time,
     /// When the last packet should have left (t_i), `None` before the first.
@@ -95,6 +99,8 @@ impl Sender {
             last_change: Time::ZERO,
             receive_rates: ReceiveRates::unbounded(Time::ZERO),
             data_limit: DataLimit::default(),
+            delivered: Rate::ZERO,
+            is_limited: false,
             newest_echo: Time::ZERO,
             last_nominal: None,
             nofeedback: Time::NEVER,
@@ -235,16 +241,33 @@ impl Sender {
         self.loss_event_rate
     }
 
+    /// What the sender makes of its rate, after a report. `wanted`: the rate of what there is to send, if that is known.
+    pub fn usage(&self, wanted: Option<Rate>) -> Usage {
+        let equation = self.path.filter(|_| self.loss_event_rate > 0.0).map(|path| self.equation_rate(&path));
+        Usage {
+            allowed: self.allowed_rate(),
+            equation: equation.map_or(Rate::MAX, |one| rate(self.flows() * one)),
+            delivered: self.delivered,
+            loss_event_rate: self.loss_event_rate,
+            is_limited: self.is_limited,
+            wanted,
+        }
+    }
+
     /// Bytes per second that the receive rates allow (recv_limit).
     fn receive_limit(&mut self, feedback: &Feedback, has_grown: bool, path: &Path, now: Time) -> f64 {
         let receive_rate = feedback.receive_rate.bytes_per_second() / self.flows();
-        if !self.data_limit.was_limited(feedback.timestamp) {
+        self.delivered = feedback.receive_rate;
+        self.is_limited = !self.data_limit.was_limited(feedback.timestamp);
+        if self.is_limited {
             let memory = path.rtt * u64::from(self.parameters.receive_rate_rtts);
             self.receive_rates.update(receive_rate, now, memory);
         } else if has_grown {
-            self.receive_rates.halve();
-            self.receive_rates.maximize(0.85 * receive_rate, now);
-            return self.receive_rates.maximum();
+            // Of n connections one has seen a loss: it alone comes down, as the RFC has it, and the limit is the mean of all.
+            let one = 1.0 / self.flows();
+            self.receive_rates.scale(1.0 - 0.5 * one);
+            self.receive_rates.maximize((1.0 - 0.15 * one) * receive_rate, now);
+            return (2.0 - one) * self.receive_rates.maximum();
         } else {
             self.receive_rates.maximize(receive_rate, now);
         }

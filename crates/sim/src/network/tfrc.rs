@@ -270,7 +270,7 @@ impl Network {
         if let Some(sample) = tfrc.sender.feedback(&feedback, now) {
             tfrc.rtt.0 += sample.as_nanos();
             tfrc.rtt.1 += 1;
-            self.tfrc_flow_rtt(group, sample);
+            self.tfrc_flow_report(packet.owner, group, sample);
         }
         self.send_tfrc(packet.owner);
     }

@@ -69,11 +69,12 @@ impl Network {
         (open.len() as u32, flows, if count > 0 { sum / count } else { Duration::ZERO })
     }
 
-    /// A report brought a flow a round-trip time.
-    pub(super) fn tfrc_flow_rtt(&mut self, group: u32, sample: Duration) {
+    /// A report brought a connection of a flow a round-trip time.
+    pub(super) fn tfrc_flow_report(&mut self, connection: u32, group: u32, sample: Duration) {
         let now = Time::from_nanos(self.now);
         let flow = &mut self.tfrc_flows[group as usize];
-        let Some(choice) = flow.aggregate.rtt(now, sample) else { return };
+        let sender = &self.tfrc[connection as usize].sender;
+        let Some(choice) = flow.aggregate.report(now, sample, sender, None) else { return };
         let (count, each, open) = (flow.aggregate.connections() as usize, flow.aggregate.flows(), flow.open);
         self.decisions.push(decision(flow.flow, &choice, now));
         if count > open {

@@ -1,9 +1,13 @@
 //! Media packets that were sent and may have to be sent again: as long as they can still come in time.
+//!
+//! The fewer attempts are left, the more copies an attempt has: the k-th has k of them, and the last that can come in time at
+//! least two. So a packet is hardly ever lost for good, and the copies cost little, as few packets need a second attempt. Copies
+//! leave some time apart, since losses come in bursts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use units::Time;
+use units::{Duration, Time};
 
 use super::queue::Packet;
 use super::wire::{Report, expand};
@@ -11,19 +15,44 @@ use super::wire::{Report, expand};
 /// Packets that are kept.
 const MOST_PACKETS: usize = 1 << 15;
 
+/// Most copies of one attempt.
+const MOST_COPIES: u8 = 3;
+
 /// What was sent, by its number in the stream.
 #[derive(Clone, Debug, Default)]
 pub(super) struct History {
-    sent: BTreeMap<u64, Packet>,
+    sent: BTreeMap<u64, Sent>,
     /// What was lost and waits to be sent again.
     again: BTreeSet<u64>,
+    /// Further copies, and when they are to be sent.
+    copies: BTreeSet<(Time, u64)>,
     /// Everything below was received or given up, as the receiver says.
     settled: u64,
 }
 
+#[derive(Clone, Debug)]
+struct Sent {
+    packet: Packet,
+    /// Datagrams with it whose fate is not known, or which wait to be sent.
+    hopes: u8,
+    /// How often all of them were lost.
+    losses: u8,
+}
+
+/// What there is time for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Chance {
+    /// The latency budget, without what queues on the way take of it.
+    pub(super) budget: Duration,
+    /// From sending a packet until it is known to be lost.
+    pub(super) attempt: Duration,
+    /// From one copy to the next.
+    pub(super) spacing: Duration,
+}
+
 impl History {
     pub(super) fn sent(&mut self, sequence: u64, packet: Packet) {
-        self.sent.insert(sequence, packet);
+        self.sent.insert(sequence, Sent { packet, hopes: 1, losses: 0 });
         if self.sent.len() > MOST_PACKETS
             && let Some((oldest, _)) = self.sent.pop_first()
         {
@@ -52,17 +81,44 @@ impl History {
         }
     }
 
-    /// A packet was lost: it waits to be sent again unless the receiver has it or it is too old.
-    pub(super) fn lost(&mut self, sequence: u64) {
-        if self.sent.contains_key(&sequence) {
-            self.again.insert(sequence);
+    /// A datagram with this packet was lost. When there is no other it waits to be sent again, unless the receiver has it or it is
+    /// too old.
+    pub(super) fn lost(&mut self, sequence: u64, chance: &Chance, now: Time) {
+        let Some(sent) = self.sent.get_mut(&sequence) else { return };
+        sent.hopes = sent.hopes.saturating_sub(1);
+        if sent.hopes > 0 {
+            return;
         }
+        sent.losses = sent.losses.saturating_add(1);
+        let is_last = now + chance.attempt > sent.packet.time + chance.budget;
+        let copies = sent.losses.max(if is_last { 2 } else { 1 }).min(MOST_COPIES);
+        sent.hopes = copies;
+        self.again.insert(sequence);
+        self.copies.extend((1..copies).map(|copy| (now + chance.spacing * u64::from(copy), sequence)));
+    }
+
+    /// Copies whose time has come wait to be sent.
+    pub(super) fn tick(&mut self, now: Time) {
+        while let Some(&(at, sequence)) = self.copies.first()
+            && at <= now
+        {
+            self.copies.pop_first();
+            if self.sent.contains_key(&sequence) && !self.again.insert(sequence) {
+                // The copy before it has not left yet: they are one.
+                self.sent.entry(sequence).and_modify(|sent| sent.hopes = sent.hopes.saturating_sub(1));
+            }
+        }
+    }
+
+    /// When [`Self::tick`] is to be called.
+    pub(super) fn deadline(&self) -> Time {
+        self.copies.first().map_or(Time::NEVER, |(at, _)| *at)
     }
 
     /// Forgets packets that came into the sender before `oldest`.
     pub(super) fn expire(&mut self, oldest: Time) {
         while let Some(entry) = self.sent.first_entry()
-            && entry.get().time < oldest
+            && entry.get().packet.time < oldest
         {
             let (sequence, _) = entry.remove_entry();
             self.again.remove(&sequence);
@@ -72,13 +128,13 @@ impl History {
     /// When the packet that is to be sent again next came into the sender.
     pub(super) fn next_again(&self) -> Option<(u64, Time)> {
         let sequence = *self.again.first()?;
-        self.sent.get(&sequence).map(|packet| (sequence, packet.time))
+        self.sent.get(&sequence).map(|sent| (sequence, sent.packet.time))
     }
 
     /// Takes a packet that is sent again off the list.
     pub(super) fn take_again(&mut self, sequence: u64) -> Option<(Time, Arc<[u8]>)> {
         self.again.remove(&sequence);
-        self.sent.get(&sequence).map(|packet| (packet.time, packet.payload.clone()))
+        self.sent.get(&sequence).map(|sent| (sent.packet.time, sent.packet.payload.clone()))
     }
 
     /// Packets that wait to be sent again.
@@ -94,9 +150,14 @@ impl History {
 
 #[cfg(test)]
 mod tests {
-    use units::Duration;
-
     use super::*;
+
+    const EARLY: Time = Time::ZERO;
+    const CHANCE: Chance = Chance {
+        budget: Duration::from_millis(500),
+        attempt: Duration::from_millis(100),
+        spacing: Duration::from_millis(10),
+    };
 
     fn history(count: u64) -> History {
         let mut history = History::default();
@@ -114,7 +175,7 @@ mod tests {
     #[test]
     fn what_the_receiver_has_is_not_sent_again() {
         let mut history = history(10);
-        (0..10).for_each(|sequence| history.lost(sequence));
+        (0..10).for_each(|sequence| history.lost(sequence, &CHANCE, EARLY));
         history.report(&report(2, &[0b101]), 10);
         assert_eq!(history.sent.keys().copied().collect::<Vec<_>>(), [3, 5, 6, 7, 8, 9]);
         assert_eq!(history.waiting(), 6);
@@ -122,7 +183,7 @@ mod tests {
         history.report(&report(0, &[]), 10);
         history.report(&report(11, &[]), 10);
         assert_eq!(history.sent.len(), 6);
-        history.lost(4);
+        history.lost(4, &CHANCE, EARLY);
         assert_eq!(history.next_again().map(|(sequence, _)| sequence), Some(3));
         assert!(history.take_again(3).is_some());
         assert_eq!(history.next_again().map(|(sequence, _)| sequence), Some(5));
@@ -132,10 +193,48 @@ mod tests {
         assert!(history.is_empty() && history.waiting() == 0);
     }
 
+    /// Sends all that is due at `now`; how many.
+    fn send(history: &mut History, now: Time) -> usize {
+        history.tick(now);
+        std::iter::from_fn(|| history.next_again().and_then(|(sequence, _)| history.take_again(sequence)))
+            .count()
+    }
+
+    #[test]
+    fn later_attempts_have_more_copies_apart_in_time() {
+        let at = |millis| Time::ZERO + Duration::from_millis(millis);
+        let mut history = history(1);
+        history.lost(0, &CHANCE, at(100));
+        assert_eq!((send(&mut history, at(100)), history.deadline()), (1, Time::NEVER));
+        history.lost(0, &CHANCE, at(200));
+        assert_eq!((send(&mut history, at(200)), history.deadline()), (1, at(210)));
+        assert_eq!((send(&mut history, at(209)), send(&mut history, at(210))), (0, 1));
+        // One of the two is lost: the other may come.
+        history.lost(0, &CHANCE, at(300));
+        assert_eq!(send(&mut history, at(300)), 0);
+        history.lost(0, &CHANCE, at(310));
+        let sent: Vec<usize> = [310, 320, 330, 340].map(|millis| send(&mut history, at(millis))).into();
+        assert_eq!(sent, [1, 1, 1, 0]);
+        // What the receiver has needs no further copies.
+        for _ in 0..3 {
+            history.lost(0, &CHANCE, at(400));
+        }
+        assert_eq!(send(&mut history, at(400)), 1);
+        history.report(&report(1, &[]), 1);
+        assert_eq!((send(&mut history, at(430)), history.deadline()), (0, Time::NEVER));
+    }
+
+    #[test]
+    fn the_last_attempt_that_comes_in_time_has_two() {
+        let mut history = history(1);
+        history.lost(0, &CHANCE, Time::ZERO + Duration::from_millis(450));
+        assert_eq!(history.copies.len(), 1);
+    }
+
     #[test]
     fn memory_is_bounded() {
         let mut history = history(MOST_PACKETS as u64);
-        history.lost(0);
+        history.lost(0, &CHANCE, EARLY);
         history.sent(MOST_PACKETS as u64, Packet { time: Time::ZERO, payload: vec![0].into() });
         assert_eq!((history.sent.len(), history.waiting()), (MOST_PACKETS, 0));
     }

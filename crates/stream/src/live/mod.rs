@@ -19,6 +19,7 @@ mod arrivals;
 mod buffer;
 mod bursts;
 mod connection;
+mod demand;
 mod history;
 mod queue;
 mod receiver;

@@ -12,8 +12,9 @@ use units::{Bytes, Duration, Rate, Ratio, Time};
 use super::bursts::Bursts;
 use super::connection::Connection;
 use super::control::packet_size;
+use super::demand::Demand;
 use super::fec::Code;
-use super::history::History;
+use super::history::{Chance, History};
 use super::queue::{Packet, Queue};
 use super::wire::{Content, Datagram, DatagramError, Header, MAX_PAYLOAD, encode_data, low_bits, micros};
 use super::{ConnectionId, LinkId, MAX_CONNECTIONS};
@@ -24,6 +25,9 @@ pub use status::{ConnectionStatus, SenderStatus};
 
 /// How many packets that wait are looked at when the connection of the next one is chosen.
 const LOOKAHEAD: usize = 64;
+
+/// The least time from one copy of a packet to the next.
+const LEAST_SPACING: Duration = Duration::from_millis(1);
 
 /// Whether and how parity is sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -60,6 +64,7 @@ pub struct Sender {
     connections: BTreeMap<ConnectionId, Connection>,
     links: BTreeMap<LinkId, Aggregate>,
     queue: Queue,
+    demand: Demand,
     history: History,
     protection: Protection,
     bursts: Bursts,
@@ -93,6 +98,7 @@ impl Sender {
             connections: BTreeMap::new(),
             links: BTreeMap::new(),
             queue: Queue::default(),
+            demand: Demand::default(),
             history: History::default(),
             protection: Protection::new(settings.fec),
             bursts: Bursts::default(),
@@ -136,11 +142,11 @@ impl Sender {
     }
 
     /// A connection is gone. What was under way on it is taken for lost.
-    pub fn connection_down(&mut self, id: ConnectionId) {
+    pub fn connection_down(&mut self, id: ConnectionId, now: Time) {
         if let Some(mut connection) = self.connections.remove(&id) {
             let lost = connection.take_outstanding();
             learn(&mut self.bursts, &mut connection);
-            self.lost(lost);
+            self.lost(lost, now);
         }
     }
 
@@ -153,6 +159,7 @@ impl Sender {
     pub fn push(&mut self, payload: Arc<[u8]>, now: Time) {
         debug_assert!((1..=MAX_PAYLOAD).contains(&payload.len()), "a packet of {} bytes", payload.len());
         self.counts.taken += Bytes::of(payload.len());
+        self.demand.add(Bytes::of(payload.len()) + packet_size() - Bytes::of(MAX_PAYLOAD), now);
         self.queue.push(Packet { time: now, payload });
     }
 
@@ -178,15 +185,16 @@ impl Sender {
         let link = connection.link;
         let (lost, round_trip) = connection.report(&report, now);
         learn(&mut self.bursts, connection);
+        let wanted = self.demand.rate(self.queue.size(), now);
         if let Some(round_trip) = round_trip
             && let Some(aggregate) = self.links.get_mut(&link)
-            && aggregate.rtt(now, round_trip).is_some()
+            && aggregate.report(now, round_trip, connection.rate(), Some(wanted)).is_some()
         {
             let mine = self.connections.values_mut().filter(|connection| connection.link == link);
             mine.for_each(|connection| connection.set_flows(aggregate.flows()));
         }
         self.history.report(&report, self.next);
-        self.lost(lost);
+        self.lost(lost, now);
         Ok(())
     }
 
@@ -200,7 +208,7 @@ impl Sender {
             let (header, dropped) = connection.send(self.bursts.leaves(), None, false, now);
             let datagram = encode_data(header, Content::Probe);
             let id = *id;
-            self.lost(dropped);
+            self.lost(dropped, now);
             return Some((id, datagram));
         }
         let (item, time) = self.next_item()?;
@@ -212,7 +220,7 @@ impl Sender {
     pub fn deadline(&self, now: Time) -> Time {
         let timers =
             self.connections.values().map(|connection| connection.deadline().min(connection.probe_at()));
-        let mut deadline = timers.min().unwrap_or(Time::NEVER);
+        let mut deadline = timers.min().unwrap_or(Time::NEVER).min(self.history.deadline());
         if self.waiting() > 0 {
             let sends = self.usable().map(|(_, connection)| connection.next_send());
             deadline = deadline.min(sends.filter(|next| *next > now).min().unwrap_or(Time::NEVER));
@@ -234,6 +242,7 @@ impl Sender {
                 link: connection.link,
                 rtt: connection.rtt(),
                 allowed_rate: connection.rate().allowed_rate(),
+                flows: connection.rate().flows(),
                 loss_event_rate: connection.rate().loss_event_rate(),
                 sent,
                 lost,
@@ -281,6 +290,11 @@ impl Sender {
         usable.min().unwrap_or(Duration::ZERO)
     }
 
+    /// The shortest round trip.
+    fn rtt(&self) -> Option<Duration> {
+        self.usable().filter_map(|(_, connection)| connection.rtt()).min()
+    }
+
     /// Gives up what cannot come in time any more, and looks after the timers.
     fn tick(&mut self, now: Time) {
         let mut lost = Vec::new();
@@ -288,14 +302,13 @@ impl Sender {
             lost.extend(connection.tick(now));
             learn(&mut self.bursts, connection);
         }
-        self.lost(lost);
+        self.lost(lost, now);
+        self.history.tick(now);
         let latency = self.settings.latency;
-        let queueing = self.queueing();
-        let rtt = self.usable().filter_map(|(_, connection)| connection.rtt()).min();
-        // Time for a packet to be lost and sent again: it is no use to send what is nearly late already.
-        let again = rtt.map_or(Duration::ZERO, |rtt| rtt + rtt / 2);
-        let spare = if self.settings.retransmit { again } else { queueing };
-        self.queue.expire((latency - spare).max(latency / 4), now);
+        let (queueing, rtt) = (self.queueing(), self.rtt());
+        // Time for a packet to be lost and sent again, where there is that much; else what cannot come in time is dropped.
+        let budget = latency - queueing;
+        self.queue.expire((budget - rtt.unwrap_or(Duration::ZERO)).max(budget * 2 / 3), now);
         // Times before the epoch are the epoch: nothing is too old then.
         let oldest = now + queueing - latency;
         self.history.expire(oldest);
@@ -312,10 +325,18 @@ impl Sender {
         }
     }
 
-    fn lost(&mut self, media: impl IntoIterator<Item = u64>) {
-        if self.settings.retransmit {
-            media.into_iter().for_each(|sequence| self.history.lost(sequence));
+    fn lost(&mut self, media: impl IntoIterator<Item = u64>, now: Time) {
+        let mut media = media.into_iter().peekable();
+        if !self.settings.retransmit || media.peek().is_none() {
+            return;
         }
+        let rtt = self.rtt().unwrap_or(Duration::ZERO);
+        let chance = Chance {
+            budget: self.settings.latency - self.queueing(),
+            attempt: rtt + rtt / 4,
+            spacing: (rtt / 8).max(LEAST_SPACING),
+        };
+        media.for_each(|sequence| self.history.lost(sequence, &chance, now));
     }
 
     /// What leaves next, and when it came into the sender: the oldest first, as it is needed first.
@@ -363,18 +384,22 @@ impl Sender {
     }
 
     fn send(&mut self, item: Item, id: ConnectionId, now: Time) -> Option<Vec<u8>> {
-        let has_more = self.waiting() > 1;
+        let waits = self.waiting() > 1;
         let connection = self.connections.get_mut(&id)?;
+        // Whether the rate, and not the stream, decides when the next one leaves.
+        let has_more = waits && connection.next_send() + connection.interval() > now;
         let (datagram, dropped) = match item {
             Item::Again(sequence) => {
                 let (time, payload) = self.history.take_again(sequence)?;
                 self.counts.again += 1;
+                self.demand.add(packet_size(), now);
                 let (header, dropped) = connection.send(self.bursts.leaves(), Some(sequence), has_more, now);
                 (encode_media(header, sequence, time, true, &payload), dropped)
             }
             Item::Parity => {
                 let ParityPacket { first, media, parity, index, shard, .. } = self.protection.pop()?;
                 self.counts.parity += 1;
+                self.demand.add(packet_size(), now);
                 let (header, dropped) = connection.send(self.bursts.leaves(), None, has_more, now);
                 let content = Content::Parity { first: low_bits(first), media, parity, index, shard: &shard };
                 (encode_data(header, content), dropped)
@@ -391,7 +416,7 @@ impl Sender {
                 (datagram, dropped)
             }
         };
-        self.lost(dropped);
+        self.lost(dropped, now);
         Some(datagram)
     }
 }

@@ -428,7 +428,7 @@ impl Driver {
             while slots.len() > wanted {
                 let Some(slot) = slots.pop() else { break };
                 let id = ConnectionId(slot.connection.load(Ordering::Relaxed));
-                self.core.connection_down(id);
+                self.core.connection_down(id, self.clock.now());
                 if let Some((connection, _)) = self.connections.remove(&id) {
                     connection.close(code::DONE, b"one connection less");
                 }
@@ -467,7 +467,7 @@ impl Driver {
                 self.ready.send_if_modified(|ready| std::mem::replace(ready, is_ready) != is_ready);
             }
             Event::Down(id, reason) => {
-                self.core.connection_down(id);
+                self.core.connection_down(id, self.clock.now());
                 self.connections.remove(&id);
                 let _ = self.notices.try_send(SenderEvent::Lost(reason));
             }

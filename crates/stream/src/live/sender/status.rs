@@ -17,6 +17,8 @@ pub struct ConnectionStatus {
     pub rtt: Option<Duration>,
     /// What the control of its rate allows, with headers.
     pub allowed_rate: Rate,
+    /// How many connections it stands for (n).
+    pub flows: f64,
     /// p, as the receiver reported it last.
     pub loss_event_rate: f64,
     /// Datagrams sent.

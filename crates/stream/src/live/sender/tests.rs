@@ -285,7 +285,7 @@ fn parity_comes_with_the_losses_and_repairs_bursts() {
     world.stream(1900, 2000, EVERY_10_MS * 2);
     world.finish();
     let counts = world.receiver.status().counts;
-    assert!(counts.lost - lost <= 2 && counts.recovered_by_fec > 80, "{lost} {counts:?}");
+    assert!(counts.lost - lost <= 2 && counts.recovered_by_fec > 60, "{lost} {counts:?}");
     let status = world.sender.status();
     assert!(status.parity < status.media, "{status:?}");
 }

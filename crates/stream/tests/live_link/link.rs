@@ -1,0 +1,73 @@
+//! One direction of a link, as the testbed has it: a queue that drops what does not fit, a rate, a delay, losses.
+
+use std::collections::VecDeque;
+
+use units::{Bytes, Duration, Rate, Time};
+
+/// SplitMix64: small, and the same everywhere.
+#[derive(Clone, Debug)]
+pub struct Random(pub u64);
+
+impl Random {
+    /// From zero to one.
+    pub fn draw(&mut self) -> f64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) as f64 / u64::MAX as f64
+    }
+}
+
+/// A link that loses packets by itself, one by one or in bursts (Gilbert-Elliott: all in the bad state, none in the good one).
+#[derive(Clone, Debug)]
+pub struct Link {
+    pub rate: Rate,
+    pub delay: Duration,
+    pub queue: usize,
+    pub loss: f64,
+    /// The mean length of a burst, packets; one: losses are independent.
+    pub burst: f64,
+    pub random: Random,
+    is_bad: bool,
+    departures: VecDeque<Time>,
+}
+
+impl Link {
+    pub fn new(rate: Rate, delay: Duration, queue: usize, (loss, burst): (f64, f64), seed: u64) -> Self {
+        Self {
+            rate,
+            delay,
+            queue,
+            loss,
+            burst,
+            random: Random(seed),
+            is_bad: false,
+            departures: VecDeque::new(),
+        }
+    }
+
+    /// A packet enters: when it arrives, `None` if it does not.
+    pub fn send(&mut self, size: Bytes, now: Time) -> Option<Time> {
+        while self.departures.front().is_some_and(|departure| *departure <= now) {
+            self.departures.pop_front();
+        }
+        // One is on the wire, the others wait.
+        if self.departures.len() > self.queue {
+            return None;
+        }
+        let departure = self.departures.back().map_or(now, |last| *last) + self.rate.time_for(size);
+        self.departures.push_back(departure);
+        (!self.loses()).then(|| departure + self.delay)
+    }
+
+    fn loses(&mut self) -> bool {
+        let draw = self.random.draw();
+        if self.burst <= 1.0 {
+            return draw < self.loss;
+        }
+        let to_good = 1.0 / self.burst;
+        let to_bad = to_good * self.loss / (1.0 - self.loss);
+        self.is_bad = if self.is_bad { draw >= to_good } else { draw < to_bad };
+        self.is_bad
+    }
+}
