@@ -59,7 +59,7 @@ def ours(scheme, fec):
     }
 
 
-CLIENTS = PEERS | {scheme + suffix: ours(scheme, fec) for suffix, fec in [("", "off"), ("+fec", "61,50")]
+CLIENTS = PEERS | {scheme + suffix: ours(scheme, fec) for suffix, fec in [("", "off"), ("+fec", "61,50"), ("+fec-auto", "auto")]
                    for scheme in ["auto", "multfrc", "aio-tfrc", "tfrc"]}
 
 

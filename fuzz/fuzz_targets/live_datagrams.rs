@@ -40,6 +40,7 @@ impl Ends {
         let settings = Settings {
             latency: LATENCY,
             retransmit: true,
+            leave_out_stuffing: true,
             fec: Fec::Fixed(Code::new(4, 2).unwrap()),
             scheme: Scheme::AUTO,
         };
@@ -63,7 +64,7 @@ impl Ends {
             2 => {
                 let (millis, rest) = input.split_first_chunk()?;
                 self.now = self.now + Duration::from_millis(u16::from_be_bytes(*millis).into());
-                self.sender.push([0x47; 188].as_slice().into(), self.now);
+                self.sender.push(&[0x47; 188], self.now);
                 Some(rest)
             }
             _ => {

@@ -10,6 +10,7 @@ mod live;
 mod metrics;
 mod output;
 mod play;
+mod player;
 mod proxy;
 mod report;
 mod serve;

@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use stream::live::fec::Code;
 use stream::live::{LEAST_LATENCY, MOST_LATENCY};
 use transport::http::Interface;
-use transport::live::Fingerprint;
+use transport::live::{Fingerprint, MOST_SENDERS};
 use units::{Duration, Rate};
 
 use super::source::ReportArguments;
@@ -31,6 +31,9 @@ pub struct SendArguments {
     /// Parity: 'off', 'auto' for as much as the losses ask for, or blocks of N packets of which K are media, such as 61,50
     #[arg(long, value_name = "off|auto|N,K", default_value = "off")]
     pub fec: FecArgument,
+    /// Send the null packets of a transport stream as well: they are left out otherwise, and the receiver puts them back
+    #[arg(long)]
+    pub keep_stuffing: bool,
     /// Whether lost packets are sent again, as long as they can come in time
     #[arg(long, value_name = "on|off", default_value = "on")]
     pub retransmit: Switch,
@@ -63,6 +66,12 @@ pub struct ReceiveArguments {
     /// Where the stream goes: 'udp://HOST:PORT', a file, or '-' for standard output
     #[arg(long, value_name = "udp://ADDR|FILE|-", default_value = "-")]
     pub output: Endpoint,
+    /// Start this player, such as 'mpv {}', 'ffplay {}' or 'vlc {}', and play the stream in it; {} stands for its standard input
+    #[arg(long, value_name = "COMMAND", conflicts_with = "output")]
+    pub player: Option<String>,
+    /// Let so many senders in at a time; {} in the name of --output stands for the number of each, and ports of udp:// count up
+    #[arg(long, value_name = "N", default_value = "1", value_parser = senders)]
+    pub senders: usize,
     /// Hand the stream on so long after it came into the sender; the larger one of both ends holds
     #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = latency)]
     pub latency: Duration,
@@ -187,6 +196,13 @@ fn latency(input: &str) -> Result<Duration, String> {
         Ok(time)
     } else {
         Err(format!("a latency is {LEAST_LATENCY} at the least and {MOST_LATENCY} at the most"))
+    }
+}
+
+fn senders(input: &str) -> Result<usize, String> {
+    match input.parse() {
+        Ok(senders) if (1..=MOST_SENDERS).contains(&senders) => Ok(senders),
+        _ => Err(format!("1 to {MOST_SENDERS} senders can be let in")),
     }
 }
 

@@ -75,7 +75,11 @@ const SEND: &[Example] = &[
     ),
 ];
 const RECEIVE: &[Example] = &[
-    ("anabranch receive --listen 0.0.0.0:9000 | ffplay -", "See what comes"),
+    ("anabranch receive --listen 0.0.0.0:9000 --player 'ffplay {}'", "See what comes"),
+    (
+        "anabranch receive --listen 0.0.0.0:9000 --keep --senders 3 --output camera-{}.ts",
+        "Three senders at a time, each into a file of its own",
+    ),
     (
         "anabranch receive --listen 0.0.0.0:9000 --keep --token-file secret --output udp://127.0.0.1:6000",
         "Hand it on to a program that takes UDP, one sender after the other",

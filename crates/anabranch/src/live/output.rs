@@ -7,6 +7,7 @@ use std::sync::Arc;
 use tokio::fs::File;
 use tokio::io::{AsyncWrite, AsyncWriteExt, BufWriter};
 use tokio::net::UdpSocket;
+use tokio::process::ChildStdin;
 use transport::live::Packets;
 
 use crate::arguments::Endpoint;
@@ -17,7 +18,42 @@ pub(super) enum Sink {
     Udp(UdpSocket, SocketAddr),
     File(BufWriter<File>, String),
     Standard,
+    Player(ChildStdin),
 }
+
+/// Where the stream of each of `senders` places goes: with more than one the files are numbered, and so are the ports.
+///
+/// # Errors
+/// They would go to one place.
+pub(super) fn places(output: &Endpoint, senders: usize) -> Result<Vec<Endpoint>, Failure> {
+    let one = |number: usize| match output {
+        Endpoint::Udp(address) => {
+            let port = u16::try_from(usize::from(address.port()) + number - 1).map_err(|_| {
+                Failure::usage(format_args!(
+                    "--output udp://{address}: {senders} ports from there are too many"
+                ))
+            })?;
+            Ok(Endpoint::Udp(SocketAddr::new(address.ip(), port)))
+        }
+        Endpoint::File(path) => {
+            let path = path.to_string_lossy();
+            if senders > 1 && !path.contains(PLACE) {
+                return Err(Failure::usage(format_args!(
+                    "--senders {senders} needs a file for each: a name with {PLACE}, such as --output camera-{PLACE}.ts"
+                )));
+            }
+            Ok(Endpoint::File(path.replace(PLACE, &number.to_string()).into()))
+        }
+        Endpoint::Standard if senders > 1 => Err(Failure::usage(format_args!(
+            "--senders {senders} needs an output for each: --output with a name with {PLACE}, or udp://"
+        ))),
+        Endpoint::Standard => Ok(Endpoint::Standard),
+    };
+    (1..=senders).map(one).collect()
+}
+
+/// What stands for a place's number in a file's name.
+const PLACE: &str = "{}";
 
 impl Sink {
     /// Opens it before any stream comes.
@@ -59,6 +95,10 @@ impl Sink {
             Self::File(file, name) => copy(packets, file)
                 .await
                 .map_err(|error| Failure::failed(format_args!("cannot write to {name}: {error}"))),
+            Self::Player(input) => match copy(packets, input).await {
+                // It tells itself why it ends.
+                Ok(()) | Err(_) => Ok(()),
+            },
             Self::Standard => {
                 let output = std::io::stdout().as_fd().try_clone_to_owned();
                 let output = output.map_err(|error| Failure::output(&error))?;

@@ -1,15 +1,19 @@
 //! `anabranch receive`.
 
+use std::process::Stdio;
+
 use serde::Serialize;
 use stream::live::ReceiverStatus;
+use tokio::task::JoinSet;
 use transport::live::{Identity, Receiver, ReceiverEvent, ReceiverSettings};
 
-use super::output::Sink;
+use super::output::{Sink, places};
 use super::report::{Figures, Reporter};
 use super::token;
-use crate::arguments::ReceiveArguments;
+use crate::arguments::{Place, ReceiveArguments};
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::player::{Player, PlayerCommand};
 
 /// Receives until the stream has ended, or with `--keep` until a signal comes.
 ///
@@ -27,43 +31,95 @@ pub async fn run(arguments: ReceiveArguments, output: &Output) -> Result<(), Fai
         token: token(&arguments.token)?,
         latency: arguments.latency,
         keep: arguments.keep,
+        senders: arguments.senders,
     };
-    let sink = Sink::open(&arguments.output).await?;
+    let (sinks, mut player) = sinks(&arguments).await?;
     let mut receiver = Receiver::start(settings).map_err(Failure::failed)?;
     let mut reporter = Reporter::start("receive", receiver.status.clone(), &arguments.report, output).await?;
     output.say(format_args!("listens at {}, fingerprint {fingerprint}", receiver.local_addr()));
-    let ended = receive(&mut receiver, sink, &mut reporter, output).await;
+    let ended = receive(&mut receiver, sinks, player.as_mut(), &mut reporter, output).await;
+    if let Some(player) = player {
+        player.stop().await;
+    }
     receiver.close().await;
     reporter.finish(ended).await
 }
 
+/// A place for the stream of each sender, and the player, which is started.
+async fn sinks(arguments: &ReceiveArguments) -> Result<(Vec<Sink>, Option<Player>), Failure> {
+    if let Some(template) = &arguments.player {
+        if arguments.senders > 1 {
+            return Err(Failure::usage("--player plays one stream: it does not go with --senders"));
+        }
+        let command = PlayerCommand::new(template, "-")?;
+        let mut player = command.start(arguments.report.stats == Some(Place::Standard), Stdio::piped())?;
+        let input = player.take_input().ok_or_else(|| Failure::failed("the player takes no input"))?;
+        return Ok((vec![Sink::Player(input)], Some(player)));
+    }
+    let mut sinks = Vec::new();
+    for place in places(&arguments.output, arguments.senders)? {
+        sinks.push(Sink::open(&place).await?);
+    }
+    Ok((sinks, None))
+}
+
 async fn receive(
     receiver: &mut Receiver,
-    sink: Sink,
+    sinks: Vec<Sink>,
+    mut player: Option<&mut Player>,
     reporter: &mut Reporter<(ReceiverStatus, u64)>,
     output: &Output,
 ) -> Result<(), Failure> {
-    let Receiver { packets, events, .. } = receiver;
-    let mut writing = std::pin::pin!(sink.run(packets));
+    let mut writing = JoinSet::new();
+    for (sink, mut packets) in sinks.into_iter().zip(receiver.outputs.drain(..)) {
+        writing.spawn(async move { sink.run(&mut packets).await });
+    }
+    let has_places = writing.len() > 1;
+    let name = |place: usize| if has_places { format!(" ({})", place + 1) } else { String::new() };
+    let mut is_told = true;
     loop {
         tokio::select! {
-            ended = &mut writing => return ended,
-            event = events.recv() => match event {
-                Some(ReceiverEvent::Sender { from, latency }) => {
-                    reporter.notice(&format!("{from} sends, handed on {latency} later"));
+            written = writing.join_next() => match written {
+                Some(Ok(Ok(()))) => {}
+                Some(Ok(Err(failure))) => return Err(failure),
+                Some(Err(_)) => return Err(Failure::failed("writing has ended by itself")),
+                None => break,
+            },
+            ended = player_ended(&mut player) => return ended,
+            event = receiver.events.recv(), if is_told => match event {
+                Some(ReceiverEvent::Sender { from, latency, place }) => {
+                    reporter.notice(&format!("{from} sends, handed on {latency} later{}", name(place)));
                 }
                 Some(ReceiverEvent::Lost(from, why)) => reporter.notice(&format!("{from} is gone: {why}")),
                 Some(ReceiverEvent::Refused(from, why)) => {
                     reporter.notice(&format!("{from} was refused: {why}"));
                 }
-                Some(ReceiverEvent::Ended) => reporter.notice("the stream has ended"),
+                Some(ReceiverEvent::Ended(place)) => {
+                    reporter.notice(&format!("the stream has ended{}", name(place)));
+                }
                 Some(_) => {}
                 // The driver has ended: the rest is written.
-                None => return writing.await,
+                None => is_told = false,
             },
             () = reporter.tick() => reporter.interval(),
             signal = output.stop().signal() => return Err(Failure::stopped(signal, "interrupted")),
         }
+    }
+    if player.is_none() {
+        return Ok(());
+    }
+    // It plays what it has.
+    tokio::select! {
+        ended = player_ended(&mut player) => ended,
+        signal = output.stop().signal() => Err(Failure::stopped(signal, "interrupted")),
+    }
+}
+
+/// Never without a player.
+async fn player_ended(player: &mut Option<&mut Player>) -> Result<(), Failure> {
+    match player {
+        Some(player) => player.ended().await,
+        None => std::future::pending().await,
     }
 }
 

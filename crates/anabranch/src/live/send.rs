@@ -116,6 +116,7 @@ async fn settings(arguments: &SendArguments) -> Result<SenderSettings, Failure> 
             FecArgument::Auto => Fec::Auto,
             FecArgument::Code(code) => Fec::Fixed(code),
         },
+        leave_out_stuffing: !arguments.keep_stuffing,
         scheme: match arguments.scheme {
             SchemeName::Tfrc => Scheme::TFRC,
             SchemeName::Multfrc => Scheme::MULTFRC,
@@ -136,6 +137,8 @@ struct Json {
     parity: u64,
     dropped: u64,
     dropped_bytes: u64,
+    /// Of `bytes`, null packets that were left out on the way.
+    stuffing_bytes: u64,
     waiting_bytes: u64,
     available_rate_bps: u64,
     loss_rate: f64,
@@ -179,6 +182,7 @@ impl Figures for SenderStatus {
             parity: self.parity,
             dropped: self.dropped.0,
             dropped_bytes: self.dropped.1.get(),
+            stuffing_bytes: self.left_out.get(),
             waiting_bytes: self.waiting.get(),
             available_rate_bps: self.available_rate.as_bps(),
             loss_rate: self.loss_rate(),

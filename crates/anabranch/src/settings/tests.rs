@@ -355,6 +355,16 @@ fn options_of_live_media_mean_what_they_say() {
         panic!()
     };
     assert_eq!((send.input, send.fec, send.retransmit), (Endpoint::Standard, FecArgument::Off, Switch::On));
+    let Command::Send(send) = parse("anabranch send --to b:1 --fec auto --keep-stuffing ").unwrap() else {
+        panic!()
+    };
+    assert_eq!((send.fec, send.keep_stuffing), (FecArgument::Auto, true));
+    let Command::Receive(receive) =
+        parse("anabranch receive --listen 0.0.0.0:1 --player mpv --senders 3").unwrap()
+    else {
+        panic!()
+    };
+    assert_eq!((receive.player.as_deref(), receive.senders), (Some("mpv"), 3));
     let Command::Receive(receive) = parse(
         "anabranch receive --listen 0.0.0.0:9000 --output film.ts --latency 200ms --keep --cert c --key k --metrics 127.0.0.1:1",
     )
@@ -378,6 +388,8 @@ fn options_of_live_media_mean_what_they_say() {
         ("send --to a:1 --fingerprint 12", "64 hexadecimal"),
         ("receive", "--listen"),
         ("receive --listen 0.0.0.0:1 --cert c", "--key"),
+        ("receive --listen 0.0.0.0:1 --senders none", "1 to 64"),
+        ("receive --listen 0.0.0.0:1 --player mpv --output film.ts", "cannot be used with"),
     ] {
         let error = parse(&format!("anabranch {wrong}")).unwrap_err();
         assert!(error.contains(said), "{wrong}: {error}");

@@ -41,6 +41,23 @@ pub struct Counts {
     pub clock_jumps: u64,
 }
 
+impl Counts {
+    /// Both together.
+    pub(super) fn with(self, other: Self) -> Self {
+        Self {
+            delivered: self.delivered + other.delivered,
+            bytes: self.bytes + other.bytes,
+            lost: self.lost + other.lost,
+            recovered_by_fec: self.recovered_by_fec + other.recovered_by_fec,
+            recovered_by_retransmission: self.recovered_by_retransmission + other.recovered_by_retransmission,
+            late: self.late + other.late,
+            duplicate: self.duplicate + other.duplicate,
+            too_far: self.too_far + other.too_far,
+            clock_jumps: self.clock_jumps + other.clock_jumps,
+        }
+    }
+}
+
 /// How a packet came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
@@ -174,7 +191,6 @@ impl Buffer {
         let (_, payload) = self.packets.remove(&sequence)?;
         self.counts.lost += sequence - self.next;
         self.counts.delivered += 1;
-        self.counts.bytes += units::Bytes::of(payload.len()).get();
         self.next = sequence + 1;
         Some(payload)
     }

@@ -14,7 +14,8 @@ use std::sync::Arc;
 use reed_solomon_simd::{ReedSolomonDecoder, ReedSolomonEncoder};
 use units::Time;
 
-use super::wire::{MAX_BLOCK, MAX_PAYLOAD, MAX_SHARD, SHARD_HEADER};
+use super::stuffing::MAX_PACKED;
+use super::wire::{MAX_BLOCK, MAX_SHARD, SHARD_HEADER};
 
 /// Media packets that a decoder keeps: two of the largest blocks and what may come between, several times.
 const KEPT_PACKETS: usize = 1024;
@@ -276,7 +277,7 @@ impl Decoder {
             let (length, rest) = shard.split_first_chunk()?;
             let (time, rest) = rest.split_first_chunk()?;
             let length = usize::from(u16::from_be_bytes(*length));
-            let payload = rest.get(..length).filter(|_| (1..=MAX_PAYLOAD).contains(&length))?;
+            let payload = rest.get(..length).filter(|_| (1..=MAX_PACKED).contains(&length))?;
             let sequence = first.saturating_add(u64::try_from(index).ok()?);
             Some(Recovered { sequence, time: u32::from_be_bytes(*time), payload: payload.into() })
         });
@@ -309,7 +310,7 @@ mod tests {
         #[test]
         fn as_many_packets_as_there_is_media_are_enough(
             media in 1u8..=60, parity in 1u8..=40, first in 0u64..1 << 40,
-            lengths in prop::collection::vec(1usize..=MAX_PAYLOAD, 60),
+            lengths in prop::collection::vec(1usize..=MAX_PACKED, 60),
             order in Just((0usize..100).collect::<Vec<_>>()).prop_shuffle(),
         ) {
             let code = Code::new(media.into(), parity.into()).unwrap();
@@ -352,7 +353,7 @@ mod tests {
                 decoder.media(first * 2, 1, shard.clone().into());
                 let shard = &shard[..shard.len() & !1];
                 for packet in decoder.parity(&ParityPacket { first, media, parity, index, shard }) {
-                    prop_assert!((1..=MAX_PAYLOAD).contains(&packet.payload.len()));
+                    prop_assert!((1..=MAX_PACKED).contains(&packet.payload.len()));
                 }
             }
             prop_assert!(decoder.blocks.len() <= KEPT_BLOCKS && decoder.packets.len() <= KEPT_PACKETS);

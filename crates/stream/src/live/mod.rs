@@ -5,6 +5,7 @@
 //! - [`Receiver`]: puts the stream together again within its latency budget, and reports.
 //! - [`fec`]: parity for blocks of packets, and how much of it.
 //! - [`control`]: the rate of a connection.
+//! - [`stuffing`]: null packets, which are left out on the way.
 //! - [`ts`]: a byte stream in packets of whole MPEG-TS packets, and the rate of a file by its clock.
 //!
 //! The sender and the receiver share no clock. A driver moves datagrams between them: see [`Sender`] and [`Receiver`].
@@ -12,6 +13,7 @@
 pub mod control;
 pub mod fec;
 pub mod hello;
+pub mod stuffing;
 pub mod ts;
 pub mod wire;
 

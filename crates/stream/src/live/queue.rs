@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use units::{Bytes, Duration, Time};
 
+use super::stuffing::stream_bytes;
+
 /// No more waits, however long it may.
 const MOST: Bytes = Bytes::mib(64);
 
@@ -14,6 +16,7 @@ const MOST: Bytes = Bytes::mib(64);
 pub(super) struct Packet {
     /// When it came into the sender.
     pub(super) time: Time,
+    /// As it travels.
     pub(super) payload: Arc<[u8]>,
 }
 
@@ -62,7 +65,7 @@ impl Queue {
         self.size
     }
 
-    /// Packets that were dropped, and their bytes.
+    /// Packets that were dropped, and the bytes of the stream in them.
     pub(super) fn dropped(&self) -> (u64, Bytes) {
         (self.dropped_packets, self.dropped)
     }
@@ -70,7 +73,7 @@ impl Queue {
     fn drop_oldest(&mut self) {
         if let Some(packet) = self.pop() {
             self.dropped_packets += 1;
-            self.dropped += Bytes::of(packet.payload.len());
+            self.dropped += stream_bytes(&packet.payload);
         }
     }
 }
@@ -94,7 +97,7 @@ mod tests {
             queue.push(packet(millis, 100));
         }
         queue.expire(Duration::from_millis(3), at(10));
-        assert_eq!((queue.len(), queue.size(), queue.dropped()), (3, Bytes::new(300), (7, Bytes::new(700))));
+        assert_eq!((queue.len(), queue.size(), queue.dropped()), (3, Bytes::new(300), (7, Bytes::new(693))));
         assert_eq!(queue.pop(), Some(packet(7, 100)));
     }
 

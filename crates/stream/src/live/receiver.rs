@@ -1,6 +1,6 @@
 //! The receiver of a live stream.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use units::{Bytes, Duration, Time};
@@ -8,6 +8,7 @@ use units::{Bytes, Duration, Time};
 use super::arrivals::Arrivals;
 use super::buffer::{Buffer, Counts, Way};
 use super::fec::{Decoder, ParityPacket, Recovered};
+use super::stuffing::{as_it_is, unpack};
 use super::wire::{Content, Datagram, DatagramError, encode_report};
 use super::{ConnectionId, MAX_CONNECTIONS, PACKET_OVERHEAD};
 
@@ -20,6 +21,9 @@ pub struct Receiver {
     connections: BTreeMap<ConnectionId, Arrivals>,
     buffer: Buffer,
     decoder: Decoder,
+    /// What is to be handed on now, and bytes that were.
+    ready: VecDeque<Arc<[u8]>>,
+    bytes: Bytes,
     datagrams: u64,
     repeated: u64,
 }
@@ -41,6 +45,21 @@ pub struct ReceiverStatus {
     pub loss_event_rate: f64,
 }
 
+impl ReceiverStatus {
+    /// Both together: sums, and of latency and loss event rate the larger one.
+    #[must_use]
+    pub fn with(self, other: Self) -> Self {
+        Self {
+            counts: self.counts.with(other.counts),
+            datagrams: self.datagrams + other.datagrams,
+            repeated: self.repeated + other.repeated,
+            waiting: self.waiting + other.waiting,
+            latency: self.latency.max(other.latency),
+            loss_event_rate: self.loss_event_rate.max(other.loss_event_rate),
+        }
+    }
+}
+
 impl Receiver {
     /// For a stream from media packet `next` on, which is handed on `latency` after it came into the sender.
     pub fn new(latency: Duration, next: u64) -> Self {
@@ -48,6 +67,8 @@ impl Receiver {
             connections: BTreeMap::new(),
             buffer: Buffer::new(latency, next),
             decoder: Decoder::default(),
+            ready: VecDeque::new(),
+            bytes: Bytes::ZERO,
             datagrams: 0,
             repeated: 0,
         }
@@ -88,10 +109,10 @@ impl Receiver {
             return Ok(());
         }
         let recovered = match content {
-            Content::Media { sequence, time, is_again, payload } => {
+            Content::Media { sequence, time, is_again, is_packed, payload } => {
                 let sequence = self.buffer.sequence(sequence);
                 let way = if is_again { Way::SentAgain } else { Way::Sent };
-                let payload: Arc<[u8]> = payload.into();
+                let payload = if is_packed { payload.into() } else { as_it_is(payload) };
                 if self.buffer.insert(sequence, time, payload.clone(), way, now) {
                     self.decoder.media(sequence, time, payload)
                 } else {
@@ -123,9 +144,14 @@ impl Receiver {
         None
     }
 
-    /// The next packet of the stream whose time has come.
+    /// The next packet of the stream whose time has come, with the stuffing that was left out on the way.
     pub fn deliver(&mut self, now: Time) -> Option<Arc<[u8]>> {
-        self.buffer.pop(now)
+        while self.ready.is_empty() {
+            self.ready.extend(unpack(&self.buffer.pop(now)?));
+        }
+        let payload = self.ready.pop_front()?;
+        self.bytes += Bytes::of(payload.len());
+        Some(payload)
     }
 
     /// Whether everything was handed on that can come of a stream whose end is known.
@@ -142,7 +168,7 @@ impl Receiver {
     /// How it is doing.
     pub fn status(&self) -> ReceiverStatus {
         ReceiverStatus {
-            counts: self.buffer.counts(),
+            counts: Counts { bytes: self.bytes.get(), ..self.buffer.counts() },
             datagrams: self.datagrams,
             repeated: self.repeated,
             waiting: self.buffer.len(),

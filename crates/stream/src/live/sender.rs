@@ -16,6 +16,7 @@ use super::demand::Demand;
 use super::fec::Code;
 use super::history::{Chance, History};
 use super::queue::{Packet, Queue};
+use super::stuffing::{self, Packer, left_out_bytes};
 use super::wire::{Content, Datagram, DatagramError, Header, MAX_PAYLOAD, encode_data, low_bits, micros};
 use super::{ConnectionId, LinkId, MAX_CONNECTIONS};
 
@@ -25,9 +26,14 @@ pub use status::{ConnectionStatus, SenderStatus};
 
 /// How many packets that wait are looked at when the connection of the next one is chosen.
 const LOOKAHEAD: usize = 64;
+/// The part of the latency for which packets may wait until a datagram is full.
+const PACKING: u64 = 12;
 
 /// The least time from one copy of a packet to the next.
 const LEAST_SPACING: Duration = Duration::from_millis(1);
+
+/// The least time between two probes after the stream's end.
+const LEAST_END_PROBE: Duration = Duration::from_millis(5);
 
 /// Whether and how parity is sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -50,6 +56,8 @@ pub struct Settings {
     pub retransmit: bool,
     /// Parity.
     pub fec: Fec,
+    /// Whether null packets of a transport stream are left out on the way.
+    pub leave_out_stuffing: bool,
     /// How many connections a link gets, or for how many one stands.
     pub scheme: Scheme,
 }
@@ -63,6 +71,7 @@ pub struct Sender {
     settings: Settings,
     connections: BTreeMap<ConnectionId, Connection>,
     links: BTreeMap<LinkId, Aggregate>,
+    packer: Packer,
     queue: Queue,
     demand: Demand,
     history: History,
@@ -71,12 +80,15 @@ pub struct Sender {
     /// The next media packet's number.
     next: u64,
     is_finished: bool,
+    /// When the last probe after the stream's end left.
+    end_probed: Option<Time>,
     counts: Counts,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
     taken: Bytes,
+    left_out: Bytes,
     media: u64,
     again: u64,
     parity: u64,
@@ -97,6 +109,7 @@ impl Sender {
             settings,
             connections: BTreeMap::new(),
             links: BTreeMap::new(),
+            packer: Packer::new(settings.leave_out_stuffing),
             queue: Queue::default(),
             demand: Demand::default(),
             history: History::default(),
@@ -104,6 +117,7 @@ impl Sender {
             bursts: Bursts::default(),
             next: 0,
             is_finished: false,
+            end_probed: None,
             counts: Counts::default(),
         }
     }
@@ -156,16 +170,37 @@ impl Sender {
     }
 
     /// The next packet of the stream, 1 to [`MAX_PAYLOAD`] bytes.
-    pub fn push(&mut self, payload: Arc<[u8]>, now: Time) {
+    pub fn push(&mut self, payload: &[u8], now: Time) {
         debug_assert!((1..=MAX_PAYLOAD).contains(&payload.len()), "a packet of {} bytes", payload.len());
         self.counts.taken += Bytes::of(payload.len());
-        self.demand.add(Bytes::of(payload.len()) + packet_size() - Bytes::of(MAX_PAYLOAD), now);
-        self.queue.push(Packet { time: now, payload });
+        let packed = self.packer.push(payload, now);
+        self.enqueue(packed);
+    }
+
+    /// A datagram takes no more than so many bytes of the stream at the moment.
+    pub fn set_payload(&mut self, most: usize) {
+        self.packer.set_most(most);
+    }
+
+    fn enqueue(&mut self, packed: impl IntoIterator<Item = (Time, Arc<[u8]>)>) {
+        for (time, payload) in packed {
+            self.counts.left_out += left_out_bytes(&payload);
+            let headers = packet_size() - Bytes::of(MAX_PAYLOAD);
+            self.demand.add(Bytes::of(payload.len()) + headers, time);
+            self.queue.push(Packet { time, payload });
+        }
+    }
+
+    /// How long packets wait for others, so that a datagram of which stuffing was left out is full.
+    fn patience(&self) -> Duration {
+        self.settings.latency / PACKING
     }
 
     /// The stream has ended.
     pub fn finish(&mut self) {
         self.is_finished = true;
+        let rest = self.packer.flush();
+        self.enqueue(rest);
     }
 
     /// Whether the stream has ended and the receiver has all that can come in time.
@@ -201,19 +236,37 @@ impl Sender {
     /// The next datagram that leaves now, and on which connection.
     pub fn transmit(&mut self, now: Time) -> Option<(ConnectionId, Vec<u8>)> {
         self.tick(now);
-        if let Some((id, connection)) =
-            self.connections.iter_mut().find(|(_, connection)| connection.probe_at() <= now)
-        {
+        let probed = self.connections.iter().find(|(_, connection)| connection.probe_at() <= now);
+        if let Some(id) = probed.map(|(id, _)| *id).or_else(|| self.probe_of_the_end(now)) {
+            let connection = self.connections.get_mut(&id)?;
             connection.probed(now);
             let (header, dropped) = connection.send(self.bursts.leaves(), None, false, now);
-            let datagram = encode_data(header, Content::Probe);
-            let id = *id;
             self.lost(dropped, now);
-            return Some((id, datagram));
+            return Some((id, encode_data(header, Content::Probe)));
         }
         let (item, time) = self.next_item()?;
         let id = self.choose(time, now)?;
         self.send(item, id, now).map(|datagram| (id, datagram))
+    }
+
+    /// After the stream's last packet nothing follows that would show its loss: probes do, a few in each round trip, until the
+    /// receiver has it or it is too late. Answers with the connection that takes the next.
+    fn probe_of_the_end(&mut self, now: Time) -> Option<ConnectionId> {
+        if now < self.next_end_probe() {
+            return None;
+        }
+        let ready = self.usable().filter(|(_, connection)| connection.next_send() <= now);
+        let id = ready.min_by_key(|(_, connection)| connection.way()).map(|(id, _)| id)?;
+        self.end_probed = Some(now);
+        Some(id)
+    }
+
+    fn next_end_probe(&self) -> Time {
+        if !self.is_finished || self.waiting() > 0 || self.history.is_empty() {
+            return Time::NEVER;
+        }
+        let interval = (self.rtt().unwrap_or(self.settings.latency) / 4).max(LEAST_END_PROBE);
+        self.end_probed.map_or(Time::ZERO, |last| last + interval)
     }
 
     /// When there is something to do again. Only after [`Self::transmit`] has given all that there was at `now`.
@@ -225,10 +278,14 @@ impl Sender {
             let sends = self.usable().map(|(_, connection)| connection.next_send());
             deadline = deadline.min(sends.filter(|next| *next > now).min().unwrap_or(Time::NEVER));
         }
+        deadline = deadline.min(self.packer.deadline(self.patience()));
         deadline = deadline.min(self.protection.deadline(self.settings.latency, self.queueing()));
         if self.is_finished && !self.is_drained() {
             // What is too old is given up then.
             deadline = deadline.min(now + self.settings.latency / 8);
+            let ready = self.usable().map(|(_, connection)| connection.next_send()).min();
+            deadline = deadline
+                .min(self.next_end_probe().max(ready.unwrap_or(Time::NEVER)).max(now + LEAST_END_PROBE));
         }
         deadline
     }
@@ -251,6 +308,7 @@ impl Sender {
         });
         SenderStatus {
             taken: self.counts.taken,
+            left_out: self.counts.left_out,
             media: self.counts.media,
             again: self.counts.again,
             parity: self.counts.parity,
@@ -304,6 +362,10 @@ impl Sender {
         }
         self.lost(lost, now);
         self.history.tick(now);
+        if self.packer.deadline(self.patience()) <= now {
+            let packed = self.packer.flush();
+            self.enqueue(packed);
+        }
         let latency = self.settings.latency;
         let (queueing, rtt) = (self.queueing(), self.rtt());
         // Time for a packet to be lost and sent again, where there is that much; else what cannot come in time is dropped.
@@ -426,9 +488,10 @@ fn learn(bursts: &mut Bursts, connection: &mut Connection) {
     connection.take_fates().into_iter().for_each(|(number, fate)| bursts.known(number, fate));
 }
 
-fn encode_media(header: Header, sequence: u64, time: Time, is_again: bool, payload: &[u8]) -> Vec<u8> {
+fn encode_media(header: Header, sequence: u64, time: Time, is_again: bool, packed: &[u8]) -> Vec<u8> {
     let (sequence, time) = (low_bits(sequence), low_bits(micros(time)));
-    encode_data(header, Content::Media { sequence, time, is_again, payload })
+    let (is_packed, payload) = (stuffing::has_left_out(packed), stuffing::payload(packed));
+    encode_data(header, Content::Media { sequence, time, is_again, is_packed, payload })
 }
 
 #[cfg(test)]

@@ -5,6 +5,8 @@
 
 use units::{Duration, Rate, Time};
 
+use super::stuffing::{MAX_PACKED, has_left_out};
+
 /// Most bytes of a stream in one packet: seven packets of a transport stream, what everyone puts into a datagram of UDP.
 pub const MAX_PAYLOAD: usize = 7 * 188;
 /// What a media datagram has in front of its payload.
@@ -14,7 +16,7 @@ pub const PARITY_HEADER: usize = 28;
 /// What a packet has in front of its payload when it is a shard: its length and its time.
 pub const SHARD_HEADER: usize = 6;
 /// Longest shard of a block, which are all of one length, an even one.
-pub const MAX_SHARD: usize = SHARD_HEADER + MAX_PAYLOAD;
+pub const MAX_SHARD: usize = (SHARD_HEADER + MAX_PACKED).next_multiple_of(2);
 /// Most media packets in a block, and most parity packets.
 pub const MAX_BLOCK: u8 = 128;
 /// Most ranges of packets that arrived in one report.
@@ -32,6 +34,8 @@ const PROBE: u8 = 3;
 const REPORT: u8 = 4;
 const ACKNOWLEDGEMENT: u8 = 5;
 const MEDIA_AGAIN: u8 = 6;
+const PACKED: u8 = 7;
+const PACKED_AGAIN: u8 = 8;
 
 /// What a datagram of the sender says for the control of its connection's rate (RFC 5348, section 3.2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +65,9 @@ pub enum Content<'a> {
         time: u32,
         /// Whether it was sent before.
         is_again: bool,
-        /// 1 to [`MAX_PAYLOAD`] bytes.
+        /// Whether null packets were left out of the payload.
+        is_packed: bool,
+        /// 1 to [`MAX_PAYLOAD`] bytes of the stream, or what [`super::stuffing`] made of them.
         payload: &'a [u8],
     },
     /// A parity packet of a block.
@@ -144,7 +150,7 @@ impl<'a> Datagram<'a> {
         let mut input = Input(bytes);
         let kind = input.u8()?;
         match kind {
-            MEDIA | MEDIA_AGAIN | PARITY | PROBE => {
+            MEDIA | MEDIA_AGAIN | PACKED | PACKED_AGAIN | PARITY | PROBE => {
                 let header = Header {
                     sequence: input.u32()?,
                     timestamp: input.u32()?,
@@ -154,7 +160,8 @@ impl<'a> Datagram<'a> {
                     member_sequence: input.u32()?,
                 };
                 let content = match kind {
-                    MEDIA | MEDIA_AGAIN => input.media(kind == MEDIA_AGAIN)?,
+                    MEDIA | MEDIA_AGAIN => input.media(kind == MEDIA_AGAIN, false)?,
+                    PACKED | PACKED_AGAIN => input.media(kind == PACKED_AGAIN, true)?,
                     PARITY => input.parity()?,
                     _ => {
                         input.end()?;
@@ -199,12 +206,16 @@ impl<'a> Input<'a> {
         if self.0.is_empty() { Ok(()) } else { Err(DatagramError::Length) }
     }
 
-    fn media(&mut self, is_again: bool) -> Result<Content<'a>, DatagramError> {
+    fn media(&mut self, is_again: bool, is_packed: bool) -> Result<Content<'a>, DatagramError> {
         let (sequence, time) = (self.u32()?, self.u32()?);
-        if !(1..=MAX_PAYLOAD).contains(&self.0.len()) {
+        let most = if is_packed { MAX_PACKED } else { MAX_PAYLOAD };
+        if !(1..=most).contains(&self.0.len()) {
             return Err(DatagramError::Length);
         }
-        Ok(Content::Media { sequence, time, is_again, payload: self.0 })
+        if is_packed && !has_left_out(self.0) {
+            return Err(DatagramError::Number);
+        }
+        Ok(Content::Media { sequence, time, is_again, is_packed, payload: self.0 })
     }
 
     fn parity(&mut self) -> Result<Content<'a>, DatagramError> {
@@ -255,8 +266,10 @@ impl<'a> Input<'a> {
 pub fn encode_data(header: Header, content: Content<'_>) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(MAX_DATAGRAM);
     let kind = match content {
-        Content::Media { is_again: false, .. } => MEDIA,
-        Content::Media { is_again: true, .. } => MEDIA_AGAIN,
+        Content::Media { is_again: false, is_packed: false, .. } => MEDIA,
+        Content::Media { is_again: true, is_packed: false, .. } => MEDIA_AGAIN,
+        Content::Media { is_again: false, is_packed: true, .. } => PACKED,
+        Content::Media { is_again: true, is_packed: true, .. } => PACKED_AGAIN,
         Content::Parity { .. } => PARITY,
         Content::Probe => PROBE,
     };
@@ -389,9 +402,12 @@ mod tests {
             shard in prop::collection::vec(any::<[u8; 2]>(), 4..=MAX_SHARD / 2),
         ) {
             let shard = shard.concat();
+            let packed = [&[3, 0b101][..], &[7; 188]].concat();
             for content in [
-                Content::Media { sequence, time, is_again: false, payload: &payload },
-                Content::Media { sequence, time, is_again: true, payload: &payload },
+                Content::Media { sequence, time, is_again: false, is_packed: false, payload: &payload },
+                Content::Media { sequence, time, is_again: true, is_packed: false, payload: &payload },
+                Content::Media { sequence, time, is_again: false, is_packed: true, payload: &packed },
+                Content::Media { sequence, time, is_again: true, is_packed: true, payload: &packed },
                 Content::Parity { first: sequence, media, parity, index: parity - 1, shard: &shard },
                 Content::Probe,
             ] {
@@ -411,11 +427,18 @@ mod tests {
     fn impossible_datagrams_are_refused() {
         let header = Header { sequence: 1, timestamp: 2, rtt: 3, flows: 64, member: 0, member_sequence: 1 };
         let of = |content| encode_data(header, content);
-        let media = |payload| of(Content::Media { sequence: 0, time: 0, is_again: false, payload });
+        let media =
+            |payload| of(Content::Media { sequence: 0, time: 0, is_again: false, is_packed: false, payload });
+        let packed =
+            |payload| of(Content::Media { sequence: 0, time: 0, is_again: false, is_packed: true, payload });
         assert_eq!(Datagram::decode(&[]), Err(DatagramError::Length));
         assert_eq!(Datagram::decode(&[9; 30]), Err(DatagramError::Kind));
         assert_eq!(Datagram::decode(&media(&[])), Err(DatagramError::Length));
         assert_eq!(Datagram::decode(&media(&[0; MAX_PAYLOAD + 1])), Err(DatagramError::Length));
+        assert_eq!(Datagram::decode(&packed(&[0; MAX_PACKED + 1])), Err(DatagramError::Length));
+        for wrong in [&[0][..], &[0, 1], &[1, 0], &[33; 200]] {
+            assert_eq!(Datagram::decode(&packed(wrong)), Err(DatagramError::Number));
+        }
         let parity =
             |media, parity, index, shard| of(Content::Parity { first: 0, media, parity, index, shard });
         for (media, count, index) in [(0, 1, 0), (1, 0, 0), (129, 1, 0), (1, 129, 0), (5, 2, 2)] {

@@ -150,7 +150,7 @@ impl World {
                 }
             }
             Event::Feed(number) => {
-                self.sender.push(payload(number), now);
+                self.sender.push(&payload(number), now);
                 self.at(now + interval, Event::Feed(number + 1));
             }
             Event::Tell => {
@@ -243,7 +243,13 @@ fn run(row: &Row, settings: Settings, rate: Rate, seed: u64, tell: bool) -> Outc
 }
 
 fn auto(row: &Row) -> Settings {
-    Settings { latency: row.latency, retransmit: true, fec: Fec::Off, scheme: Scheme::AUTO }
+    Settings {
+        latency: row.latency,
+        retransmit: true,
+        fec: Fec::Off,
+        leave_out_stuffing: true,
+        scheme: Scheme::AUTO,
+    }
 }
 
 fn rows() -> [(&'static str, Row); 8] {

@@ -17,7 +17,7 @@ use quinn::{Endpoint, IdleTimeout, TransportConfig, VarInt};
 use tokio::time::timeout;
 use units::Time;
 
-pub use receiver::{Packets, Receiver, ReceiverError, ReceiverEvent, ReceiverSettings};
+pub use receiver::{MOST_SENDERS, Packets, Receiver, ReceiverError, ReceiverEvent, ReceiverSettings};
 pub use sender::{SendError, Sender, SenderEvent, SenderSettings};
 pub use tls::{Fingerprint, Identity, Trusted};
 

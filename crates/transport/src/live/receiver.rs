@@ -25,6 +25,8 @@ const MOST_INCOMING: usize = 256;
 const EVENTS: usize = 1024;
 /// Packets that wait for whoever takes the stream.
 const PACKETS: usize = 8192;
+/// Most senders at a time: what waits of each is in memory.
+pub const MOST_SENDERS: usize = 64;
 /// A sender that is gone for so long has to make room for another.
 const RETURN: Duration = Duration::from_secs(10);
 
@@ -42,8 +44,10 @@ pub struct ReceiverSettings {
     pub token: Vec<u8>,
     /// The least latency budget: the larger of this and the sender's holds.
     pub latency: units::Duration,
-    /// Whether it waits for the next sender when a stream has ended.
+    /// Whether it waits for the next sender when all streams have ended.
     pub keep: bool,
+    /// Senders at a time, 1 to [`MOST_SENDERS`].
+    pub senders: usize,
 }
 
 /// Why a receiver cannot work.
@@ -65,21 +69,23 @@ pub enum ReceiverEvent {
         from: SocketAddr,
         /// The latency budget of both.
         latency: units::Duration,
+        /// Its place, from 0: the stream goes to this one of [`Receiver::outputs`].
+        place: usize,
     },
     /// A connection of the sender is gone, and why.
     Lost(SocketAddr, String),
     /// Somebody was not let in, and why.
     Refused(SocketAddr, &'static str),
-    /// The stream has ended.
-    Ended,
+    /// The stream of the sender in this place has ended.
+    Ended(usize),
 }
 
 /// A receiver that runs.
 #[derive(Debug)]
 pub struct Receiver {
-    /// The stream; it ends when the receiver does.
-    pub packets: Packets,
-    /// How it is doing, and packets that nobody took in time.
+    /// A stream for each place that a sender can have; they end when the receiver does.
+    pub outputs: Vec<Packets>,
+    /// How it is doing, all senders together, and packets that nobody took in time.
     pub status: watch::Receiver<(ReceiverStatus, u64)>,
     /// What happens.
     pub events: mpsc::Receiver<ReceiverEvent>,
@@ -101,7 +107,8 @@ impl Receiver {
         let endpoint = Endpoint::server(config, listen).map_err(failure)?;
         let address = endpoint.local_addr().map_err(failure)?;
         let (to_driver, from_connections) = mpsc::channel(EVENTS);
-        let (output, packets) = mpsc::channel(PACKETS);
+        let places = settings.senders.clamp(1, MOST_SENDERS);
+        let (places, outputs) = (0..places).map(|_| Place::new()).unzip();
         let (status_sender, status) = watch::channel((ReceiverStatus::default(), 0));
         let (notices, events) = mpsc::channel(64);
         let mut tasks = JoinSet::new();
@@ -110,17 +117,17 @@ impl Receiver {
             endpoint: endpoint.clone(),
             settings,
             clock: Clock::start(),
-            session: None,
+            places,
+            past: ReceiverStatus::default(),
             next_connection: 0,
-            output,
-            untaken: 0,
             status: status_sender,
             notices,
+            farewells: JoinSet::new(),
             _tasks: tasks,
         };
         let mut running = JoinSet::new();
         running.spawn(driver.run(from_connections));
-        Ok(Self { packets, status, events, address, endpoint, driver: running })
+        Ok(Self { outputs, status, events, address, endpoint, driver: running })
     }
 
     /// Ends at once. The sender is told: it connects again when there is a receiver.
@@ -277,50 +284,23 @@ struct Session {
     tasks: JoinSet<()>,
 }
 
-struct Driver {
-    endpoint: Endpoint,
-    settings: ReceiverSettings,
-    clock: Clock,
+/// Where a sender can be.
+struct Place {
     session: Option<Session>,
-    next_connection: u32,
     output: mpsc::Sender<Arc<[u8]>>,
+    /// Packets that nobody took in time.
     untaken: u64,
-    status: watch::Sender<(ReceiverStatus, u64)>,
-    notices: mpsc::Sender<ReceiverEvent>,
-    _tasks: JoinSet<()>,
 }
 
-impl Driver {
-    async fn run(mut self, mut events: mpsc::Receiver<Event>) {
-        let mut status = tokio::time::interval(Duration::from_millis(200));
-        status.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        loop {
-            if self.work() {
-                self.tell_status();
-                self.tell_done().await;
-                self.notice(ReceiverEvent::Ended);
-                if !self.settings.keep {
-                    break;
-                }
-            }
-            let deadline =
-                self.session.as_ref().map_or(units::Time::NEVER, |session| session.core.deadline());
-            tokio::select! {
-                event = events.recv() => match event {
-                    Some(event) => self.event(event).await,
-                    None => break,
-                },
-                _ = status.tick() => self.tell_status(),
-                () = self.clock.sleep_until(deadline) => {}
-            }
-        }
-        leave(&self.endpoint, code::DONE, b"the receiver has ended").await;
+impl Place {
+    fn new() -> (Self, Packets) {
+        let (output, packets) = mpsc::channel(PACKETS);
+        (Self { session: None, output, untaken: 0 }, packets)
     }
 
     /// Hands on and reports what is due. Answers whether the stream has ended.
-    fn work(&mut self) -> bool {
+    fn work(&mut self, now: units::Time) -> bool {
         let Some(session) = &mut self.session else { return false };
-        let now = self.clock.now();
         while let Some((id, datagram)) = session.core.transmit(now) {
             if let Some((connection, _)) = session.connections.get(&id)
                 && let Err(error) = connection.send_datagram(datagram.into())
@@ -336,29 +316,102 @@ impl Driver {
         session.core.has_ended(now)
     }
 
+    /// Whether another sender may have this place.
+    fn is_free(&self, now: units::Time) -> bool {
+        self.session.as_ref().is_none_or(|session| {
+            let is_gone = session.gone.is_some_and(|gone| now.since(gone) > units::Duration::from(RETURN));
+            is_gone || session.has_left
+        })
+    }
+}
+
+struct Driver {
+    endpoint: Endpoint,
+    settings: ReceiverSettings,
+    clock: Clock,
+    places: Vec<Place>,
+    /// Of the sessions that are over.
+    past: ReceiverStatus,
+    next_connection: u32,
+    status: watch::Sender<(ReceiverStatus, u64)>,
+    notices: mpsc::Sender<ReceiverEvent>,
+    /// Senders are told that their streams have ended.
+    farewells: JoinSet<()>,
+    _tasks: JoinSet<()>,
+}
+
+impl Driver {
+    async fn run(mut self, mut events: mpsc::Receiver<Event>) {
+        let mut status = tokio::time::interval(Duration::from_millis(200));
+        status.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            if self.work() && !self.settings.keep && self.places.iter().all(|place| place.session.is_none()) {
+                break;
+            }
+            let sessions = self.places.iter().filter_map(|place| place.session.as_ref());
+            let deadline =
+                sessions.map(|session| session.core.deadline()).min().unwrap_or(units::Time::NEVER);
+            tokio::select! {
+                event = events.recv() => match event {
+                    Some(event) => self.event(event).await,
+                    None => break,
+                },
+                _ = status.tick() => self.tell_status(),
+                () = self.clock.sleep_until(deadline) => {}
+            }
+        }
+        // Each of them waits for a bounded time.
+        while self.farewells.join_next().await.is_some() {}
+        leave(&self.endpoint, code::DONE, b"the receiver has ended").await;
+    }
+
+    /// Does what is due, and takes leave of senders whose streams have ended. Answers whether there is one.
+    fn work(&mut self) -> bool {
+        let now = self.clock.now();
+        let worked: Vec<bool> = self.places.iter_mut().map(|place| place.work(now)).collect();
+        if !worked.contains(&true) {
+            return false;
+        }
+        self.tell_status();
+        while self.farewells.try_join_next().is_some() {}
+        for (number, _) in worked.into_iter().enumerate().filter(|(_, has_ended)| *has_ended) {
+            if let Some(session) = self.places[number].session.take() {
+                self.past = self.past.with(ReceiverStatus { waiting: 0, ..session.core.status() });
+                self.farewells.spawn(tell_done(session));
+            }
+            self.notice(ReceiverEvent::Ended(number));
+        }
+        true
+    }
+
+    /// The session of a connection.
+    fn session(&mut self, id: ConnectionId) -> Option<&mut Session> {
+        let mut sessions = self.places.iter_mut().filter_map(|place| place.session.as_mut());
+        sessions.find(|session| session.connections.contains_key(&id))
+    }
+
     async fn event(&mut self, event: Event) {
         match event {
             Event::Hello(hello) => self.hello(*hello).await,
             Event::Datagram(id, datagram) => {
-                if let Some(session) = &mut self.session
-                    && let Err(error) = session.core.receive(id, &datagram, self.clock.now())
+                let now = self.clock.now();
+                if let Some(session) = self.session(id)
+                    && let Err(error) = session.core.receive(id, &datagram, now)
                 {
                     tracing::debug!(%error, "a datagram of the sender was ignored");
                 }
             }
             Event::End(id, next) => {
                 let now = self.clock.now();
-                if let Some(session) =
-                    self.session.as_mut().filter(|session| session.connections.contains_key(&id))
-                {
+                if let Some(session) = self.session(id) {
                     session.core.end(next, now);
                 }
             }
             Event::Down { id, reason, has_left } => {
                 let now = self.clock.now();
-                let Some(session) = &mut self.session else { return };
+                let Some(session) = self.session(id) else { return };
                 session.core.connection_down(id);
-                session.has_left |= has_left && session.connections.contains_key(&id);
+                session.has_left |= has_left;
                 if let Some((connection, _)) = session.connections.remove(&id) {
                     if session.connections.is_empty() {
                         session.gone = Some(now);
@@ -373,19 +426,21 @@ impl Driver {
     async fn hello(&mut self, mut hello: Hello) {
         let now = self.clock.now();
         let from = hello.connection.remote_address();
-        let is_taken = self.session.as_ref().is_some_and(|session| {
-            let is_gone = session.gone.is_some_and(|gone| now.since(gone) > units::Duration::from(RETURN));
-            session.name != hello.session && !is_gone && !session.has_left
-        });
-        if is_taken {
-            hello.connection.close(code::BUSY, b"another sender is here");
-            self.notice(ReceiverEvent::Refused(from, "another sender is here"));
+        let is_mine = |place: &Place| place.session.as_ref().is_some_and(|it| it.name == hello.session);
+        let mine = self.places.iter().position(is_mine);
+        let Some(number) = mine.or_else(|| self.places.iter().position(|place| place.is_free(now))) else {
+            let why = if self.places.len() == 1 {
+                "another sender is here"
+            } else {
+                "as many senders are here as may be (--senders of the receiver)"
+            };
+            hello.connection.close(code::BUSY, why.as_bytes());
+            self.notice(ReceiverEvent::Refused(from, why));
             return;
-        }
-        let is_new = self.session.as_ref().is_none_or(|session| session.name != hello.session);
-        if is_new {
+        };
+        if mine.is_none() {
             let latency = hello.latency.max(self.settings.latency).clamp(LEAST_LATENCY, MOST_LATENCY);
-            self.session = Some(Session {
+            let before = self.places[number].session.replace(Session {
                 name: hello.session,
                 core: live::Receiver::new(latency, hello.next),
                 connections: BTreeMap::new(),
@@ -394,9 +449,12 @@ impl Driver {
                 latency,
                 tasks: JoinSet::new(),
             });
-            self.notice(ReceiverEvent::Sender { from, latency });
+            if let Some(before) = before {
+                self.past = self.past.with(ReceiverStatus { waiting: 0, ..before.core.status() });
+            }
+            self.notice(ReceiverEvent::Sender { from, latency, place: number });
         }
-        let Some(session) = &mut self.session else { return };
+        let Some(session) = &mut self.places[number].session else { return };
         let id = ConnectionId(self.next_connection);
         self.next_connection = self.next_connection.wrapping_add(1);
         let welcome = Message::Welcome { latency: session.latency };
@@ -412,24 +470,24 @@ impl Driver {
         session.connections.insert(id, (hello.connection, hello.control));
     }
 
-    /// The stream has ended: the sender may go.
-    async fn tell_done(&mut self) {
-        let Some(mut session) = self.session.take() else { return };
-        for (connection, control) in session.connections.values_mut() {
-            let _ = timeout(Duration::from_secs(1), write(control, &Message::Done)).await;
-            // The sender closes, so that it has heard it.
-            let _ = timeout(Duration::from_secs(2), connection.closed()).await;
-        }
-    }
-
     fn tell_status(&mut self) {
-        if let Some(session) = &self.session {
-            self.status.send_replace((session.core.status(), self.untaken));
-        }
+        let sessions = self.places.iter().filter_map(|place| place.session.as_ref());
+        let all = sessions.map(|session| session.core.status()).fold(self.past, ReceiverStatus::with);
+        let untaken = self.places.iter().map(|place| place.untaken).sum();
+        self.status.send_replace((all, untaken));
     }
 
     fn notice(&self, event: ReceiverEvent) {
         // A listener that does not listen misses it.
         let _ = self.notices.try_send(event);
+    }
+}
+
+/// The stream has ended: its sender may go.
+async fn tell_done(mut session: Session) {
+    for (connection, control) in session.connections.values_mut() {
+        let _ = timeout(Duration::from_secs(1), write(control, &Message::Done)).await;
+        // The sender closes, so that it has heard it.
+        let _ = timeout(Duration::from_secs(2), connection.closed()).await;
     }
 }

@@ -387,7 +387,7 @@ impl Driver {
                     self.event(event)?;
                 }
                 payload = payloads.recv(), if is_open => match payload {
-                    Some(payload) => self.core.push(payload, self.clock.now()),
+                    Some(payload) => self.core.push(&payload, self.clock.now()),
                     None => {
                         is_open = false;
                         self.core.finish();
@@ -494,6 +494,7 @@ impl Driver {
         let sizes = self.connections.values().filter_map(|(connection, _)| connection.max_datagram_size());
         let overhead = MAX_DATAGRAM - MAX_PAYLOAD;
         let payload = sizes.min().map_or(MAX_PAYLOAD, |size| size.saturating_sub(overhead).min(MAX_PAYLOAD));
+        self.core.set_payload(payload);
         self.payload.send_replace(payload);
         self.status.send_replace(self.core.status());
     }

@@ -34,6 +34,8 @@ pub struct ConnectionStatus {
 pub struct SenderStatus {
     /// Bytes of the stream that came into the sender.
     pub taken: Bytes,
+    /// Of them, null packets that were left out on the way.
+    pub left_out: Bytes,
     /// Media packets sent for the first time.
     pub media: u64,
     /// Media packets sent again.

@@ -76,7 +76,7 @@ impl<F: FnMut(ConnectionId, bool, u64, Time) -> Option<Duration>> World<F> {
     /// Packets at an even rate, from packet `first` on.
     fn stream(&mut self, first: u64, count: u64, interval: Duration) {
         for number in first..first + count {
-            self.sender.push(payload(number), self.now);
+            self.sender.push(&payload(number), self.now);
             self.run(self.now + interval);
         }
     }
@@ -101,7 +101,7 @@ fn numbers(delivered: &[Arc<[u8]>]) -> Vec<u64> {
 }
 
 fn settings(retransmit: bool, fec: Fec) -> Settings {
-    Settings { latency: LATENCY, retransmit, fec, scheme: Scheme::TFRC }
+    Settings { latency: LATENCY, retransmit, fec, leave_out_stuffing: true, scheme: Scheme::TFRC }
 }
 
 /// Loses `percent` of the datagrams, always the same ones.

@@ -1,8 +1,7 @@
 //! `anabranch play`: a film for any player, over as many connections as its rate needs.
 
-mod player;
-
 use std::net::{Ipv4Addr, SocketAddr};
+use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,10 +17,9 @@ use crate::endpoint::{Answer, Body, Endpoint, FilmResource, file_name, text_resp
 use crate::failure::Failure;
 use crate::metrics;
 use crate::output::Output;
+use crate::player::PlayerCommand;
 use crate::report::Reporter;
 use crate::settings::{Purpose, settings};
-
-use player::PlayerCommand;
 
 /// Where the film is offered when nothing else is said.
 const ANY_PORT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
@@ -74,7 +72,8 @@ async fn play(
     let delivery = answers.film.delivery();
     let ended = match player {
         Some(command) => {
-            let mut player = command.start(arguments.report.stats == Some(Place::Standard))?;
+            let mut player =
+                command.start(arguments.report.stats == Some(Place::Standard), Stdio::inherit())?;
             let ended = tokio::select! {
                 ended = player.ended() => ended,
                 signal = stop.signal() => Err(Failure::stopped(signal, "interrupted")),

@@ -5,12 +5,12 @@ use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
-use tokio::process::{Child, Command};
+use tokio::process::{Child, ChildStdin, Command};
 use tokio::time::timeout;
 
 use crate::failure::Failure;
 
-/// What stands for the film's URL.
+/// What stands for the film.
 const PLACE: &str = "{}";
 /// How long a player may take to end when it is asked to.
 const GRACE: Duration = Duration::from_secs(3);
@@ -23,7 +23,7 @@ pub(super) struct PlayerCommand {
 }
 
 impl PlayerCommand {
-    /// The command for this film: its URL stands where `{}` is, or comes last.
+    /// The command for this film: its URL, or `-` for standard input, stands where `{}` is, or comes last.
     ///
     /// # Errors
     /// The quotes do not match, or there is nothing.
@@ -40,13 +40,14 @@ impl PlayerCommand {
         Ok(Self { program, arguments })
     }
 
-    /// Starts the player. With `quiet_stdout` its standard output goes where its errors go, as ours is used for reports.
+    /// Starts the player, with this as its standard input. With `quiet_stdout` its standard output goes where its errors go,
+    /// as ours is used for reports.
     ///
     /// # Errors
     /// It cannot be started.
-    pub(super) fn start(self, quiet_stdout: bool) -> Result<Player, Failure> {
+    pub(super) fn start(self, quiet_stdout: bool, input: Stdio) -> Result<Player, Failure> {
         let mut command = Command::new(&self.program);
-        command.args(&self.arguments).kill_on_drop(true);
+        command.args(&self.arguments).stdin(input).kill_on_drop(true);
         if quiet_stdout {
             command.stdout(Stdio::from(io::stderr()));
         }
@@ -71,6 +72,11 @@ pub(super) struct Player {
 }
 
 impl Player {
+    /// Where the film goes in, when the player was started with a pipe. Only the first time.
+    pub(super) fn take_input(&mut self) -> Option<ChildStdin> {
+        self.child.stdin.take()
+    }
+
     /// Waits until the player ends.
     ///
     /// # Errors
