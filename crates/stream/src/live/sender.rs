@@ -29,6 +29,8 @@ const LOOKAHEAD: usize = 64;
 /// The part of the latency for which packets may wait until a datagram is full.
 const PACKING: u64 = 12;
 
+/// Copies of a packet are so many mean bursts of losses apart, but no less than a part of the round trip and no more than half of it.
+const BURST_MARGIN: f64 = 1.5;
 /// The least time from one copy of a packet to the next.
 const LEAST_SPACING: Duration = Duration::from_millis(1);
 
@@ -393,10 +395,14 @@ impl Sender {
             return;
         }
         let rtt = self.rtt().unwrap_or(Duration::ZERO);
+        // One burst should not take two copies.
+        let packet =
+            self.allowed_rate().min(self.demand.rate(self.queue.size(), now)).time_for(packet_size());
+        let burst = packet * Ratio::from_f64(self.bursts.losses().burst * BURST_MARGIN);
         let chance = Chance {
             budget: self.settings.latency - self.queueing(),
             attempt: rtt + rtt / 4,
-            spacing: (rtt / 8).max(LEAST_SPACING),
+            spacing: burst.min(rtt / 2).max(rtt / 8).max(LEAST_SPACING),
         };
         media.for_each(|sequence| self.history.lost(sequence, &chance, now));
     }
