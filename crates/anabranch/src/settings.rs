@@ -1,7 +1,7 @@
 //! What the typed options mean: the settings of a stream, with defaults and presets resolved.
 
 use stream::session::Pace;
-use stream::{auto, multitcp, rome};
+use stream::{auto, mul, multitcp, rome};
 use transport::engine::{Algorithm, Settings};
 use transport::http::ExtraHeaders;
 use transport::tls::TlsClient;
@@ -131,6 +131,7 @@ fn shown(name: AlgorithmName) -> &'static str {
     match name {
         AlgorithmName::Basic => "basic",
         AlgorithmName::Advanced => "advanced",
+        AlgorithmName::Mul => "mul",
         AlgorithmName::Rome => "rome",
         AlgorithmName::Auto => "auto",
     }
@@ -154,6 +155,13 @@ fn algorithm(arguments: &AlgorithmArguments, connections: Option<u32>) -> Result
                 initial_connections: arguments.start_connections.unwrap_or(defaults.initial_connections),
                 congestion_factor: arguments.cf.unwrap_or(defaults.congestion_factor),
                 silence: arguments.x.unwrap_or(defaults.silence),
+                ..defaults
+            })
+        }
+        AlgorithmName::Mul => {
+            let defaults = mul::Parameters::default();
+            Algorithm::Mul(mul::Parameters {
+                most_connections: connections.unwrap_or(defaults.most_connections),
                 ..defaults
             })
         }

@@ -8,6 +8,8 @@ use std::fs;
 use std::io::Read;
 use std::process::Stdio;
 
+use serde_json::Value;
+
 use common::{World, anabranch, ends_with, film, sha256, text};
 
 #[test]
@@ -62,6 +64,24 @@ fn standard_output_is_in_order_over_several_connections() {
         ends_with(&run, 0);
         assert!(run.stdout == bytes, "the bytes differ");
     }
+}
+
+/// How its number of connections grows on a lossy path is simulated; here is that it runs over real ones.
+#[test]
+fn mul_fetches_with_windows_left_to_tcp() {
+    let bytes = film(8_000_000, 14);
+    let world = World::new(&bytes);
+    let server = world.serve(&["--shape-rate", "16M"]);
+    let options = ["--algorithm", "mul", "--connections", "3", "--stats", "run.jsonl"];
+    ends_with(&world.fetch(&options).arg(server.film()).output().unwrap(), 0);
+    assert!(fs::read(world.path("film.bin")).unwrap() == bytes, "the bytes differ");
+    let lines = world.stats("run.jsonl");
+    let of = |event: &str| lines.iter().filter(|line| line["event"] == event).collect::<Vec<_>>();
+    let is_mul = |line: &Value| line["why"].as_str().is_some_and(|why| why.contains("MULTFRC"));
+    assert!(of("open").into_iter().chain(of("window")).any(is_mul), "{lines:?}");
+    assert!(of("window").iter().all(|line| line["bytes"].is_null()), "{:?}", of("window"));
+    let most = of("summary")[0]["connections_max"].as_u64();
+    assert!((1..=3).contains(&most.unwrap()), "{most:?}");
 }
 
 #[test]

@@ -8,12 +8,14 @@
 
 use std::collections::BTreeMap;
 
-use congestion::multfrc::{Controller, Parameters};
+use congestion::multfrc::Controller;
 use units::{Duration, Time};
 
 use crate::control::{ConnectionId, Order, PathId, RateController, Sample, What};
 use crate::interval::Interval;
 use crate::orders::{free_window, open};
+
+pub use congestion::multfrc::Parameters;
 
 const BEGIN: &str = "one connection to begin with (MULTFRC III-B)";
 const FREE: &str = "the window is left to TCP (MULTFRC V)";

@@ -21,8 +21,8 @@ pub struct SourceArguments {
     /// [default: auto for play and proxy, max for fetch]
     #[arg(long, value_name = "auto|max|RATE")]
     pub rate: Option<RateArgument>,
-    /// Number of connections: exactly so many with basic and rome, at most so many with auto and advanced
-    /// [default: 16 with auto, else what the papers use]
+    /// Number of connections: exactly so many with basic and rome, at most so many with auto, advanced and mul
+    /// [default: 16 with auto, 50 with mul, else what the papers use]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
     pub connections: Option<u32>,
     /// Network and servers.
@@ -80,6 +80,8 @@ pub enum AlgorithmName {
     Basic,
     /// MultiTCP with a number of connections that follows congestion (section 6.5)
     Advanced,
+    /// As many TCP connections as MULTFRC's control of their number says (MUL-TCP)
+    Mul,
     /// The rate coordinator of TCP-ROME
     Rome,
     /// The fewest connections and the smallest windows that hold the rate

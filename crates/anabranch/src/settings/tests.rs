@@ -3,6 +3,7 @@
 use clap::FromArgMatches;
 use stream::interval::Interval;
 use stream::live::fec::Code;
+use stream::mul;
 use stream::playback::StallRule;
 use transport::http::Interface;
 use units::{Rate, Ratio};
@@ -56,6 +57,17 @@ fn auto(options: &str) -> auto::Parameters {
         Algorithm::Auto(parameters) => parameters,
         other => panic!("{other:?}"),
     }
+}
+
+#[test]
+fn mul_takes_the_papers_parameters_and_a_limit() {
+    let mul = |options: &str| match resolve(&format!("--algorithm mul {options}")).unwrap().algorithm {
+        Algorithm::Mul(parameters) => parameters,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(mul(""), mul::Parameters::PAPER);
+    assert_eq!(mul("--connections 7").most_connections, 7);
+    assert!(resolve("--algorithm mul --delta 8rtt").unwrap_err().contains("--delta needs"));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use stream::control::RateController;
 use stream::session::Pace;
-use stream::{auto, content, multitcp, playback, rome};
+use stream::{auto, content, mul, multitcp, playback, rome};
 use units::{Bytes, Duration, Rate, Ratio};
 use url::Url;
 
@@ -18,6 +18,8 @@ pub enum Algorithm {
     Basic(multitcp::Parameters),
     /// MultiTCP with a number that follows the congestion.
     Advanced(multitcp::AdvancedParameters),
+    /// MUL-TCP: as many connections as MULTFRC's control says.
+    Mul(mul::Parameters),
     /// TCP-ROME's rate coordinator, with segments of this size and its rule for missing ones.
     Rome(rome::Parameters, Bytes),
 }
@@ -87,6 +89,7 @@ impl Settings {
             }
             Algorithm::Basic(parameters) => Box::new(multitcp::Basic::new(*parameters)),
             Algorithm::Advanced(parameters) => Box::new(multitcp::Advanced::new(*parameters)),
+            Algorithm::Mul(parameters) => Box::new(mul::Mul::new(*parameters)),
             Algorithm::Rome(parameters, _) => Box::new(rome::Rome::new(*parameters)),
         }
     }
