@@ -24,7 +24,7 @@ pub(super) struct Member {
     /// When the allowance was last granted or used.
     pub touched: Time,
     pub in_flight: u64,
-    /// After its timer ran out: the most that it may have in flight.
+    /// The most that it may have in flight: without bound, but a segment from when its timer ran out to when it is heard of.
     pub cap: u64,
     pub records: Records,
 }

@@ -276,7 +276,9 @@ impl Group {
         let records: Vec<_> = ranges.iter().flat_map(|range| member.records.take(range.clone())).collect();
         let acked: u64 = records.iter().map(records::Record::bytes).sum();
         member.in_flight -= acked;
-        member.cap = member.cap.saturating_add(acked);
+        if acked > 0 {
+            member.cap = u64::MAX;
+        }
         for record in records {
             self.with_flow(record.flow, |flow| flow.acknowledge(record.place, record.bytes(), acked, heard));
         }

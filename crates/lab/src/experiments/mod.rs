@@ -1,9 +1,12 @@
 //! The experiments: one file for each published result or family of results.
 
+mod describe;
 mod multfrc;
 mod multitcp;
 mod multitcp_eq6_4;
 mod rome;
+mod ttfwc;
+mod vps;
 
 use crate::experiment::Experiment;
 
@@ -13,6 +16,8 @@ pub fn all() -> Vec<Experiment> {
     all.push(multitcp_eq6_4::experiment());
     all.extend(rome::experiments());
     all.extend(multfrc::experiments());
+    all.extend(vps::experiments());
+    all.extend(ttfwc::experiments());
     all
 }
 

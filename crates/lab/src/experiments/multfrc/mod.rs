@@ -2,7 +2,6 @@
 
 mod cellular;
 mod control;
-mod describe;
 mod dumbbell;
 mod dynamics;
 mod fixed;
@@ -16,6 +15,7 @@ use congestion::aggregate::Scheme as Connections;
 use congestion::multfrc::Parameters as Control;
 use congestion::tfrc::{Filter, Parameters};
 
+use super::describe;
 use crate::experiment::Experiment;
 use crate::scheme::{self, Scheme};
 

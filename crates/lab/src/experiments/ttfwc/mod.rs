@@ -1,0 +1,26 @@
+//! TTFWC: a window that is smooth or fast, as a parameter says, and friendly to TCP.
+
+mod friendliness;
+mod network;
+mod responsiveness;
+mod round_trips;
+mod smoothness;
+
+use crate::experiment::Experiment;
+
+/// Every experiment of the thesis but the times in the kernel, by figure, and ours on the two ways to keep the mean interval.
+pub(super) fn experiments() -> Vec<Experiment> {
+    let mut all = responsiveness::experiments();
+    all.extend(friendliness::experiments());
+    all.extend(smoothness::experiments());
+    all.extend(round_trips::experiments());
+    all
+}
+
+/// What the thesis leaves open in its simulations.
+const ASSUMED: [&str; 4] = [
+    "packets of 1000 bytes and 40 of headers, an initial window of two, one acknowledgement a packet, as ns-2 has them; SACK as RFC 6675 has it",
+    "weights of the loss intervals as RFC 5348 has them, and equation (3.1) with them; the mean interval is reckoned accurately",
+    "a host for each flow; every packet leaves up to 1 ms late by chance, and flows begin within the first 5 s",
+    "DropTail",
+];

@@ -1,0 +1,121 @@
+//! The paper's two metrics (section 4.1), over bins of time.
+
+use crate::experiment::Measured;
+use crate::simulate::Recording;
+use crate::statistics::mean;
+
+/// The time scales at which figures 3 and 5 look, seconds.
+pub(super) const SCALES: [usize; 6] = [1, 2, 5, 10, 20, 60];
+
+pub(super) const ACCURACY: &str = "allocation accuracy";
+pub(super) const FAIRNESS: &str = "fairness ratio";
+pub(super) const ACCURACY_VARIATION: &str = "variation of the accuracy";
+pub(super) const FAIRNESS_VARIATION: &str = "variation of the fairness";
+pub(super) const LEAST_ACCURACY: &str = "least accuracy of a second";
+pub(super) const AGGREGATE: &str = "rate of the weighted flows";
+pub(super) const PLAIN: &str = "rate of the plain flows";
+
+/// What each flow delivered in every second, the first index, in Mbit.
+pub(super) fn seconds(run: &Recording) -> Vec<Vec<f64>> {
+    let mut seconds: Vec<Vec<f64>> = Vec::new();
+    for samples in run.flows.chunk_by(|one, other| one.at == other.at) {
+        seconds.push(samples.iter().map(|sample| sample.delivered.as_f64() * 8e-6).collect());
+    }
+    seconds
+}
+
+/// Overall allocation accuracy A (equations 1 and 2) of what flows with weights were delivered; `None` when nothing was.
+pub(super) fn accuracy(delivered: &[f64], weights: &[f64]) -> Option<f64> {
+    let (total, sum): (f64, f64) = (delivered.iter().sum(), weights.iter().sum());
+    if total <= 0.0 {
+        return None;
+    }
+    let each: Vec<f64> =
+        delivered.iter().zip(weights).map(|(rate, weight)| rate / total * sum / weight).collect();
+    let squares: f64 = each.iter().map(|one| one * one).sum();
+    Some(each.iter().sum::<f64>().powi(2) / (each.len() as f64 * squares))
+}
+
+/// Accuracy and fairness ratio (equation 3) in every bin of so many seconds; bins without any delivery are left out.
+fn bins(seconds: &[Vec<f64>], weights: &[f64], plain: usize, scale: usize) -> (Vec<f64>, Vec<f64>) {
+    let count = weights.len();
+    let (mut accuracies, mut ratios) = (Vec::new(), Vec::new());
+    for bin in seconds.chunks_exact(scale) {
+        let sums: Vec<f64> =
+            (0..count + plain).map(|flow| bin.iter().filter_map(|second| second.get(flow)).sum()).collect();
+        let (group, others) = sums.split_at(count);
+        accuracies.extend(accuracy(group, weights));
+        let others: f64 = others.iter().sum();
+        if others > 0.0 {
+            ratios.push(group.iter().sum::<f64>() / others);
+        }
+    }
+    (accuracies, ratios)
+}
+
+/// The coefficient of variation: standard deviation over mean.
+fn variation(values: &[f64]) -> f64 {
+    let Some(mean) = mean(values) else { return f64::NAN };
+    let square =
+        values.iter().map(|value| (value - mean) * (value - mean)).sum::<f64>() / values.len() as f64;
+    square.sqrt() / mean
+}
+
+/// Both metrics over all time scales, and of the whole run; the first `warm_up` seconds do not count.
+pub(super) fn metrics(run: &Recording, weights: &[f64], warm_up: usize) -> Measured {
+    let all = seconds(run);
+    let counted = all.get(warm_up.min(all.len() / 2)..).unwrap_or_default();
+    let plain = weights.len();
+    let mut series: [Vec<(f64, f64)>; 4] = Default::default();
+    let mut measured = Measured::default();
+    for scale in SCALES {
+        let (accuracies, ratios) = bins(counted, weights, plain, scale);
+        let at = scale as f64;
+        series[0].push((at, mean(&accuracies).unwrap_or(f64::NAN)));
+        series[1].push((at, variation(&accuracies)));
+        series[2].push((at, mean(&ratios).unwrap_or(f64::NAN)));
+        series[3].push((at, variation(&ratios)));
+        if scale == 1 {
+            measured =
+                measured.figure(LEAST_ACCURACY, accuracies.iter().copied().fold(f64::NAN, f64::min), "");
+        }
+    }
+    let (accuracies, ratios) = bins(counted, weights, plain, counted.len().max(1));
+    let rate = |flows: std::ops::Range<usize>| {
+        let sum: f64 = counted.iter().map(|second| second[flows.clone()].iter().sum::<f64>()).sum();
+        sum / counted.len().max(1) as f64
+    };
+    measured = measured
+        .figure(ACCURACY, mean(&accuracies).unwrap_or(f64::NAN), "")
+        .figure(FAIRNESS, mean(&ratios).unwrap_or(f64::NAN), "")
+        .figure(AGGREGATE, rate(0..plain), "Mbps")
+        .figure(PLAIN, rate(plain..2 * plain), "Mbps");
+    for (name, points) in [ACCURACY, ACCURACY_VARIATION, FAIRNESS, FAIRNESS_VARIATION].into_iter().zip(series)
+    {
+        measured = measured.series(name, points);
+    }
+    measured
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn accuracy_by_hand() {
+        assert_eq!(accuracy(&[1.0, 4.0, 8.0], &[1.0, 4.0, 8.0]), Some(1.0));
+        assert_eq!(accuracy(&[0.0, 0.0], &[1.0, 1.0]), None);
+        // Shares of 1/2 each where 1/4 and 3/4 are due: A_i = 2 and 2/3; (8/3)^2 / (2 (4 + 4/9)) = 0.8.
+        assert!((accuracy(&[3.0, 3.0], &[1.0, 3.0]).unwrap() - 0.8).abs() < 1e-12);
+    }
+
+    #[test]
+    fn bins_sum_before_they_divide() {
+        // Exact over two seconds, half the truth in each.
+        let seconds = vec![vec![2.0, 0.0, 1.0, 1.0], vec![0.0, 2.0, 1.0, 1.0]];
+        let (one, _) = bins(&seconds, &[1.0, 1.0], 2, 1);
+        assert_eq!(one, [0.5, 0.5]);
+        let (two, ratios) = bins(&seconds, &[1.0, 1.0], 2, 2);
+        assert_eq!((two, ratios), (vec![1.0], vec![1.0]));
+    }
+}

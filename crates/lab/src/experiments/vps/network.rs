@@ -1,0 +1,91 @@
+//! Figure 2 of the paper, and figure 8 with its longer ways.
+
+use congestion::algorithm::Algorithm;
+use congestion::vps::Weight;
+use sim::model::{Kind, Model, Pattern, Recovery, Share, Source, Tcp};
+use units::{Bytes, Duration, Rate};
+
+use crate::scheme::{MULTCP, RENO, Scheme, VPS};
+use crate::validation::network::{Network, PLENTY, tcp};
+
+/// What does not count of a run, seconds.
+pub(super) const WARM_UP: u64 = 20;
+
+/// A run: the flows with these weights under a scheme, and as many plain ones.
+#[derive(Clone)]
+pub(super) struct Setup {
+    pub scheme: Scheme,
+    pub weights: Vec<f64>,
+    /// How much longer the way to the second receiver is than to the first, one way, in ms; to the third by twice as much, and so on.
+    pub spread_ms: f64,
+    pub seconds: u64,
+}
+
+impl Setup {
+    pub(super) fn new(scheme: Scheme, weights: &[f64], seconds: u64) -> Self {
+        Self { scheme, weights: weights.to_vec(), spread_ms: 0.0, seconds }
+    }
+
+    /// How many weighted flows there are.
+    pub(super) fn count(&self) -> usize {
+        self.weights.len()
+    }
+
+    /// Flows with weights first, then the plain ones, then the background.
+    pub(super) fn model(&self, seed: u64) -> Model {
+        let sources = self.weights.iter().map(|_| Source::Greedy).collect();
+        self.with_sources(sources, self.count(), seed)
+    }
+
+    /// The same with what the weighted flows' applications write, and so many plain ones. The link has 4 Mbps for each weighted flow
+    /// and its plain one.
+    pub(super) fn with_sources(&self, sources: Vec<Source>, plain: usize, seed: u64) -> Model {
+        let count = self.count();
+        let mut network = Network::new(seed, self.seconds, WARM_UP, Duration::from_secs(1));
+        let (left, right) = (network.node(), network.node());
+        network.duplex(left, right, 4.0 * count as f64, 50.0, 67 * count as u32);
+        let (server, other) = (network.node(), network.node());
+        for host in [server, other] {
+            network.duplex(host, left, 100.0, 10.0, PLENTY);
+        }
+        let receiver = |network: &mut Network, number: usize| {
+            let node = network.node();
+            network.duplex(right, node, 100.0, 10.0 + self.spread_ms * number as f64, PLENTY);
+            node
+        };
+        for (number, (weight, source)) in self.weights.iter().zip(sources).enumerate() {
+            let to = receiver(&mut network, number);
+            let kind = Kind::Tcp { from: server, to, tcp: self.tcp(*weight), source };
+            network.flow(kind, (0.0, 5.0), None);
+        }
+        for number in 0..plain {
+            let to = receiver(&mut network, number);
+            let kind = Kind::Tcp { from: other, to, tcp: reno(), source: Source::Greedy };
+            network.flow(kind, (0.0, 5.0), None);
+        }
+        let to = receiver(&mut network, 0);
+        let half_second = Duration::from_millis(500);
+        let rate = Rate::from_kbps(160 * count as u64);
+        let pattern = Pattern::Exponential { rate, on: half_second, off: half_second };
+        network.flow(Kind::Udp { from: other, to, size: Bytes::new(1000), pattern }, (0.0, 0.0), None);
+        network.model
+    }
+
+    fn tcp(&self, weight: f64) -> Tcp {
+        match self.scheme {
+            MULTCP => Tcp { congestion: Algorithm::MulTcp(weight), ..reno() },
+            VPS => {
+                let weight = Weight::new(weight).unwrap_or(Weight::ONE);
+                Tcp { share: Some(Share { group: "group".into(), weight, watches: false }), ..reno() }
+            }
+            other => {
+                debug_assert_eq!(other, RENO);
+                reno()
+            }
+        }
+    }
+}
+
+fn reno() -> Tcp {
+    Tcp { send_jitter: Duration::from_millis(1), ..tcp(Recovery::Sack) }
+}
