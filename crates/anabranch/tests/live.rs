@@ -72,7 +72,8 @@ fn any_bytes_go_through_a_pipe_at_a_rate() {
     fs::write(directory.path().join("noise"), &bytes).unwrap();
     let receiver = Receiver::start(directory.path(), &[]);
     let input = fs::File::open(directory.path().join("noise")).unwrap();
-    let options = ["--input", "-", "--token", TOKEN, "--rate", "2M"];
+    // Time enough for a machine that does other things: what it does not send within the latency is dropped.
+    let options = ["--input", "-", "--token", TOKEN, "--rate", "2M", "--latency", "3s"];
     let mut command = send(directory.path(), receiver.address, &receiver.fingerprint, &options);
     ends_with(&command.stdin(input).output().unwrap(), 0);
     receiver.ended_well();
