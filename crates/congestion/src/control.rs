@@ -8,6 +8,8 @@ use std::fmt::Debug;
 
 use units::{Bytes, Duration, Rate, Time};
 
+use crate::tfwc::Tuning;
+
 /// New data was acknowledged while nothing was being recovered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ack {
@@ -59,6 +61,9 @@ pub trait Controller: Debug + Send {
     /// Nothing was sent for longer than the retransmission time-out: the window is at most the restart window from now on
     /// (RFC 5681, section 4.1).
     fn on_idle(&mut self, now: Time);
+
+    /// How smooth or fast it is to be from now on, where it can be tuned; others leave it alone.
+    fn tune(&mut self, _tuning: Tuning) {}
 
     /// The congestion window.
     fn cwnd(&self) -> Bytes;

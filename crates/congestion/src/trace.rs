@@ -23,6 +23,7 @@ use serde::{Deserialize, Serialize};
 use units::{Bytes, Duration, Rate, Time};
 
 use crate::control::{Ack, Controller, Loss, Start, Timeout};
+use crate::tfwc::Tuning;
 
 /// What the first line calls the format.
 const FORMAT: &str = "anabranch-window-1";
@@ -212,6 +213,10 @@ impl<C: Controller> Controller for Recorder<C> {
 
     fn on_idle(&mut self, now: Time) {
         self.tell(Event::Idle(now));
+    }
+
+    fn tune(&mut self, tuning: Tuning) {
+        self.controller.tune(tuning);
     }
 
     fn cwnd(&self) -> Bytes {

@@ -6,7 +6,8 @@ use congestion::aggregate::Scheme;
 use units::{Bytes, Duration, Time};
 
 use crate::model::{
-    Discipline, Flow, Kind, Limit, Link, Loss, Model, NodeId, Pattern, Recovery, Share, Source, Tcp, When,
+    Congestion, Discipline, Flow, Kind, Limit, Link, Loss, Model, NodeId, Pattern, Recovery, Share, Source,
+    Tcp, When,
 };
 
 /// Where in a model something is wrong.
@@ -204,6 +205,10 @@ fn check_flow(flow: &Flow, model: &Model) -> Checked {
             ends.push(media.client);
             ends.extend(&media.servers);
             check_tcp(&media.tcp)?;
+            ensure(
+                media.tcp.tuning.is_none() || matches!(media.tcp.congestion, Congestion::Tfwc(_)),
+                || format!("`tuning_by_buffer` wants a `congestion` of ttfwc, not {}", media.tcp.congestion),
+            )?;
             ensure(media.tcp.share.is_none(), || "a media stream is in no group".to_owned())?;
             ensure(!media.servers.is_empty(), || "the stream has no server".to_owned())?;
             ensure(!media.rate.is_zero(), || "the media's rate is zero".to_owned())?;
@@ -225,6 +230,7 @@ fn check_datagram(size: Bytes) -> Checked {
 /// A group's flows come from one sender and begin alike; `groups` has the first flow of each.
 fn check_group<'a>(flow: &'a Flow, groups: &mut BTreeMap<&'a str, (NodeId, &'a Tcp, &'a Share)>) -> Checked {
     let Kind::Tcp { from, tcp, .. } = &flow.kind else { return Ok(()) };
+    ensure(tcp.tuning.is_none(), || "only a media stream has a buffer that can tune its senders".to_owned())?;
     let Some(share) = &tcp.share else { return Ok(()) };
     let name = &share.group;
     ensure(tcp.recovery == Recovery::Sack, || {

@@ -5,6 +5,7 @@ use congestion::aggregate::Scheme;
 /// Congestion controls of TCP.
 pub use congestion::algorithm::Algorithm as Congestion;
 use congestion::tfrc;
+use congestion::tfwc::BufferRule;
 use congestion::vps::Weight;
 use units::{Bytes, Duration, Packets, Rate, Time};
 
@@ -256,6 +257,8 @@ pub struct Tcp {
     pub send_jitter: Duration,
     /// The group that the sender shares its windows with; `None`: it has one of its own.
     pub share: Option<Share>,
+    /// How the buffer of a media stream's player tunes the senders of its connections; `None`: it does not.
+    pub tuning: Option<BufferRule>,
 }
 
 /// A flow's place in a weighted group (VPS): flows of one sender that share what as many plain flows would get.
@@ -447,5 +450,6 @@ impl Tcp {
         recovery: Recovery::Sack,
         send_jitter: Duration::ZERO,
         share: None,
+        tuning: None,
     };
 }

@@ -18,6 +18,7 @@
 //! - A loss event before half of the flat period is over finds no estimate of Reno's window and ends the addition. The listing keeps the
 //!   old one, against the reason that section 3.2 gives for its limit.
 
+mod buffer;
 mod equation;
 mod parameters;
 
@@ -25,6 +26,7 @@ use units::{Bytes, Time};
 
 use crate::control::{Ack, Controller, Loss, Start, Timeout};
 use crate::loss_history::LossHistory;
+pub use buffer::BufferRule;
 pub use equation::{interval, window};
 pub use parameters::{Parameters, Tuning, Update};
 
@@ -86,6 +88,9 @@ impl Tfwc {
     /// The tuning parameter from now on. What the last loss event decided stays until the next one; intervals that the smooth
     /// mode does not know yet are awaited.
     pub fn set_tuning(&mut self, tuning: Tuning) {
+        if tuning == self.parameters.tuning {
+            return;
+        }
         self.parameters.tuning = tuning;
         self.history.set_intervals(tuning.intervals());
         self.flat = self.history.longer_from().unwrap_or(0.0);
@@ -216,6 +221,10 @@ impl Controller for Tfwc {
 
     fn on_idle(&mut self, _now: Time) {
         self.cwnd = self.cwnd.min(self.restart_window);
+    }
+
+    fn tune(&mut self, tuning: Tuning) {
+        self.set_tuning(tuning);
     }
 
     fn cwnd(&self) -> Bytes {

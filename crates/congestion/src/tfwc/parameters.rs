@@ -6,7 +6,7 @@ use std::str::FromStr;
 /// The tuning parameter tp: from 0 (as smooth as TFWC) to 1 (as fast as the equation allows). It decides two things: how much of the
 /// distance to Reno's window is added where the window begins to grow, and how many loss intervals are averaged.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
-pub struct Tuning(f64);
+pub struct Tuning(pub(super) f64);
 
 impl Tuning {
     /// Nothing is added: TFWC.

@@ -120,6 +120,7 @@ impl Stream {
             self.tick_at = u64::MAX;
             self.tell_figures(network);
             self.session.tick(Time::from_nanos(now));
+            self.tune(network);
         }
         self.act(network);
     }
@@ -129,6 +130,14 @@ impl Stream {
         self.is_over = true;
         for connection in self.connections.values() {
             network.close(connection.down);
+        }
+    }
+
+    /// The servers hear how full the buffer is, as a player tells them in its requests, and tune their senders by it.
+    fn tune(&self, network: &mut Network) {
+        let Some((rule, buffer)) = self.media.tcp.tuning.zip(self.session.status().buffer) else { return };
+        for connection in self.connections.values() {
+            network.halves[connection.down as usize].sender.tune(rule.tuning(buffer));
         }
     }
 

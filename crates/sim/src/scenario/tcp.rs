@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use congestion::algorithm::NotAnAlgorithm;
+use congestion::tfwc::{BufferRule, Tuning};
 use congestion::vps::Weight;
 use units::{Bytes, Duration, Packets};
 
@@ -65,6 +66,7 @@ fn read(item: Item<'_>, what: &str) -> Result<Tcp, Fault> {
             .unwrap_or(deployed.recovery),
         send_jitter: table.get("send_jitter", Item::duration)?.unwrap_or(deployed.send_jitter),
         share: None,
+        tuning: table.get("tuning_by_buffer", tuning)?,
     };
     table.finish()?;
     if tcp.segment + tcp.header + OPTIONS > LARGEST_PACKET {
@@ -106,6 +108,24 @@ pub(super) fn share(item: Item<'_>) -> Result<Share, Fault> {
     let watches = table.get("watch", Item::flag)?.unwrap_or(false);
     table.finish()?;
     Ok(Share { group, weight: weight.unwrap_or(Weight::ONE), watches })
+}
+
+/// How a player's buffer tunes its senders.
+fn tuning(item: Item<'_>) -> Result<BufferRule, Fault> {
+    let default = BufferRule::default();
+    let mut table = item.table("`tuning_by_buffer`")?;
+    let parameter = |item: Item<'_>| item.number(|tp| Tuning::new(tp).is_some(), "from 0 to 1");
+    let mut tuning = |key, default: Tuning| {
+        Ok::<_, Fault>(table.get(key, parameter)?.and_then(Tuning::new).unwrap_or(default))
+    };
+    let (fast, smooth) = (tuning("fast", default.fast)?, tuning("smooth", default.smooth)?);
+    let low = table.get("low", Item::duration)?.unwrap_or(default.low);
+    let high = table.get("high", Item::duration)?.unwrap_or(default.high);
+    table.finish()?;
+    if low > high {
+        return Err(item.fault(format_args!("`low` ({low}) is above `high` ({high})")));
+    }
+    Ok(BufferRule { low, high, fast, smooth })
 }
 
 /// `false`, or a table; `true` stands for what is deployed.

@@ -514,3 +514,26 @@ proptest! {
         let _ = parsed(&text);
     }
 }
+
+#[test]
+fn a_player_s_buffer_tunes_its_senders() {
+    let stream = |tcp: &str| {
+        let media = format!(
+            "client = \"b\"\nservers = [\"a\"]\nrate = \"3M\"\nalgorithm = \"fixed\"\nkind = \"media\"\ntcp = {tcp}"
+        );
+        parsed(&path("kind = \"tcp\"\nfrom = \"a\"\nto = \"b\"", &media))
+    };
+    let tuned =
+        stream("{ congestion = \"ttfwc:0\", tuning_by_buffer = { low = \"1s\", fast = 0.7 } }").unwrap();
+    let Kind::Media(media) = &tuned.flows[0].kind else { panic!("no stream") };
+    let rule = media.tcp.tuning.unwrap();
+    assert_eq!((rule.low, rule.high), (Duration::from_secs(1), Duration::from_secs(8)));
+    assert_eq!((rule.fast.get(), rule.smooth.get()), (0.7, 0.0));
+    for (wrong, expected) in [
+        ("{ tuning_by_buffer = { low = \"9s\" } }", "is above `high`"),
+        ("{ tuning_by_buffer = { fast = 2 } }", "from 0 to 1"),
+    ] {
+        let error = stream(wrong).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+}

@@ -186,6 +186,11 @@ impl Sender {
         self.deadline = u64::MAX;
     }
 
+    /// How smooth or fast its controller is to be from now on.
+    pub(crate) fn tune(&mut self, tuning: congestion::tfwc::Tuning) {
+        self.controller.tune(tuning);
+    }
+
     pub(crate) fn cwnd(&self) -> u64 {
         self.share.as_ref().map_or(self.cwnd, |share| share.window(self.pipe()))
     }

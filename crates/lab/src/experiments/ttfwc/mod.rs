@@ -1,5 +1,6 @@
 //! TTFWC: a window that is smooth or fast, as a parameter says, and friendly to TCP.
 
+mod buffer;
 mod friendliness;
 mod network;
 mod responsiveness;
@@ -8,12 +9,13 @@ mod smoothness;
 
 use crate::experiment::Experiment;
 
-/// Every experiment of the thesis but the times in the kernel, by figure, and ours on the two ways to keep the mean interval.
+/// Every experiment of the thesis but the times in the kernel, by figure, and ours on the mean interval and on the player's buffer.
 pub(super) fn experiments() -> Vec<Experiment> {
     let mut all = responsiveness::experiments();
     all.extend(friendliness::experiments());
     all.extend(smoothness::experiments());
     all.extend(round_trips::experiments());
+    all.push(buffer::experiment());
     all
 }
 

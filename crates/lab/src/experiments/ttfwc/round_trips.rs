@@ -5,7 +5,7 @@ use units::Duration;
 
 use super::network::{Path, Sender, control, model, rates};
 use crate::experiment::{Axis, Case, Curve, Expected, Experiment, Job, Measured, Paper, Points, Relation};
-use crate::experiments::describe::{Figure, plot_figures, table};
+use crate::experiments::describe::{Figure, explained, plot_figures, table};
 use crate::results::OneSeed;
 use crate::scheme::{CUBIC, RENO, Scheme, TTFWC_0_0, TTFWC_0_4, TTFWC_0_9};
 use crate::simulate::Recording;
@@ -359,7 +359,7 @@ fn beside_tcp(id: &'static str, place: &'static str, network: &'static str, sche
             }
             jobs
         }),
-        relations,
+        relations: explained(relations, &[("gain", "cause not found")]),
         plots: vec![plot],
         tables: vec![table(
             "round-trips",
