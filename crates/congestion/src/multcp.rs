@@ -45,10 +45,8 @@ impl MulTcp {
     /// For how many flows it counts from now on.
     pub fn set_flows(&mut self, flows: f64) {
         self.flows = if flows >= 1.0 { flows.min(MOST_FLOWS) } else { 1.0 };
-        // N 2^k = 3^k at k = ln N / ln 1.5; there the window is 3^k = N^(ln 3 / ln 1.5) of the initial one.
-        let exponent = libm::log(3.0) / libm::log(1.5);
         self.triples_below =
-            if self.flows > 1.0 { self.restart_window * libm::pow(self.flows, exponent) } else { 0.0 };
+            if self.flows > 1.0 { self.restart_window * tripling_factor(self.flows) } else { 0.0 };
     }
 
     /// For how many flows it counts.
@@ -61,6 +59,12 @@ impl MulTcp {
         let full = self.cwnd.min(flight.as_f64() + self.segment);
         (full * (1.0 - 0.5 / self.flows)).max(2.0 * self.segment)
     }
+}
+
+/// How many times the initial window slow start triples up to, for so many flows: N 2^k = 3^k at k = ln N / ln 1.5, and
+/// there the window is 3^k = N^(ln 3 / ln 1.5) of the initial one.
+pub fn tripling_factor(flows: f64) -> f64 {
+    libm::pow(flows, libm::log(3.0) / libm::log(1.5))
 }
 
 impl Controller for MulTcp {

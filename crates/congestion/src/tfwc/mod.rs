@@ -33,6 +33,9 @@ pub use parameters::{Parameters, Tuning, Update};
 /// Below this window it is Reno, packets (section 3.4).
 const RENO_BELOW: f64 = 2.0;
 
+/// A period that is a whole number of packets may come out this much shorter, and must not end a packet earlier.
+const ROUNDING: f64 = 1e-6;
+
 /// TFWC and TTFWC. Windows are in packets, fractions included, and so are intervals.
 #[derive(Clone, Debug)]
 pub struct Tfwc {
@@ -137,7 +140,7 @@ impl Tfwc {
             let reno = self.reno.unwrap_or(self.base);
             self.reno = Some(reno + segments_acked / reno);
         }
-        if open > self.flat
+        if open > self.flat + ROUNDING
             && let Some(mean) = self.mean_interval()
         {
             let target = window(mean) + self.addition;

@@ -1,0 +1,74 @@
+//! `anabranch cc`.
+
+use clap::{Args, Subcommand, ValueEnum};
+use kernel::Tuning;
+
+/// Options of `anabranch cc`.
+#[derive(Args, Debug)]
+pub struct CcArguments {
+    /// What to do with them.
+    #[command(subcommand)]
+    pub command: CcCommand,
+}
+
+/// What is done with congestion controls of the kernel.
+#[derive(Debug, Subcommand)]
+pub enum CcCommand {
+    /// Give the kernel a congestion control, which every program can then choose; it stays until it is unloaded or the machine starts anew
+    Load(ControlArguments),
+    /// Change the parameters of a loaded control, and of all its connections at once
+    Set(ControlArguments),
+    /// Take a control away; connections that have it keep it until they end
+    Unload {
+        /// Which
+        #[arg(value_name = "CONTROL")]
+        control: ControlName,
+    },
+    /// List the controls that are loaded
+    List,
+    /// Show the connections of the loaded controls: windows, loss events
+    Status {
+        /// Of which control [default: all that are loaded]
+        #[arg(value_name = "CONTROL")]
+        control: Option<ControlName>,
+        /// A line of JSON for each connection
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// A control with its parameters.
+#[derive(Args, Debug)]
+pub struct ControlArguments {
+    /// Which: tfwc sends smoothly at the fair rate; ttfwc is the same, tuned between smooth and fast; multcp is one connection that counts for several
+    #[arg(value_name = "CONTROL")]
+    pub control: ControlName,
+    /// ttfwc: from 0 (smooth) to 1 (fast)
+    #[arg(long, value_name = "TP")]
+    pub tuning: Option<Tuning>,
+    /// multcp: for how many connections each counts, from 1 to 1000
+    #[arg(long, value_name = "N")]
+    pub flows: Option<f64>,
+}
+
+/// The controls by their names in the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ControlName {
+    /// TCP-friendly window control
+    Tfwc,
+    /// Tunable TCP-friendly window control
+    Ttfwc,
+    /// One connection that counts for several
+    Multcp,
+}
+
+impl ControlName {
+    /// What the kernel calls it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tfwc => "tfwc",
+            Self::Ttfwc => "ttfwc",
+            Self::Multcp => "multcp",
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! `anabranch cc`: congestion controls for the kernel's TCP.
+
+use std::io::{self, Write};
+
+use kernel::{FlowStatus, NAMES, Setting};
+
+use crate::arguments::{CcArguments, CcCommand, ControlArguments, ControlName};
+use crate::failure::Failure;
+use crate::output::Output;
+
+/// Does what was asked for.
+pub fn run(arguments: CcArguments, output: &Output) -> Result<(), Failure> {
+    match arguments.command {
+        CcCommand::Load(arguments) => {
+            let setting = setting(&arguments)?;
+            kernel::load(setting).map_err(Failure::failed)?;
+            let name = setting.name();
+            output.say(format_args!(
+                "{setting}: loaded. A program takes it with setsockopt(TCP_CONGESTION, \"{name}\"), as iperf3 -C {name} does; every new connection does after: sysctl net.ipv4.tcp_congestion_control={name}"
+            ));
+            Ok(())
+        }
+        CcCommand::Set(arguments) => {
+            let setting = setting(&arguments)?;
+            kernel::change(setting).map_err(Failure::failed)?;
+            output.say(format_args!("{setting}: set"));
+            Ok(())
+        }
+        CcCommand::Unload { control } => unload(control.name(), output),
+        CcCommand::List => list(),
+        CcCommand::Status { control, json } => status(control, json),
+    }
+}
+
+fn setting(arguments: &ControlArguments) -> Result<Setting, Failure> {
+    match (arguments.control, arguments.tuning, arguments.flows) {
+        (ControlName::Tfwc, None, None) => Ok(Setting::Tfwc),
+        (ControlName::Tfwc, ..) => {
+            Err(Failure::usage("tfwc has no parameters: ttfwc has a tuning parameter"))
+        }
+        (ControlName::Ttfwc, Some(tuning), None) => Ok(Setting::Ttfwc(tuning)),
+        (ControlName::Ttfwc, ..) => {
+            Err(Failure::usage("ttfwc needs its tuning parameter and nothing else, such as --tuning 0.9"))
+        }
+        (ControlName::Multcp, None, Some(flows)) if (1.0..=Setting::MOST_FLOWS).contains(&flows) => {
+            Ok(Setting::MulTcp(flows))
+        }
+        (ControlName::Multcp, ..) => Err(Failure::usage(format_args!(
+            "multcp needs a number of connections from 1 to {} and nothing else, such as --flows 4",
+            Setting::MOST_FLOWS
+        ))),
+    }
+}
+
+fn unload(name: &'static str, output: &Output) -> Result<(), Failure> {
+    let is_default =
+        kernel::list().is_ok_and(|all| all.iter().any(|one| one.is_default && one.setting.name() == name));
+    kernel::unload(name).map_err(Failure::failed)?;
+    output.say(format_args!("{name}: unloaded"));
+    if is_default {
+        output.warn(format_args!(
+            "it is still what new connections get; choose another with: sysctl net.ipv4.tcp_congestion_control=cubic"
+        ));
+    }
+    Ok(())
+}
+
+fn list() -> Result<(), Failure> {
+    let mut text = String::new();
+    for loaded in kernel::list().map_err(Failure::failed)? {
+        let default = if loaded.is_default { ", the default of new connections" } else { "" };
+        text += &format!("{}: {} connections{default}\n", loaded.setting, loaded.flows);
+    }
+    print(if text.is_empty() { "none is loaded\n" } else { &text })
+}
+
+fn status(control: Option<ControlName>, json: bool) -> Result<(), Failure> {
+    let names = match control {
+        Some(control) => vec![control.name()],
+        None => {
+            let loaded = kernel::list().map_err(Failure::failed)?;
+            NAMES.into_iter().filter(|name| loaded.iter().any(|one| one.setting.name() == *name)).collect()
+        }
+    };
+    let mut text = String::new();
+    if !json {
+        text += &format!(
+            "{:<8}{:<24}{:<24}{:>8}{:>10}{:>13}{:>10}{:>17}\n",
+            "control", "local", "remote", "cwnd", "ssthresh", "loss events", "timeouts", "loss event rate"
+        );
+    }
+    for name in names {
+        for flow in kernel::flows(name).map_err(Failure::failed)? {
+            text += &if json { json_line(name, &flow) } else { line(name, &flow) };
+        }
+    }
+    print(&text)
+}
+
+fn line(name: &str, flow: &FlowStatus) -> String {
+    let ssthresh = flow.ssthresh.map_or("-".to_owned(), |packets| packets.get().to_string());
+    let rate = flow.loss_event_rate.map_or("-".to_owned(), |rate| format!("{:.4} %", 100.0 * rate));
+    format!(
+        "{name:<8}{:<24}{:<24}{:>8}{ssthresh:>10}{:>13}{:>10}{rate:>17}\n",
+        flow.local.to_string(),
+        flow.remote.to_string(),
+        flow.cwnd.get(),
+        flow.loss_events,
+        flow.timeouts,
+    )
+}
+
+fn json_line(name: &str, flow: &FlowStatus) -> String {
+    let line = serde_json::json!({
+        "control": name,
+        "local": flow.local.to_string(),
+        "remote": flow.remote.to_string(),
+        "cwnd_packets": flow.cwnd.get(),
+        "ssthresh_packets": flow.ssthresh.map(units::Packets::get),
+        "loss_events": flow.loss_events,
+        "timeouts": flow.timeouts,
+        "loss_event_rate": flow.loss_event_rate,
+    });
+    format!("{line}\n")
+}
+
+fn print(text: &str) -> Result<(), Failure> {
+    io::stdout().write_all(text.as_bytes()).map_err(|error| Failure::output(&error))
+}

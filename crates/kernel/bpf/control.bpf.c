@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only
+/* Congestion controls for the kernel's TCP. `make bpf` compiles this; the object is kept beside it. */
+#include <linux/bpf.h>
+#include <linux/types.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_tracing.h>
+
+#include "tcp.h"
+#include "flow.h"
+#include "tfwc.h"
+#include "multcp.h"
+
+/* The kernel lends its functions only to programs that may be combined with it. */
+char LICENSE[] SEC("license") = "Dual MIT/GPL";
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct parameters);
+} parameters SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct flow);
+} flows SEC(".maps");
+
+extern __u32 tcp_reno_undo_cwnd(struct sock *sk) __ksym;
+
+static __always_inline struct tcp_sock *tcp_of(struct sock *sk)
+{
+	return (struct tcp_sock *)sk;
+}
+
+static __always_inline struct parameters *parameters_now(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&parameters, &zero);
+}
+
+/* A flow that begins with this window. */
+static __always_inline void begin(struct flow *flow, const struct parameters *set, __u32 cwnd, __u32 ssthresh)
+{
+	flow->cwnd_q20 = (__u64)cwnd << 20;
+	flow->restart_window = cwnd;
+	flow->ssthresh_q20 = (__u64)ssthresh << 20;
+	flow->base_q20 = flow->cwnd_q20;
+	flow->intervals = set->intervals;
+	flow->has_acked = 1;
+	flow->is_reno = 1;
+	flow->triples_below_q20 = set->flows_q10 > 1 << 10 ? ((__u64)cwnd * set->triples_q10) << 10 : 0;
+}
+
+/* The kernel moves the window as well: in recovery, after a pause, when nobody fills it. */
+static __always_inline void take_over(struct flow *flow, const struct tcp_sock *tp)
+{
+	if (flow->cwnd_q20 >> 20 != tp->snd_cwnd)
+		flow->cwnd_q20 = (__u64)tp->snd_cwnd << 20;
+	if (flow->ssthresh_q20 >> 20 != tp->snd_ssthresh)
+		flow->ssthresh_q20 = (__u64)tp->snd_ssthresh << 20;
+}
+
+static __always_inline void acknowledged(struct flow *flow, const struct parameters *set, __u32 acked, int is_cwnd_limited)
+{
+	if (set->algorithm == MULTCP)
+		multcp_acknowledged(flow, set, acked, is_cwnd_limited);
+	else
+		tfwc_acknowledged(flow, set, acked, is_cwnd_limited);
+}
+
+/* Everything in flight will be acknowledged or sent again before the next acknowledgement is told. */
+static __always_inline void loss_event(struct flow *flow, const struct parameters *set, __u32 flight)
+{
+	if (set->algorithm == MULTCP)
+		multcp_loss_event(flow, set, flight);
+	else
+		tfwc_loss_event(flow, set, flight);
+	flow->in_recovery = flight;
+	flow->sequence += flight;
+}
+
+/* A time-out: the rest of the recovery is told after all. */
+static __always_inline void timed_out(struct flow *flow)
+{
+	flow->sequence = above(flow->sequence, flow->in_recovery);
+	flow->in_recovery = 0;
+	flow->timeouts++;
+}
+
+SEC("struct_ops")
+void BPF_PROG(control_init, struct sock *sk)
+{
+	struct parameters *set = parameters_now();
+	struct flow *flow = bpf_sk_storage_get(&flows, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	struct tcp_sock *tp = tcp_of(sk);
+
+	if (flow && set)
+		begin(flow, set, tp->snd_cwnd, tp->snd_ssthresh);
+}
+
+SEC("struct_ops")
+void BPF_PROG(control_cong_avoid, struct sock *sk, __u32 ack, __u32 acked)
+{
+	struct parameters *set = parameters_now();
+	struct flow *flow = bpf_sk_storage_get(&flows, sk, 0, 0);
+	struct tcp_sock *tp = tcp_of(sk);
+	int is_limited;
+
+	if (!flow || !set)
+		return;
+	take_over(flow, tp);
+	is_limited = BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited) ||
+		     (tp->snd_cwnd < tp->snd_ssthresh && tp->snd_cwnd < 2 * tp->max_packets_out);
+	acknowledged(flow, set, acked, is_limited);
+	tp->snd_cwnd = most(least(flow->cwnd_q20 >> 20, tp->snd_cwnd_clamp), 1);
+}
+
+SEC("struct_ops")
+__u32 BPF_PROG(control_ssthresh, struct sock *sk)
+{
+	struct parameters *set = parameters_now();
+	struct flow *flow = bpf_sk_storage_get(&flows, sk, 0, 0);
+	struct tcp_sock *tp = tcp_of(sk);
+
+	if (!flow || !set)
+		return most(tp->snd_cwnd / 2, 2);
+	take_over(flow, tp);
+	/* What of a window is still lost belongs to its loss event. */
+	if (flow->has_acked || set->algorithm == MULTCP)
+		loss_event(flow, set, tp->packets_out);
+	return most(flow->ssthresh_q20 >> 20, 2);
+}
+
+SEC("struct_ops")
+void BPF_PROG(control_set_state, struct sock *sk, __u8 state)
+{
+	struct flow *flow;
+
+	if (state != TCP_CA_LOSS)
+		return;
+	flow = bpf_sk_storage_get(&flows, sk, 0, 0);
+	if (flow)
+		timed_out(flow);
+}
+
+SEC("struct_ops")
+__u32 BPF_PROG(control_undo_cwnd, struct sock *sk)
+{
+	return tcp_reno_undo_cwnd(sk);
+}
+
+#define CONTROL(variable, title)                                                                                       \
+	SEC(".struct_ops.link")                                                                                        \
+	struct tcp_congestion_ops variable = {                                                                         \
+		.init = (void *)control_init,                                                                          \
+		.cong_avoid = (void *)control_cong_avoid,                                                              \
+		.ssthresh = (void *)control_ssthresh,                                                                  \
+		.set_state = (void *)control_set_state,                                                                \
+		.undo_cwnd = (void *)control_undo_cwnd,                                                                \
+		.flags = TCP_CONG_NON_RESTRICTED,                                                                      \
+		.name = title,                                                                                         \
+	}
+
+CONTROL(tfwc, "tfwc");
+CONTROL(ttfwc, "ttfwc");
+CONTROL(multcp, "multcp");
+
+/* Writes a line for each flow: addresses, windows, loss events. */
+SEC("iter/bpf_sk_storage_map")
+int tell_flows(struct bpf_iter__bpf_sk_storage_map *context)
+{
+	struct seq_file *seq = context->meta->seq;
+	struct sock *sk = context->sk;
+	struct flow *flow = context->value;
+
+	if (!sk || !flow)
+		return 0;
+	__u64 mean_q16 = flow->has_history ? tfwc_mean_q16(flow) : 0;
+
+	if (sk->__sk_common.skc_family == AF_INET6)
+		BPF_SEQ_PRINTF(seq, "[%pI6c]:%u [%pI6c]:%u ", &sk->__sk_common.skc_v6_rcv_saddr, sk->__sk_common.skc_num,
+			       &sk->__sk_common.skc_v6_daddr, bpf_ntohs(sk->__sk_common.skc_dport));
+	else
+		BPF_SEQ_PRINTF(seq, "%pI4:%u %pI4:%u ", &sk->__sk_common.skc_rcv_saddr, sk->__sk_common.skc_num,
+			       &sk->__sk_common.skc_daddr, bpf_ntohs(sk->__sk_common.skc_dport));
+	BPF_SEQ_PRINTF(seq, "%llu %llu %u %u %llu\n", flow->cwnd_q20 >> 20, flow->ssthresh_q20 >> 20, flow->loss_events, flow->timeouts,
+		       mean_q16);
+	return 0;
+}
+
+/* What a test has happen to a flow. */
+struct event {
+	/* 0: the beginning, with a window and a threshold; 1: an acknowledgement; 2: a loss event; 3: a time-out; 4: a pause. */
+	__u32 what;
+	__u32 packets;
+	__u32 is_cwnd_limited;
+	__u32 ssthresh;
+	/* Whether the time-out is not the first for its segment. */
+	__u32 is_repeated;
+	__u32 padding;
+	/* The windows after it. */
+	__u64 cwnd_q20;
+	__u64 ssthresh_q20;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct flow);
+} replayed SEC(".maps");
+
+/* Tells an event to the same functions that the kernel's TCP calls above, for a flow without a socket. */
+SEC("syscall")
+int replay(struct event *event)
+{
+	__u32 zero = 0;
+	struct parameters *set = parameters_now();
+	struct flow *flow = bpf_map_lookup_elem(&replayed, &zero);
+
+	if (!set || !flow)
+		return 1;
+	switch (event->what) {
+	case 0:
+		__builtin_memset(flow, 0, sizeof(*flow));
+		begin(flow, set, event->packets, event->ssthresh);
+		break;
+	case 1:
+		acknowledged(flow, set, event->packets, event->is_cwnd_limited);
+		break;
+	case 2:
+		loss_event(flow, set, event->packets);
+		flow->cwnd_q20 = flow->ssthresh_q20;
+		break;
+	case 3:
+		if (!event->is_repeated && (flow->has_acked || set->algorithm == MULTCP))
+			loss_event(flow, set, event->packets);
+		timed_out(flow);
+		flow->cwnd_q20 = ONE_Q20;
+		break;
+	case 4:
+		flow->cwnd_q20 = least(flow->cwnd_q20, (__u64)flow->restart_window << 20);
+		break;
+	default:
+		return 1;
+	}
+	event->cwnd_q20 = flow->cwnd_q20;
+	event->ssthresh_q20 = flow->ssthresh_q20;
+	return 0;
+}

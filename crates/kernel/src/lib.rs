@@ -1,0 +1,23 @@
+//! Anabranch's congestion controls for the kernel's own TCP: TFWC, TTFWC and MulTCP as BPF programs that any program can then choose.
+//!
+//! - [`Setting`]: which control, with its parameters.
+//! - [`load`], [`change`], [`unload`], [`list`], [`flows`]: what `anabranch cc` does.
+//! - [`replay`]: the same BPF code on a trace of events, to hold it against `congestion`.
+//!
+//! The programs are C (`bpf/`), compiled ahead: `make bpf` makes `bpf/control.bpf.o`, which is part of this crate, so that nobody who uses
+//! it needs a compiler. libbpf loads it (aya cannot load controls), and finds out about the running kernel's types there.
+
+mod error;
+mod loaded;
+pub mod replay;
+mod setting;
+mod status;
+
+pub use congestion::tfwc::Tuning;
+pub use error::Error;
+pub use loaded::{DIRECTORY, Loaded, change, list, load, unload};
+pub use setting::{NAMES, Setting};
+pub use status::{FlowStatus, flows};
+
+/// The compiled programs.
+const OBJECT: &[u8] = include_bytes!("../bpf/control.bpf.o");

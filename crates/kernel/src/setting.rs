@@ -1,0 +1,115 @@
+//! Which control, and what can be set about it, in the kernel's terms.
+
+use std::fmt;
+
+use congestion::algorithm::Algorithm;
+use congestion::multcp;
+use congestion::tfwc::{Parameters, Tuning};
+
+/// The controls there are.
+pub const NAMES: [&str; 3] = ["tfwc", "ttfwc", "multcp"];
+
+/// Bytes of `struct parameters` (bpf/flow.h).
+pub(crate) const PARAMETERS_SIZE: usize = 24;
+
+const ONE_Q10: f64 = 1024.0;
+const ONE_Q20: f64 = 1_048_576.0;
+
+/// A control with its parameters.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Setting {
+    /// TFWC has none.
+    Tfwc,
+    /// TTFWC with its tuning parameter.
+    Ttfwc(Tuning),
+    /// MulTCP, one flow as so many (1 to [`MOST_FLOWS`](Setting::MOST_FLOWS)).
+    MulTcp(f64),
+}
+
+impl Setting {
+    /// The most flows that a kernel's MulTCP stands for.
+    pub const MOST_FLOWS: f64 = 1000.0;
+
+    /// What the kernel calls it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tfwc => "tfwc",
+            Self::Ttfwc(_) => "ttfwc",
+            Self::MulTcp(_) => "multcp",
+        }
+    }
+
+    /// What the core calls it.
+    pub fn algorithm(self) -> Algorithm {
+        match self {
+            Self::Tfwc => Algorithm::Tfwc(Parameters::TFWC),
+            Self::Ttfwc(tuning) => Algorithm::Tfwc(Parameters::tuned(tuning)),
+            Self::MulTcp(flows) => Algorithm::MulTcp(flows),
+        }
+    }
+
+    /// `struct parameters`. `most_each`: how many packets one acknowledgement counts for where the window grows.
+    pub(crate) fn to_bytes(self, most_each: u32) -> Vec<u8> {
+        let (tuning, flows) = match self {
+            Self::Tfwc => (Tuning::SMOOTHEST, 1.0),
+            Self::Ttfwc(tuning) => (tuning, 1.0),
+            Self::MulTcp(flows) => (Tuning::SMOOTHEST, flows.clamp(1.0, Self::MOST_FLOWS)),
+        };
+        let algorithm = if matches!(self, Self::MulTcp(_)) { 2 } else { 1 };
+        let words = [
+            algorithm,
+            (tuning.share() * ONE_Q20).round() as u32,
+            u32::from(tuning.intervals()),
+            most_each,
+            (flows * ONE_Q10).round() as u32,
+            // As many times the initial window as fit; windows are far smaller than what the largest would be.
+            (multcp::tripling_factor(flows) * ONE_Q10).min(f64::from(u32::MAX)) as u32,
+        ];
+        words.into_iter().flat_map(u32::to_ne_bytes).collect()
+    }
+
+    /// The inverse of [`Setting::to_bytes`], for the control of this name.
+    pub(crate) fn from_bytes(name: &str, bytes: &[u8]) -> Option<Self> {
+        let word =
+            |place: usize| Some(u32::from_ne_bytes(bytes.get(4 * place..4 * place + 4)?.try_into().ok()?));
+        if bytes.len() != PARAMETERS_SIZE {
+            return None;
+        }
+        match name {
+            "tfwc" => Some(Self::Tfwc),
+            "ttfwc" => {
+                let share = f64::from(word(1)?) / ONE_Q20;
+                // The smooth mode adds the square of the parameter. Four digits are what anybody writes.
+                let tuning = if word(2)? == 8 { share } else { share.sqrt() };
+                Some(Self::Ttfwc(Tuning::new((tuning * 1e4).round() / 1e4)?))
+            }
+            "multcp" => Some(Self::MulTcp((f64::from(word(4)?) / ONE_Q10 * 1e2).round() / 1e2)),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tfwc => f.write_str("tfwc"),
+            Self::Ttfwc(tuning) => write!(f, "ttfwc, tuning {tuning}"),
+            Self::MulTcp(flows) => write!(f, "multcp, as {flows} flows"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read() {
+        let tuned = |tp| Setting::Ttfwc(Tuning::new(tp).unwrap());
+        for setting in [Setting::Tfwc, tuned(0.0), tuned(0.4), tuned(0.9), tuned(1.0), Setting::MulTcp(2.5)] {
+            assert_eq!(Setting::from_bytes(setting.name(), &setting.to_bytes(1)), Some(setting));
+        }
+        assert_eq!(Setting::from_bytes("ttfwc", &[0; 23]), None);
+        assert_eq!(Setting::from_bytes("bbr", &[0; 24]), None);
+    }
+}

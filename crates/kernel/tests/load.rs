@@ -1,0 +1,102 @@
+//! Controls in the running kernel. One test, because the kernel has only one set of names; it needs root.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::thread;
+use std::time::Duration;
+
+use congestion::tfwc::Tuning;
+use kernel::{Error, NAMES, Setting, change, flows, list, load, unload};
+use libbpf_rs::query::{LinkInfoIter, MapInfoIter, ProgInfoIter};
+
+/// How many programs, maps and links the kernel has.
+fn objects() -> (usize, usize, usize) {
+    (ProgInfoIter::default().count(), MapInfoIter::default().count(), LinkInfoIter::default().count())
+}
+
+fn tuned(tp: f64) -> Setting {
+    Setting::Ttfwc(Tuning::new(tp).unwrap())
+}
+
+/// Whether this machine can load controls; says why not.
+fn can_load() -> bool {
+    match load(Setting::Tfwc) {
+        Ok(()) => {
+            unload("tfwc").unwrap();
+            true
+        }
+        Err(error @ (Error::NotRoot | Error::NoBtf | Error::TooOld(_))) => {
+            println!("SKIPPED: {error}");
+            false
+        }
+        Err(Error::Loaded(name)) => {
+            println!("SKIPPED: somebody uses {name} on this machine");
+            false
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// A connection over loopback whose sender has this control, and what it carried.
+fn carry(control: &str, bytes: usize, seen: impl FnOnce()) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let control = control.to_owned();
+    let sender = thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        socket2::SockRef::from(&stream).set_tcp_congestion(control.as_bytes()).unwrap();
+        stream.write_all(&vec![7; bytes]).unwrap();
+        // Open until the other end has seen enough.
+        let _ = stream.read(&mut [0]);
+    });
+    let mut stream = TcpStream::connect(address).unwrap();
+    let mut got = vec![0; bytes];
+    stream.read_exact(&mut got).unwrap();
+    assert!(got.iter().all(|byte| *byte == 7));
+    seen();
+    drop(stream);
+    sender.join().unwrap();
+}
+
+#[test]
+fn controls_come_and_go() {
+    let before = objects();
+    if !can_load() {
+        return;
+    }
+    // What is not there.
+    assert!(matches!(unload("ttfwc"), Err(Error::NotLoaded("ttfwc"))));
+    assert!(matches!(change(tuned(0.1)), Err(Error::NotLoaded("ttfwc"))));
+    assert!(matches!(flows("multcp"), Err(Error::NotLoaded("multcp"))));
+    assert_eq!(list().unwrap(), []);
+
+    for setting in [Setting::Tfwc, tuned(0.9), Setting::MulTcp(4.0)] {
+        load(setting).unwrap();
+        assert!(matches!(load(setting), Err(Error::Loaded(_))));
+    }
+    assert_eq!(list().unwrap().iter().map(|loaded| loaded.setting.name()).collect::<Vec<_>>(), NAMES);
+    change(tuned(0.25)).unwrap();
+    assert!(list().unwrap().iter().any(|loaded| loaded.setting == tuned(0.25) && loaded.flows == 0));
+
+    // Each of them carries, and tells of its flow.
+    for name in NAMES {
+        carry(name, 20_000_000, || {
+            let told = flows(name).unwrap();
+            assert_eq!(told.len(), 1, "{name}: {told:?}");
+            assert!(told[0].cwnd.get() >= 10, "{name}: {told:?}");
+        });
+        unload(name).unwrap();
+    }
+    assert_eq!(list().unwrap(), []);
+
+    // A thousand times leaves nothing. The kernel frees what is gone a moment later.
+    for _ in 0..1000 {
+        load(tuned(0.4)).unwrap();
+        unload("ttfwc").unwrap();
+    }
+    let is_back = (0..100).any(|_| {
+        thread::sleep(Duration::from_millis(100));
+        objects() == before
+    });
+    assert!(is_back, "programs, maps and links: {before:?} before, {:?} after", objects());
+}
