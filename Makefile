@@ -3,13 +3,13 @@
 # make fuzz    every fuzz target, FUZZ_SECONDS=60 each
 
 CARGO ?= cargo
-# A C compiler for the crates that have C in them, then the programs that tests, demo and benchmarks play against.
-PACKAGES := build-essential pkg-config nginx-light ffmpeg mpv curl aria2 axel iperf3 iproute2 iputils-ping openssl srt-tools rist-tools
+# A C compiler for the crates that have C in them, libbpf's libraries, what the kernel's controls are compiled with, then the programs that tests, demo and benchmarks play against.
+PACKAGES := build-essential pkg-config libelf-dev zlib1g-dev clang llvm libbpf-dev nginx-light ffmpeg mpv curl aria2 axel iperf3 iproute2 iputils-ping openssl srt-tools rist-tools
 WASM := wasm32-unknown-unknown
 # The crates without input and output, which must build where there is none.
 CORE := anabranch-units anabranch-congestion anabranch-stream
 
-.PHONY: help setup build demo test fmt clippy unit doc wasm bench fuzz
+.PHONY: help setup build demo test fmt clippy unit doc wasm bench fuzz bpf
 
 help:
 	@sed -n 's/^# //p' Makefile | head -3
@@ -66,6 +66,10 @@ bench: PACKAGES += ns2
 bench: setup
 	$(CARGO) build --locked --release -p anabranch -p anabranch-testbed
 	bench/run $(BENCH)
+
+# The kernel's congestion controls, which are kept compiled.
+bpf:
+	crates/kernel/build-object
 
 fuzz: setup
 	fuzz/run

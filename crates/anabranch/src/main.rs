@@ -1,6 +1,7 @@
 //! `anabranch`: media streaming over several connections.
 
 mod arguments;
+mod control;
 mod demo;
 mod endpoint;
 mod failure;
@@ -87,6 +88,7 @@ async fn run(command: Command, output: &Output) -> Result<(), Failure> {
         Command::Proxy(arguments) => proxy::run(arguments, output).await,
         // It computes all the time: the thread for it is the one that nothing else waits for.
         Command::Sim(arguments) => tokio::task::block_in_place(|| simulate::run(&arguments, output)),
+        Command::Cc(arguments) => control::run(arguments, output),
         Command::Demo(arguments) => demo::run(arguments, output).await,
         Command::Fetch(arguments) => fetch::run(arguments, output).await,
         Command::Lab(arguments) => lab::run(arguments, output).await,

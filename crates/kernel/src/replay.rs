@@ -85,7 +85,7 @@ impl Replay {
         }
         let window = |at: usize| {
             let bytes: [u8; 8] = std::array::from_fn(|i| event[at + i]);
-            Bytes::new((u128::from(u64::from_ne_bytes(bytes)) * u128::from(self.segment) >> BITS) as u64)
+            Bytes::new(((u128::from(u64::from_ne_bytes(bytes)) * u128::from(self.segment)) >> BITS) as u64)
         };
         let (cwnd, ssthresh) = (window(ANSWERS), window(ANSWERS + 8));
         let has_threshold = ssthresh.get() < u64::from(NO_THRESHOLD) * self.segment;

@@ -1,5 +1,7 @@
 //! Controls in the running kernel. One test, because the kernel has only one set of names; it needs root.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::thread;

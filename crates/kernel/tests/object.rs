@@ -1,5 +1,7 @@
 //! The object in the repository is what its source gives.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
 use std::path::Path;
 use std::process::Command;
 use std::{env, fs};

@@ -1,5 +1,7 @@
 //! The BPF code against the core, event by event, on the core's own traces and on traces drawn here.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
 use std::fs;
 use std::path::Path;
 

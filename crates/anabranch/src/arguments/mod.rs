@@ -1,5 +1,6 @@
 //! The command line as it is typed. What it means, with its defaults resolved, is the business of [`crate::settings`].
 
+mod cc;
 mod demo;
 mod fetch;
 mod lab;
@@ -17,6 +18,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
+pub use cc::{CcArguments, CcCommand, ControlArguments, ControlName};
 pub use demo::DemoArguments;
 pub use fetch::FetchArguments;
 pub use lab::{LabArguments, LabCommand, RunArguments, ValidateArguments};
@@ -69,6 +71,8 @@ pub enum Command {
     Send(SendArguments),
     /// Receive live media from anabranch send
     Receive(ReceiveArguments),
+    /// Give the kernel's TCP a congestion control of Anabranch's, for any program on this machine
+    Cc(CcArguments),
     /// Simulate a network with its flows and streams from a scenario file
     Sim(SimArguments),
     /// Show on this machine what several connections are good for; needs nothing

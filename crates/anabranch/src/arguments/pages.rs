@@ -92,6 +92,21 @@ const SIM: &[Example] = &[
         "With another seed, everything as files, and the packets for Wireshark",
     ),
 ];
+const CC: &[Example] = &[
+    ("anabranch cc load ttfwc --tuning 0.9", "Have the kernel know ttfwc, as root; and then"),
+    ("iperf3 -C ttfwc -c server.example", "use it for one program, or"),
+    ("sysctl net.ipv4.tcp_congestion_control=ttfwc", "for all new connections"),
+    ("anabranch cc status", "See the connections that have it"),
+];
+const CC_LOAD: &[Example] = &[
+    ("anabranch cc load ttfwc --tuning 0.9", "TTFWC, nearly as fast as the equation allows"),
+    ("anabranch cc load multcp --flows 4", "Connections that count for four each"),
+];
+const CC_SET: &[Example] = &[("anabranch cc set ttfwc --tuning 0.2", "Make all of its connections smoother")];
+const CC_UNLOAD: &[Example] = &[("anabranch cc unload ttfwc", "Take it away")];
+const CC_LIST: &[Example] = &[("anabranch cc list", "See what is loaded")];
+const CC_STATUS: &[Example] =
+    &[("anabranch cc status ttfwc --json", "The connections of ttfwc, for another program")];
 const DEMO: &[Example] =
     &[("anabranch demo", "Play a film over one connection, and then over as many as it needs")];
 const LAB: &[Example] = &[
@@ -129,6 +144,11 @@ const STATE: (&str, &str) = (
 const ROOTS: (&str, &str) =
     ("/etc/ssl/certs", "The system's trusted certificates; SSL_CERT_FILE and SSL_CERT_DIR name others.");
 
+const PINNED: (&str, &str) = (
+    "/sys/fs/bpf/anabranch/CONTROL/",
+    "What keeps a loaded control there: its registration, its parameters, and 'flows', a text file with a line for each connection.",
+);
+
 const SIM_FILES: [(&str, &str); 4] = [
     ("DIR/flows.csv", "A row for every flow and sampling interval."),
     ("DIR/links.csv", "A row for every link, in each direction, and sampling interval."),
@@ -141,7 +161,7 @@ const RESULTS: (&str, &str) = (
     "The verdicts; the report; tables (CSV) and plots (SVG, PNG) of every experiment; the finished runs, which another run does not repeat.",
 );
 
-const EXTRAS: [Extra; 15] = [
+const EXTRAS: [Extra; 21] = [
     Extra { command: "", examples: ALL, files: &[STATE, ROOTS] },
     Extra { command: "play", examples: PLAY, files: &[ROOTS] },
     Extra { command: "fetch", examples: FETCH, files: &[STATE, ROOTS] },
@@ -149,6 +169,12 @@ const EXTRAS: [Extra; 15] = [
     Extra { command: "serve", examples: SERVE, files: &[] },
     Extra { command: "send", examples: SEND, files: &[ROOTS] },
     Extra { command: "receive", examples: RECEIVE, files: &[] },
+    Extra { command: "cc", examples: CC, files: &[PINNED] },
+    Extra { command: "cc load", examples: CC_LOAD, files: &[PINNED] },
+    Extra { command: "cc set", examples: CC_SET, files: &[PINNED] },
+    Extra { command: "cc unload", examples: CC_UNLOAD, files: &[PINNED] },
+    Extra { command: "cc list", examples: CC_LIST, files: &[PINNED] },
+    Extra { command: "cc status", examples: CC_STATUS, files: &[PINNED] },
     Extra { command: "sim", examples: SIM, files: &SIM_FILES },
     Extra { command: "demo", examples: DEMO, files: &[] },
     Extra { command: "lab", examples: LAB, files: &[RESULTS] },
