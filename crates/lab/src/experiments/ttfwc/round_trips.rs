@@ -34,6 +34,8 @@ const ASSUMED: [&str; 7] = [
     "weights of the loss intervals as RFC 5348 has them; the mean interval is reckoned accurately (see ttfwc-update)",
 ];
 
+const NOT_FOUND: &str = "cause not found";
+
 fn path(network: &str) -> Path {
     let slow = Path {
         mbps: 10.0,
@@ -106,8 +108,11 @@ fn fairness(
     place: &'static str,
     claim: &'static str,
     is_equal: bool,
-    relations: Vec<Relation>,
+    mut relations: Vec<Relation>,
 ) -> Experiment {
+    for relation in &mut relations {
+        relation.cause = Some(NOT_FOUND.into());
+    }
     let plots = [(SLOW, "slow"), (FAST, "fast")].map(|(network, id)| {
         let curve = |scheme: Scheme| Curve {
             label: scheme.name.into(),
@@ -359,7 +364,7 @@ fn beside_tcp(id: &'static str, place: &'static str, network: &'static str, sche
             }
             jobs
         }),
-        relations: explained(relations, &[("gain", "cause not found")]),
+        relations: explained(relations, &[("gain", NOT_FOUND)]),
         plots: vec![plot],
         tables: vec![table(
             "round-trips",
