@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use play_support::{LIMIT, real_film, tool};
+use play_support::{LIMIT, nginx_configuration, real_film, tool};
 
 const PORT: u16 = 8088;
 
@@ -63,15 +63,8 @@ fn nginx(namespace: &Namespace, directory: &Path, bytes_per_second: u64) -> Ende
     let own = directory.join("own");
     fs::create_dir_all(&own).unwrap();
     let (root, own) = (directory.display(), own.display().to_string());
-    let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
-        .iter()
-        .map(|kind| format!("{kind}_temp_path {own}/{kind};"))
-        .collect();
-    let config = format!(
-        "daemon off; master_process off; pid {own}/pid; error_log {own}/error.log; events {{}}\n\
-         http {{ access_log off; {temporary}\n\
-         server {{ listen 127.0.0.1:{PORT}; root {root}; limit_rate {bytes_per_second}; }} }}"
-    );
+    let server = format!("listen 127.0.0.1:{PORT}; root {root}; limit_rate {bytes_per_second};");
+    let config = nginx_configuration(&own, &server);
     let path = format!("{own}/nginx.conf");
     fs::write(&path, config).unwrap();
     // `ip netns exec` becomes the program, so that ending the child ends it.

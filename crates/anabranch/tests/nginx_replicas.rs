@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use play_support::{LIMIT, Program, SeekingPlayer, real_film, tool};
+use play_support::{LIMIT, Program, SeekingPlayer, nginx_configuration, real_film, tool};
 
 /// A stock nginx on loopback; killed when dropped.
 struct Nginx {
@@ -24,15 +24,8 @@ impl Nginx {
         std::fs::create_dir_all(&own).unwrap();
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let (root, own) = (directory.display(), own.display().to_string());
-        let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
-            .iter()
-            .map(|kind| format!("{kind}_temp_path {own}/{kind};"))
-            .collect();
-        let config = format!(
-            "daemon off; master_process off; pid {own}/pid; error_log {own}/error.log; events {{}}\n\
-             http {{ access_log off; {temporary} types {{ video/mp4 mp4; }}\n\
-             server {{ listen 127.0.0.1:{port}; root {root}; limit_rate {bytes_per_second}; }} }}"
-        );
+        let server = format!("listen 127.0.0.1:{port}; root {root}; limit_rate {bytes_per_second};");
+        let config = nginx_configuration(&own, &server);
         let path = PathBuf::from(&own).join("nginx.conf");
         std::fs::write(&path, config).unwrap();
         let child =
