@@ -61,11 +61,20 @@ struct bpf_iter__bpf_sk_storage_map {
 	void *value;
 };
 
+enum tcp_ca_event { CA_EVENT_TX_START };
+
+struct ack_sample {
+	__u32 pkts_acked;
+};
+
 struct tcp_congestion_ops {
 	__u32 (*ssthresh)(struct sock *sk);
 	void (*cong_avoid)(struct sock *sk, __u32 ack, __u32 acked);
 	void (*set_state)(struct sock *sk, __u8 new_state);
+	void (*cwnd_event)(struct sock *sk, enum tcp_ca_event event);
+	void (*pkts_acked)(struct sock *sk, const struct ack_sample *sample);
 	void (*init)(struct sock *sk);
+	void (*release)(struct sock *sk);
 	__u32 (*undo_cwnd)(struct sock *sk);
 	char name[16];
 	__u32 flags;

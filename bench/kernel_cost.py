@@ -1,0 +1,168 @@
+#!/usr/bin/env python3
+"""Time per call of the kernel's congestion controls: ours, and the kernel's CUBIC and Reno behind the same kind of hook.
+
+Usage: bench/kernel_cost.py [--rounds N] [--seconds S] [--anabranch PATH]
+
+Tables 5.1 and 5.2 of the thesis "Extending TFWC for multimedia applications". iperf3 sends over the same connection (100 Mbps, a queue of 60
+packets) with each control in turn, round by round; the kernel counts the calls of each BPF program and their time (bpf_stats). CUBIC and
+Reno are programs that call the kernel's functions (bench/reference.bpf.c); 'fixed window' does next to nothing: what it takes is the hook's and the
+counting's own. Medians of the rounds. Needs root, bpftool and clang. Prints Markdown.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import pathlib
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import tables
+
+HERE = pathlib.Path(__file__).resolve().parent
+RATE_MBPS, QUEUE_BYTES, FLOWS = 100, 60 * 1514, 8
+# Title, name of the control, how it is loaded (None: of bench/reference.bpf.c), and its two programs.
+OURS = ("control_cong_avoid", "control_ssthresh")
+CONTROLS = [
+    ("TTFWC(0.0)", "ttfwc", ["ttfwc", "--tuning", "0.0"], *OURS),
+    ("TTFWC(0.4)", "ttfwc", ["ttfwc", "--tuning", "0.4"], *OURS),
+    ("TTFWC(0.9)", "ttfwc", ["ttfwc", "--tuning", "0.9"], *OURS),
+    ("MulTCP(2)", "multcp", ["multcp", "--flows", "2"], *OURS),
+    ("CUBIC", "bench_cubic", None, "cubic_avoid", "cubic_ssthresh"),
+    ("CUBIC, its other procedure at each ACK", "bench_cubic", None, "cubic_acked", None),
+    ("Reno", "bench_reno", None, "reno_avoid", "reno_ssthresh"),
+    ("fixed window", "bench_empty", None, "empty_avoid", "empty_ssthresh"),
+]
+# Microseconds in the paper: tables 5.1 and 5.2, and the text after them.
+PUBLISHED = {"TTFWC(0.0)": (1.770, 2.200), "TTFWC(0.4)": (1.951, 2.258), "TTFWC(0.9)": (1.975, 2.159), "CUBIC": (1.771, 0.189),
+             "Reno": (0.240, 0.225), "CUBIC, its other procedure at each ACK": (1.307, None)}
+STATISTICS = pathlib.Path("/proc/sys/kernel/bpf_stats_enabled")
+
+
+def run(*command, **options):
+    ran = subprocess.run(list(map(str, command)), capture_output=True, text=True, **options)
+    if ran.returncode:
+        sys.exit(f"{' '.join(map(str, command))} failed: {(ran.stdout + ran.stderr).strip()}")
+    return ran.stdout
+
+
+@contextlib.contextmanager
+def path():
+    """Three namespaces in a row, sender, router and receiver; what the middle one cannot forward in time is lost there."""
+    names = [f"cost-{os.getpid()}-{end}" for end in "srd"]
+    sender, router, receiver = names
+    within = lambda name, *command: run("ip", "netns", "exec", name, *command)
+    try:
+        for name in names:
+            run("ip", "netns", "add", name)
+            within(name, "ip", "link", "set", "lo", "up")
+        for number, (left, right) in enumerate([(sender, router), (router, receiver)]):
+            ends = [f"e{number}a", f"e{number}b"]
+            run("ip", "-n", left, "link", "add", ends[0], "type", "veth", "peer", "name", ends[1], "netns", right)
+            for host, name, end in [(1, left, ends[0]), (2, right, ends[1])]:
+                run("ip", "-n", name, "address", "add", f"10.78.{number}.{host}/24", "dev", end)
+                # A packet is a packet, as on a wire.
+                run("ip", "-n", name, "link", "set", end, "gso_max_segs", 1, "up")
+        run("ip", "-n", sender, "route", "add", "10.78.1.0/24", "via", "10.78.0.2")
+        run("ip", "-n", receiver, "route", "add", "10.78.0.0/24", "via", "10.78.1.1")
+        within(router, "sysctl", "-qw", "net.ipv4.ip_forward=1")
+        run("tc", "-n", router, "qdisc", "add", "dev", "e1a", "root", "tbf", "rate", f"{RATE_MBPS}mbit", "burst", 3028, "limit", QUEUE_BYTES)
+        yield sender, receiver
+    finally:
+        for name in names:
+            subprocess.run(["ip", "netns", "delete", name], capture_output=True)
+
+
+@contextlib.contextmanager
+def reference():
+    """The kernel's own controls behind hooks."""
+    names = ["bench_cubic", "bench_reno", "bench_empty"]
+    with tempfile.TemporaryDirectory() as directory:
+        out = f"{directory}/reference.o"
+        run("clang", "-O2", "-g", "-target", "bpf", "-D__TARGET_ARCH_x86", f"-I/usr/include/{os.uname().machine}-linux-gnu",
+            "-I", HERE.parent / "crates/kernel/bpf", "-c", HERE / "reference.bpf.c", "-o", out)
+        run("bpftool", "struct_ops", "register", out)
+    try:
+        yield
+    finally:
+        for name in names:
+            subprocess.run(["bpftool", "struct_ops", "unregister", "name", name], capture_output=True)
+
+
+def counters():
+    """Time in ns and calls of each program by its name. There is one of a name, as controls are loaded one at a time."""
+    programs = json.loads(run("bpftool", "-j", "prog", "show"))
+    return {one.get("name"): (one.get("run_time_ns", 0), one.get("run_cnt", 0)) for one in programs if one["type"] == "struct_ops"}
+
+
+def measure(control, ends, options):
+    """Time and calls of a control's two programs, while it carries."""
+    title, name, load, avoid, recovery = control
+    if load:
+        run(options.anabranch, "cc", "load", *load)
+    try:
+        before = counters()
+        sent = run("ip", "netns", "exec", ends[0], "iperf3", "-J", "-c", "10.78.1.2", "-C", name, "-P", FLOWS, "-t", options.seconds)
+        after = counters()
+    finally:
+        if load:
+            run(options.anabranch, "cc", "unload", load[0])
+    rate = json.loads(sent)["end"]["sum_received"]["bits_per_second"]
+    return rate, [tuple(a - b for a, b in zip(after.get(program, (0, 0)), before.get(program, (0, 0)))) for program in (avoid, recovery)]
+
+
+def main():
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    arguments.add_argument("--rounds", type=int, default=5)
+    arguments.add_argument("--seconds", type=int, default=20)
+    arguments.add_argument("--anabranch", type=pathlib.Path, default=HERE.parent / "target/release/anabranch")
+    options = arguments.parse_args()
+    missing = [name for name in ["ip", "tc", "iperf3", "bpftool", "clang", "sysctl", options.anabranch] if not shutil.which(name)]
+    if missing:
+        sys.exit(f"Missing: {', '.join(map(str, missing))}; on Debian as root: apt-get install iproute2 iperf3 bpftool clang libbpf-dev")
+    if os.geteuid():
+        sys.exit("The kernel registers congestion controls for root only: try it with sudo")
+    was = STATISTICS.read_text()
+    results = {control[0]: [] for control in CONTROLS}
+    with path() as ends, reference():
+        server = subprocess.Popen(["ip", "netns", "exec", ends[1], "iperf3", "-s"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            STATISTICS.write_text("1")
+            time.sleep(1)
+            for _ in range(options.rounds):
+                for control in CONTROLS:
+                    results[control[0]].append(measure(control, ends, options))
+        finally:
+            STATISTICS.write_text(was)
+            server.terminate()
+            server.wait()
+    tell(results, options)
+
+
+def tell(results, options):
+    for place, title in enumerate(["At each ACK (congestion avoidance, table 5.1)", "At a loss event (table 5.2)"]):
+        means = {name: [time_ns / max(calls, 1) for time_ns, calls in (parts[place] for _, parts in rounds)] for name, rounds in results.items()}
+        reno, cubic, hook = (statistics.median(means[name]) for name in ("Reno", "CUBIC", "fixed window"))
+        rows = []
+        for name, rounds in results.items():
+            calls = sum(parts[place][1] for _, parts in rounds)
+            if not calls:
+                continue
+            mean = statistics.median(means[name])
+            published = PUBLISHED.get(name, (None, None))[place]
+            was = lambda other: f" ({published / PUBLISHED[other][place]:.1f})" if published else ""
+            spread = statistics.stdev(means[name]) if len(rounds) > 1 else 0.0
+            rows.append([name, f"{mean:.0f}", f"{spread:.0f}", f"{mean - hook:.0f}", f"{mean / reno:.1f}{was('Reno')}", f"{mean / cubic:.1f}{was('CUBIC')}",
+                         f"{published * 1000:.0f}" if published else "", f"{calls:,}",
+                         f"{statistics.mean(rate for rate, _ in rounds) / 1e6:.0f}"])
+        print(f"\n**{title}**, {options.rounds} rounds of {options.seconds} s\n")
+        print(tables.markdown(["control", "ns per call", "deviation of the rounds", "beyond the hook's own", "times Reno (published)", "times CUBIC (published)",
+                               "published (ns)", "calls", "Mbps"], rows), flush=True)
+
+
+if __name__ == "__main__":
+    main()
