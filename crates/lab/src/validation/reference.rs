@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 /// `summary.csv`: one line for every configuration and metric.
 const SUMMARY: &str = include_str!("../../reference/ns2/summary.csv");
+/// The same of further runs of ns-2, which `bench/phases.py` makes.
+const FURTHER: &str = include_str!("../../reference/further.csv");
 /// `r6_cwnd.csv`: one line for every trace and tenth of a second.
 const WINDOWS: &str = include_str!("../../reference/ns2/r6_cwnd.csv");
 
@@ -21,7 +23,7 @@ pub(super) type Metrics = BTreeMap<String, Summary>;
 /// The configurations of one file, in the order of its lines, with their metrics.
 pub(super) fn configurations(file: &str) -> Vec<(String, Metrics)> {
     let mut found: Vec<(String, Metrics)> = Vec::new();
-    for line in SUMMARY.lines().skip(1) {
+    for line in SUMMARY.lines().skip(1).chain(FURTHER.lines().skip(1)) {
         let fields: Vec<&str> = line.split(',').collect();
         let [name, configuration, metric, _seeds, mean, sd, ..] = fields[..] else { continue };
         let (Ok(mean), Ok(sd)) = (mean.parse(), sd.parse()) else { continue };
