@@ -246,6 +246,29 @@ fn a_stream_whose_rate_is_known_gets_what_it_needs_and_no_more() {
 }
 
 #[test]
+fn what_a_stream_saved_carries_it_beside_others() {
+    let wanted = Rate::from_kbps(200);
+    let mut link = Link::new(Parameters::AUTO);
+    // The shortest round trip; then a queue stands, and for `seconds` one connection is allowed `one`.
+    link.run(1, Rate::from_mbps(1), Some(wanted));
+    let mut run = |seconds: u64, one: Rate| {
+        for round_trip in 0..seconds * 1000 / 140 {
+            link.rtt = millis(130 + 20 * (round_trip / 15 % 2));
+            link.now += link.rtt;
+            let allowed = Rate::from_bps_f64(one.as_f64() * link.controller.target());
+            link.controller.report(link.now, link.rtt, &usage(allowed, Rate::from_mbps(1), Some(wanted)));
+        }
+        link.controller.target()
+    };
+    // A connection that sends half of what it may saves the other half.
+    assert!(run(10, Rate::from_kbps(400)) < 1.01);
+    // Then it may not send enough: 2.4 connections do, for as long as what is missing is no more than what was saved.
+    assert!((run(1, Rate::from_kbps(100)) - 2.4).abs() < 0.01);
+    assert!((run(17, Rate::from_kbps(100)) - 2.4).abs() < 0.01);
+    assert!(run(20, Rate::from_kbps(100)) < 1.5);
+}
+
+#[test]
 fn a_limit_without_a_queue_ends_the_growth() {
     for wanted in [None, Some(Rate::from_mbps(10))] {
         let mut link = Link::new(Parameters::AUTO);

@@ -240,7 +240,11 @@ struct Arrivals {
 
 impl Arrivals {
     fn new() -> Self {
-        Self { receiver: Receiver::new(Parameters::RFC5348), reports: Vec::new() }
+        Self::with(Parameters::RFC5348)
+    }
+
+    fn with(parameters: Parameters) -> Self {
+        Self { receiver: Receiver::new(parameters), reports: Vec::new() }
     }
 
     /// All of `sequences`, and what the feedback timer gives in between.
@@ -324,6 +328,18 @@ fn the_first_loss_gives_the_interval_of_the_receive_rate() {
 }
 
 #[test]
+fn what_arrived_before_the_first_loss_can_be_the_longer_interval() {
+    let first_interval = |arrived: u64| {
+        let mut arrivals = Arrivals::with(Parameters { first_interval_arrived: true, ..Parameters::RFC5348 });
+        arrivals.take((0..arrived + 4).filter(|sequence| *sequence != arrived));
+        1.0 / arrivals.receiver.loss_event_rate()
+    };
+    // The receive rate stands for about 80 packets; the three after the loss have arrived, too.
+    assert!((67.0..91.0).contains(&first_interval(52)));
+    near(first_interval(500), 503.0, 1e-9);
+}
+
+#[test]
 fn a_loss_at_the_very_beginning_counts_as_half_a_packet_in_a_round_trip() {
     let mut receiver = Receiver::new(Parameters::RFC5348);
     // Packets arrive at once, so that no rate is measured.
@@ -352,6 +368,7 @@ fn parameters() -> impl Strategy<Value = Parameters> {
     (prop::bool::ANY, exact, number(), number(), prop::option::of(0u32..4)).prop_map(
         |(is_ns2, (intervals, later_packets, feedback_per_rtt, rtts), maximum_rate, granularity, burst)| {
             Parameters {
+                first_interval_arrived: intervals % 2 == 0,
                 maximum_rate: Rate::from_bps(maximum_rate),
                 granularity: Duration::from_nanos(granularity),
                 burst,

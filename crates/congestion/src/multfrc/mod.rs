@@ -69,6 +69,10 @@ impl Usage {
 
 /// What is allowed as a part of what is wanted: the rate that the equation gives varies by so much.
 const SPARE: f64 = 1.2;
+/// A stream whose rate is known stands for so many connections at most while it needs them and a queue stands.
+const MOST_BESIDE_OTHERS: f64 = 3.0;
+/// A stream saves what one connection would have sent beyond it, for so many seconds at the rate that it wants.
+const MOST_SAVED: f64 = 10.0;
 
 impl Parameters {
     /// Those of the paper, section IV.B: alpha = beta = 1, gamma = 0.2, m = 50. The bound and the rule for another route are ours.
@@ -124,6 +128,8 @@ pub enum Reason {
     RoomLeft,
     /// Far more connections than the sender has use for.
     NotNeeded,
+    /// Fewer than the sender needs, and not so many that others would starve.
+    Needed,
     /// The round-trip time is beyond what is borne: the link is in full use.
     Queue,
     /// The queue had grown far beyond what is borne, and is drained for a while; see [`Law::Proportional`].
@@ -138,6 +144,7 @@ impl fmt::Display for Reason {
         f.write_str(match self {
             Self::RoomLeft => "the round-trip time is near its least, so the link has room",
             Self::NotNeeded => "the equation allows more than is needed",
+            Self::Needed => "the equation allows less than is needed",
             Self::Queue => "the round-trip time tells of a queue",
             Self::Draining => "a long queue is drained",
             Self::RouteChanged => {
@@ -174,6 +181,9 @@ pub struct Controller {
     startup: Option<Startup>,
     /// Over the window: whether the rate held the sender back, reports, and what was delivered as a part of the equation's rate.
     need: Need,
+    /// When the last report came, and what was saved since the beginning ([`Self::least_needed`]), in seconds.
+    reported: Option<Time>,
+    saved: f64,
 }
 
 impl Controller {
@@ -186,6 +196,8 @@ impl Controller {
             least: LeastRtt::new(parameters.least, parameters.route_change),
             startup: parameters.startup.then(Startup::new),
             need: Need::default(),
+            reported: None,
+            saved: 0.0,
             parameters,
         }
     }
@@ -204,7 +216,29 @@ impl Controller {
             return self.rtt(now, sample);
         }
         self.need.report(usage);
-        self.sample(now, sample, Some(usage))
+        let least = self.least_needed(now, usage);
+        let decision = self.sample(now, sample, Some(usage));
+        if self.target >= least {
+            return decision;
+        }
+        self.target = least;
+        let (connections, least) = (self.connections(), self.least.rtt());
+        Some(Decision { connections, target: self.target, average: sample, least, reason: Reason::Needed })
+    }
+
+    /// What a stream whose rate is known gets though a queue stands: as many connections as it needs, as long as it does not send more
+    /// than one would have sent, all in all.
+    fn least_needed(&mut self, now: Time, usage: &Usage) -> f64 {
+        let passed = now.since(self.reported.replace(now).unwrap_or(now));
+        let (Some(need), Some(wanted)) = (usage.need(), usage.wanted.filter(|wanted| !wanted.is_zero()))
+        else {
+            return 1.0;
+        };
+        let one = usage.equation.as_f64() / self.target;
+        let saved = (one - usage.delivered.as_f64()) / wanted.as_f64() * passed.as_secs_f64();
+        self.saved = (self.saved + saved).clamp(0.0, MOST_SAVED);
+        let most = if self.saved > 0.0 { MOST_BESIDE_OTHERS } else { 1.0 };
+        self.bounded((self.target * need).min(most))
     }
 
     fn sample(&mut self, now: Time, sample: Duration, usage: Option<&Usage>) -> Option<Decision> {

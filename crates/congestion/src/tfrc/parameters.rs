@@ -43,6 +43,9 @@ pub struct Parameters {
     pub event_needs_report: bool,
     /// Whether the lost packet with which an interval began counts while the interval is open (section 5.3; not in ns-2).
     pub lost_packet_counts: bool,
+    /// Whether the first loss interval is no shorter than what arrived before the first loss. The RFC takes the interval that the
+    /// largest receive rate stands for (section 6.3.1); of a sender with little to send that says what it sent, not what the path bears.
+    pub first_interval_arrived: bool,
     /// How many loss intervals count (n).
     pub intervals: u8,
     /// The least discount factor of old loss intervals; `None`: they are not discounted.
@@ -123,6 +126,7 @@ impl Parameters {
         later_packets: 3,
         event_needs_report: false,
         lost_packet_counts: true,
+        first_interval_arrived: false,
         intervals: 8,
         discounting: Some(Ratio::new(1, 4)),
         feedback_per_rtt: 1,

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use units::{Bytes, Duration, Rate, Time};
+use units::{Bytes, Duration, Packets, Rate, Time};
 
 use super::losses::{FlowLosses, Judge};
 use super::{Feedback, PacketInfo, Parameters};
@@ -206,6 +206,11 @@ impl Arrivals {
         } else {
             Rate::from_bps_f64(self.largest.as_f64() / flows)
         };
-        1.0 / parameters.tcp(rtt * 4).loss_at(parameters.equation, size, rtt, target)
+        let interval = 1.0 / parameters.tcp(rtt * 4).loss_at(parameters.equation, size, rtt, target);
+        if parameters.first_interval_arrived {
+            interval.max(Packets::new(self.packets).as_f64() / flows)
+        } else {
+            interval
+        }
     }
 }

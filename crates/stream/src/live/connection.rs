@@ -1,6 +1,6 @@
 //! The sender's side of a connection: its rate, and which of its datagrams were lost.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use congestion::tfrc::{self, Feedback};
 use units::{Bytes, Duration, Time};
@@ -10,8 +10,11 @@ use super::bursts::Fate;
 use super::control::{packet_size, parameters};
 use super::wire::{FLOWS_UNIT, Header, Report, expand, from_micros, low_bits, micros};
 
-/// So many later datagrams show that one is lost (RFC 9002, section 6.1.1).
+/// So many later datagrams show that one is lost where datagrams overtake each other (RFC 9002, section 6.1.1). Where none ever did the
+/// next one does: at low rates the third comes too late for another attempt.
 const LATER: u64 = 3;
+/// Datagrams taken for lost that are remembered, in case they arrive after all.
+const MOST_DOUBTFUL: usize = 64;
 /// Datagrams whose fate is not known; more are taken for lost.
 const MOST_OUTSTANDING: usize = 1 << 14;
 /// A way of which nothing is known yet takes so long.
@@ -38,6 +41,10 @@ pub(super) struct Connection {
     rate: tfrc::Sender,
     outstanding: BTreeMap<u64, Outstanding>,
     newest_arrived: Option<u64>,
+    /// So many later datagrams show that one is lost.
+    later: u64,
+    /// What was taken for lost of late.
+    doubtful: BTreeSet<u64>,
     /// Since when a report is waited for.
     waits_since: Option<Time>,
     last_probe: Option<Time>,
@@ -58,6 +65,8 @@ impl Connection {
             rate: tfrc::Sender::new(parameters(), packet_size()),
             outstanding: BTreeMap::new(),
             newest_arrived: None,
+            later: 1,
+            doubtful: BTreeSet::new(),
             waits_since: None,
             last_probe: None,
             first_rtt: rtt,
@@ -193,6 +202,9 @@ impl Connection {
                 continue;
             }
             let first = (last + 1).saturating_sub((*length).into());
+            if self.doubtful.range(first..=last).next().is_some() {
+                self.later = LATER;
+            }
             while let Some((&sequence, _)) = self.outstanding.range(first..=last).next() {
                 if let Some(outstanding) = self.outstanding.remove(&sequence) {
                     self.fates.push((outstanding.number, Fate::Arrived));
@@ -205,19 +217,23 @@ impl Connection {
         (lost, round_trip)
     }
 
-    /// Datagrams that are lost, since later ones arrived: several, or one long before (RFC 9002, section 6.1).
+    /// Datagrams that are lost, since later ones arrived: enough of them, or one long before (RFC 9002, section 6.1).
     fn lost_before_newest(&mut self, now: Time) -> Vec<u64> {
         let Some(newest) = self.newest_arrived else { return Vec::new() };
         let patience = self.patience();
         let mut lost = Vec::new();
         while let Some(entry) = self.outstanding.first_entry() {
-            let is_lost = *entry.key() + LATER <= newest
+            let is_lost = *entry.key() + self.later <= newest
                 || (*entry.key() < newest && now.since(entry.get().sent) >= patience);
             if !is_lost {
                 break;
             }
             self.lost += 1;
-            let outstanding = entry.remove();
+            let (sequence, outstanding) = entry.remove_entry();
+            self.doubtful.insert(sequence);
+            if self.doubtful.len() > MOST_DOUBTFUL {
+                self.doubtful.pop_first();
+            }
             self.fates.push((outstanding.number, Fate::Lost));
             lost.extend(outstanding.media);
         }
@@ -301,20 +317,36 @@ mod tests {
     }
 
     #[test]
-    fn three_later_datagrams_or_a_long_time_show_a_loss() {
+    fn a_later_datagram_shows_a_loss() {
         let mut connection = connection();
-        for media in 0..6 {
+        for media in 0..4 {
             connection.send(0, Some(media), true, at(media));
         }
-        assert!(connection.report(&report(&[(2, 2), (0, 1)]), at(10)).0.is_empty());
-        assert!(connection.report(&report(&[(4, 1), (2, 2), (0, 1)]), at(12)).0.is_empty());
-        // 3 and 5 are out; 3 is lost when 22.5 ms have passed since it left.
-        assert_eq!(connection.report(&report(&[(4, 1)]), at(26)).0, [3]);
-        connection.send(0, Some(6), true, at(27));
-        connection.send(0, Some(7), true, at(27));
-        connection.send(0, Some(8), true, at(27));
-        assert_eq!(connection.report(&report(&[(8, 3)]), at(28)).0, [5]);
-        assert_eq!(connection.totals(), (9, 2));
+        assert!(connection.report(&report(&[(1, 2)]), at(10)).0.is_empty());
+        assert_eq!(connection.report(&report(&[(3, 1), (1, 2)]), at(12)).0, [2]);
+        assert_eq!(connection.totals(), (4, 1));
+    }
+
+    #[test]
+    fn where_one_was_overtaken_three_later_datagrams_or_a_long_time_show_a_loss() {
+        let mut connection = connection();
+        connection.send(0, Some(100), true, at(0));
+        connection.send(0, Some(101), true, at(0));
+        connection.send(0, Some(2), true, at(1));
+        assert_eq!(connection.report(&report(&[(1, 1)]), at(1)).0, [100]);
+        assert!(connection.report(&report(&[(1, 2)]), at(1)).0.is_empty());
+        for media in 3..8 {
+            connection.send(0, Some(media), true, at(media));
+        }
+        assert!(connection.report(&report(&[(4, 2), (2, 1)]), at(10)).0.is_empty());
+        assert!(connection.report(&report(&[(6, 1), (4, 2), (2, 1)]), at(12)).0.is_empty());
+        // 5 and 7 are out, 3 arrived; 5 is lost when 22.5 ms have passed since it left.
+        assert_eq!(connection.report(&report(&[(6, 1)]), at(28)).0, [5]);
+        connection.send(0, Some(8), true, at(29));
+        connection.send(0, Some(9), true, at(29));
+        connection.send(0, Some(10), true, at(29));
+        assert_eq!(connection.report(&report(&[(10, 3)]), at(29)).0, [7]);
+        assert_eq!(connection.totals(), (11, 3));
     }
 
     #[test]

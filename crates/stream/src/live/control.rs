@@ -22,12 +22,13 @@ pub fn packet_size() -> Bytes {
 ///
 /// What one TCP connection would get is what today's would: its window grows as CUBIC's, and it waits for about a round trip and
 /// 0.2 s before it sends again. RFC 5348 reckons with Reno and four round trips, and gets a small part of a link with a long
-/// queue beside CUBIC.
+/// queue beside CUBIC. And a stream has a rate of its own: what it sent before the first loss is no measure of what the path bears.
 pub fn parameters() -> tfrc::Parameters {
     tfrc::Parameters {
         granularity: TIMER,
         equation: Equation::Cubic,
         timeout: tfrc::Timeout::Coarse { tick: TIMEOUT_TICK },
+        first_interval_arrived: true,
         ..tfrc::Parameters::RFC5348
     }
 }

@@ -125,10 +125,10 @@ impl History {
         }
     }
 
-    /// When the packet that is to be sent again next came into the sender.
-    pub(super) fn next_again(&self) -> Option<(u64, Time)> {
-        let sequence = *self.again.first()?;
-        self.sent.get(&sequence).map(|sent| (sequence, sent.packet.time))
+    /// The packet that is to be sent again next, of those that came into the sender at `since` or later, and when it came.
+    pub(super) fn next_again(&self, since: Time) -> Option<(u64, Time)> {
+        let time = |sequence: &u64| Some((*sequence, self.sent.get(sequence)?.packet.time));
+        self.again.iter().filter_map(time).find(|(_, time)| *time >= since)
     }
 
     /// Takes a packet that is sent again off the list.
@@ -184,11 +184,11 @@ mod tests {
         history.report(&report(11, &[]), 10);
         assert_eq!(history.sent.len(), 6);
         history.lost(4, &CHANCE, EARLY);
-        assert_eq!(history.next_again().map(|(sequence, _)| sequence), Some(3));
+        assert_eq!(history.next_again(EARLY).map(|(sequence, _)| sequence), Some(3));
         assert!(history.take_again(3).is_some());
-        assert_eq!(history.next_again().map(|(sequence, _)| sequence), Some(5));
+        assert_eq!(history.next_again(EARLY).map(|(sequence, _)| sequence), Some(5));
         history.expire(Time::ZERO + Duration::from_millis(7));
-        assert_eq!(history.next_again().map(|(sequence, _)| sequence), Some(7));
+        assert_eq!(history.next_again(EARLY).map(|(sequence, _)| sequence), Some(7));
         history.report(&report(10, &[]), 10);
         assert!(history.is_empty() && history.waiting() == 0);
     }
@@ -196,8 +196,10 @@ mod tests {
     /// Sends all that is due at `now`; how many.
     fn send(history: &mut History, now: Time) -> usize {
         history.tick(now);
-        std::iter::from_fn(|| history.next_again().and_then(|(sequence, _)| history.take_again(sequence)))
-            .count()
+        std::iter::from_fn(|| {
+            history.next_again(EARLY).and_then(|(sequence, _)| history.take_again(sequence))
+        })
+        .count()
     }
 
     #[test]

@@ -246,7 +246,7 @@ impl Sender {
             self.lost(dropped, now);
             return Some((id, encode_data(header, Content::Probe)));
         }
-        let (item, time) = self.next_item()?;
+        let (item, time) = self.next_item(now)?;
         let id = self.choose(time, now)?;
         self.send(item, id, now).map(|datagram| (id, datagram))
     }
@@ -374,9 +374,8 @@ impl Sender {
         let budget = latency - queueing;
         self.queue.expire((budget - rtt.unwrap_or(Duration::ZERO)).max(budget * 2 / 3), now);
         // Times before the epoch are the epoch: nothing is too old then.
-        let oldest = now + queueing - latency;
-        self.history.expire(oldest);
-        self.protection.expire(oldest);
+        self.history.expire(now - latency);
+        self.protection.expire(now + queueing - latency);
         let is_over = self.is_finished && self.queue.len() == 0;
         if is_over || self.protection.deadline(latency, queueing) <= now {
             self.protection.close();
@@ -407,15 +406,17 @@ impl Sender {
         media.for_each(|sequence| self.history.lost(sequence, &chance, now));
     }
 
-    /// What leaves next, and when it came into the sender: the oldest first, as it is needed first.
-    fn next_item(&self) -> Option<(Item, Time)> {
-        if let Some((sequence, time)) = self.history.next_again() {
-            return Some((Item::Again(sequence), time));
-        }
-        if let Some(packet) = self.protection.front() {
-            return Some((Item::Parity, packet.first_time));
-        }
-        self.queue.front().map(|packet| (Item::Media, packet.time))
+    /// What leaves next, and when it came into the sender: the oldest first, as it is needed first. A loss often means that the queue
+    /// on the way was full, and that others make way now: what comes in time only if they do is sent again when nothing else waits.
+    fn next_item(&self, now: Time) -> Option<(Item, Time)> {
+        let again =
+            |since| self.history.next_again(since).map(|(sequence, time)| (Item::Again(sequence), time));
+        let parity = || self.protection.front().map(|packet| (Item::Parity, packet.first_time));
+        let media = || self.queue.front().map(|packet| (Item::Media, packet.time));
+        again(now + self.queueing() - self.settings.latency)
+            .or_else(parity)
+            .or_else(media)
+            .or_else(|| again(Time::ZERO))
     }
 
     /// Connections that media may take: those whose round trip is known and from which something is heard, or else all.

@@ -294,6 +294,17 @@ fn nothing_is_missing_on_a_narrow_link_and_when_the_rate_halves() {
     }
 }
 
+#[test]
+fn beside_one_tcp_flow_a_stream_below_its_share_misses_little_and_the_flow_keeps_the_rest() {
+    let (_, row) = rows()[5];
+    assert!(row.beside_tcp);
+    for kbps in [200, 300, 500] {
+        let Outcome { packets, missing, tcp, .. } = run(&row, auto(&row), Rate::from_kbps(kbps), 1, false);
+        assert!(missing * 50 <= packets, "{kbps} kbit/s: {missing} of {packets}");
+        assert!(tcp + Rate::from_kbps(kbps) >= Rate::from_kbps(900), "TCP has {tcp} beside {kbps} kbit/s");
+    }
+}
+
 /// `ROW=loss-8 cargo test --release -p anabranch-stream --test live_link -- --ignored --nocapture`; with `TELL=600` and `SEED=1` the
 /// course of one run.
 #[test]
