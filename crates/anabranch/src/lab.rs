@@ -8,12 +8,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::available_parallelism;
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
 use lab::experiment::Experiment;
 use lab::outcome::{Outcome, Verdict};
-use lab::{Options, RunError, experiments, files, validation};
+use lab::sweep::{self, Share, Sweep, SweepError};
+use lab::{Options, Progress, RunError, experiments, files, validation};
 
-use crate::arguments::{LabArguments, LabCommand, RunArguments, ValidateArguments};
+use crate::arguments::{LabArguments, LabCommand, RunArguments, SweepArguments, ValidateArguments};
 use crate::failure::Failure;
 use crate::output::Output;
 
@@ -32,6 +33,8 @@ pub async fn run(arguments: LabArguments, output: &Output) -> Result<(), Failure
             let outcomes = files::bind(&directory).map_err(Failure::failed)?;
             tell(&outcomes, &directory)
         }
+        LabCommand::Sweep(arguments) => run_sweep(arguments, output).await,
+        LabCommand::Merge { directory, out } => merge(&directory, out),
         LabCommand::Validate(arguments) => validate(arguments, output).await,
     }
 }
@@ -50,17 +53,25 @@ async fn run_experiments(arguments: RunArguments, output: &Output) -> Result<(),
     // Better now than after the runs.
     fs::create_dir_all(&runs)
         .map_err(|error| Failure::failed(format_args!("cannot write to {}: {error}", runs.display())))?;
+    if arguments.fresh {
+        lab::forget_runs(&runs).map_err(|error| {
+            Failure::failed(format_args!("cannot remove the finished runs in {}: {error}", runs.display()))
+        })?;
+    }
     let jobs = jobs(arguments.jobs);
+    let seeds = if arguments.quick { 1 } else { arguments.seeds };
     output.say(format_args!(
         "experiments: {}; seeds 1 to {}; runs at a time: {jobs}; results in {}",
         chosen.iter().map(|experiment| experiment.id).collect::<Vec<_>>().join(", "),
-        arguments.seeds,
+        seeds,
         arguments.out.display()
     ));
     let out = arguments.out.clone();
-    let outcomes =
-        in_background(jobs, arguments.seeds, Some(runs), output, move |options| make(&chosen, options, &out))
-            .await?;
+    let outcomes = in_background(output, true, move |stop, progress| {
+        let options = Options { seeds, jobs, cache: Some(&runs), stop, progress };
+        make(&chosen, &options, &out)
+    })
+    .await?;
     tell(&outcomes, &arguments.out)
 }
 
@@ -68,26 +79,64 @@ fn jobs(wanted: Option<NonZeroUsize>) -> NonZeroUsize {
     wanted.or_else(|| available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN)
 }
 
-/// Does long work beside the signals' handler, with a progress line.
+/// Makes the runs of a sweep or of a share of it, and the table when it is all.
+async fn run_sweep(arguments: SweepArguments, output: &Output) -> Result<(), Failure> {
+    let SweepArguments { spec, shard, jobs: wanted, out } = arguments;
+    let plan = Sweep::load(&spec).map_err(|error| sweep_failure(&error.into()))?;
+    let share = shard.unwrap_or(Share::WHOLE);
+    let jobs = jobs(wanted);
+    output.say(format_args!(
+        "{}: {} points, {} runs, {} of them in share {share}; runs at a time: {jobs}; results in {}",
+        plan.scenario(),
+        plan.points(),
+        plan.runs(),
+        share.count(plan.runs()),
+        out.display()
+    ));
+    let directory = out.clone();
+    in_background(output, true, move |stop, progress| {
+        Ok(sweep::run(&plan, share, &directory, &sweep::Options { jobs, stop, progress })?)
+    })
+    .await?;
+    match shard {
+        None => merge(&out, None),
+        Some(_) => print(&format!(
+            "share {share} is done; 'anabranch lab merge {}' makes the table\n",
+            out.display()
+        )),
+    }
+}
+
+/// Makes the table of a sweep from its shares.
+fn merge(directory: &Path, out: Option<PathBuf>) -> Result<(), Failure> {
+    let table = sweep::merge(directory).map_err(|error| sweep_failure(&error))?;
+    let path = out.unwrap_or_else(|| directory.join("table.csv"));
+    fs::write(&path, table)
+        .map_err(|error| Failure::failed(format_args!("cannot write to {}: {error}", path.display())))?;
+    print(&format!("{}\n", path.display()))
+}
+
+/// The error, with the marked line below it where it has one.
+fn sweep_failure(error: &SweepError) -> Failure {
+    let text = error.to_string();
+    let (first, rest) = text.split_once('\n').unwrap_or((&text, ""));
+    Failure::failed(first).with_details(rest)
+}
+
+/// Does long work beside the signals' handler, with a progress line. `is_kept`: what was done is not lost when it is stopped.
 async fn in_background<T: Send + 'static>(
-    jobs: NonZeroUsize,
-    seeds: u64,
-    cache: Option<PathBuf>,
     output: &Output,
-    work: impl FnOnce(&Options<'_>) -> Result<T, LabError> + Send + 'static,
+    is_kept: bool,
+    work: impl FnOnce(&AtomicBool, &(dyn Fn(Progress) + Sync)) -> Result<T, LabError> + Send + 'static,
 ) -> Result<T, Failure> {
     let progress = output.progress();
-    if let Ok(style) = ProgressStyle::with_template("  {bar:30} {pos}/{len} runs, {eta} left") {
+    if let Ok(style) = ProgressStyle::with_template("  {bar:30} {pos}/{len} runs{msg}") {
         progress.set_style(style);
     }
     let stop = Arc::new(AtomicBool::new(false));
-    let is_kept = cache.is_some();
     let mut work = {
         let (bar, stop) = (progress.clone(), Arc::clone(&stop));
-        tokio::task::spawn_blocking(move || {
-            let progress = |done, total| show(&bar, done, total);
-            work(&Options { seeds, jobs, cache: cache.as_deref(), stop: &stop, progress: &progress })
-        })
+        tokio::task::spawn_blocking(move || work(&stop, &|progress| show(&bar, progress)))
     };
     let ended = tokio::select! {
         ended = &mut work => ended,
@@ -99,10 +148,17 @@ async fn in_background<T: Send + 'static>(
     progress.finish_and_clear();
     match (ended.map_err(Failure::failed)?, output.stop().received()) {
         (Ok(done), _) => Ok(done),
-        (Err(LabError::Run(stopped @ RunError::Stopped { .. })), Some(signal)) => {
+        (
+            Err(
+                stopped @ (LabError::Run(RunError::Stopped { .. })
+                | LabError::Sweep(SweepError::Stopped { .. })),
+            ),
+            Some(signal),
+        ) => {
             let failure = Failure::stopped(signal, stopped);
             Err(if is_kept { failure.with("the same command goes on from there") } else { failure })
         }
+        (Err(LabError::Sweep(error)), _) => Err(sweep_failure(&error)),
         (Err(error), _) => Err(Failure::failed(error)),
     }
 }
@@ -121,8 +177,10 @@ async fn validate(arguments: ValidateArguments, output: &Output) -> Result<(), F
     }
     let jobs = jobs(wanted);
     output.say(format_args!("seeds 1 to {seeds}; runs at a time: {jobs}"));
-    let work = move |options: &Options<'_>| Ok(validation::validate(&groups, options)?);
-    let comparisons = in_background(jobs, seeds, None, output, work).await?;
+    let comparisons = in_background(output, false, move |stop, progress| {
+        Ok(validation::validate(&groups, &Options { seeds, jobs, cache: None, stop, progress })?)
+    })
+    .await?;
     if let Some(path) = out {
         let write = |path: &Path, text: String| {
             fs::write(path, text)
@@ -141,6 +199,8 @@ enum LabError {
     Run(#[from] RunError),
     #[error(transparent)]
     Files(#[from] files::FilesError),
+    #[error(transparent)]
+    Sweep(#[from] SweepError),
 }
 
 /// Runs the experiments, and writes what they gave.
@@ -153,10 +213,11 @@ fn make(chosen: &[Experiment], options: &Options<'_>, out: &Path) -> Result<Vec<
     Ok(outcomes)
 }
 
-fn show(bar: &ProgressBar, done: usize, total: usize) {
+fn show(bar: &ProgressBar, Progress { done, total, left }: Progress) {
     // The numbers of runs fit.
     bar.set_length(total as u64);
     bar.set_position(done as u64);
+    bar.set_message(left.map_or_else(String::new, |left| format!(", {} left", HumanDuration(left))));
 }
 
 /// A line for every relation, and one for all.

@@ -5,6 +5,7 @@
 mod common;
 
 use std::fs;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use rustix::process::Signal;
@@ -52,14 +53,52 @@ fn the_list_has_every_experiment() {
     assert!(text(&list.stdout).lines().any(|line| line.starts_with(ID)));
 }
 
+/// How many finished runs are kept.
+fn kept(directory: &Path) -> usize {
+    let programs = fs::read_dir(directory.join("runs")).into_iter().flatten();
+    programs.map(|program| fs::read_dir(program.unwrap().path()).map_or(0, Iterator::count)).sum()
+}
+
+#[test]
+fn a_run_that_was_killed_goes_on_without_repeating_what_was_done() {
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().to_str().unwrap();
+    let start = |more: &[&str]| lab(&[&["run", ID, "--jobs", "1", "--out", out], more].concat());
+    let child = start(&[]).stderr(Stdio::null()).spawn().unwrap();
+    wait_until("some finished runs", || kept(directory.path()) > 2);
+    kill(&child, Signal::KILL);
+    child.wait_with_output().unwrap();
+    // A run that was killed while it was written is none.
+    let files = || {
+        let program = fs::read_dir(directory.path().join("runs")).unwrap().next().unwrap().unwrap().path();
+        let runs = fs::read_dir(program).unwrap().map(|file| file.unwrap());
+        let mut runs: Vec<_> = runs
+            .filter(|file| file.path().extension().is_some_and(|end| end == "json"))
+            .map(|file| (file.path(), file.metadata().unwrap().modified().unwrap()))
+            .collect();
+        runs.sort();
+        runs
+    };
+    let before = files();
+    assert!(before.len() < 13, "it was killed too late for this test");
+    ends_with(&start(&[]).output().unwrap(), 0);
+    let after = files();
+    assert_eq!(after.len(), 13);
+    assert!(before.iter().all(|run| after.contains(run)), "a finished run was made again");
+
+    ends_with(&start(&["--fresh"]).output().unwrap(), 0);
+    let fresh = files();
+    assert_eq!(fresh.len(), 13);
+    assert!(after.iter().all(|run| !fresh.contains(run)), "--fresh kept a run");
+}
+
 #[test]
 fn an_interrupted_run_goes_on_and_its_verdicts_are_told_and_written() {
     let directory = tempfile::tempdir().unwrap();
     let out = directory.path().to_str().unwrap();
     let start = || lab(&["run", ID, "--jobs", "1", "--out", out]);
-    let kept = || fs::read_dir(directory.path().join("runs")).map_or(0, Iterator::count);
     let child = start().stderr(Stdio::piped()).spawn().unwrap();
-    wait_until("a finished run", || kept() > 0);
+    wait_until("a finished run", || kept(directory.path()) > 0);
     kill(&child, Signal::INT);
     let said = ends_with(&child.wait_with_output().unwrap(), 130);
     assert!(said.contains("13 runs were done; the same command goes on from there"), "{said}");

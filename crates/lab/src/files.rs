@@ -206,7 +206,7 @@ fn estimate_cells(estimate: Option<Estimate>) -> [String; 4] {
     ]
 }
 
-fn csv(heads: &[&str], rows: impl Iterator<Item = Vec<String>>) -> Vec<u8> {
+pub(crate) fn csv(heads: &[&str], rows: impl Iterator<Item = Vec<String>>) -> Vec<u8> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     // Writing to memory does not fail, and every row has as many cells as there are heads.
     let _ = writer.write_record(heads);

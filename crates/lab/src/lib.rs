@@ -3,6 +3,7 @@
 //! - [`experiment`]: what an experiment is; [`experiments`] has them all, [`select()`] finds those that are meant.
 //! - [`run()`]: runs their jobs side by side; [`results`] are read by relations, plots and tables.
 //! - [`outcome`]: the verdicts; [`files`]: everything that is written.
+//! - [`sweep`]: a scenario at many points of its parameters, in shares.
 //! - [`scheme`], [`statistics`]: what all have in common.
 
 pub mod experiment;
@@ -13,14 +14,18 @@ pub mod results;
 pub mod scheme;
 pub mod simulate;
 pub mod statistics;
+pub mod sweep;
 pub mod validation;
 
 mod cache;
 mod curve;
 mod plot;
+mod progress;
 mod report;
 mod run;
 mod select;
 
+pub use cache::forget_runs;
+pub use progress::Progress;
 pub use run::{Options, RunError, run};
 pub use select::{UnknownExperiment, select};

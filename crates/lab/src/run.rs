@@ -1,17 +1,22 @@
 //! Runs the jobs of experiments side by side. What comes out depends neither on their order nor on how many run at a time.
+//!
+//! Figures of a paper often look at the same simulation. It runs once for all of them.
 
+use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use std::{io, thread};
 
 use thiserror::Error;
 
-use crate::cache::Cache;
+use crate::cache::{self, Cache};
 use crate::experiment::{Experiment, Job, Measured};
+use crate::progress::{Forecast, Progress, now};
 use crate::results::Results;
-use crate::simulate::simulate;
+use crate::simulate::{Recording, simulate};
 
 /// How experiments are run.
 pub struct Options<'a> {
@@ -23,8 +28,8 @@ pub struct Options<'a> {
     pub cache: Option<&'a Path>,
     /// Becomes true when it is to stop.
     pub stop: &'a AtomicBool,
-    /// Told how many of how many jobs are done, from several threads.
-    pub progress: &'a (dyn Fn(usize, usize) + Sync),
+    /// Told how far it is whenever a run is done, from several threads.
+    pub progress: &'a (dyn Fn(Progress) + Sync),
 }
 
 /// Why there are no results.
@@ -81,19 +86,29 @@ pub fn run(experiments: &[Experiment], options: &Options<'_>) -> Result<Vec<Resu
             }));
         }
     }
-    let cache = options.cache.map(Cache::new);
-    let measured = side_by_side(&planned, options, |plan| {
-        let id = experiments[plan.experiment].id;
-        let key = cache.as_ref().map(|cache| cache.key(id, plan.seed, &plan.job));
-        if let Some(found) = cache.as_ref().zip(key.as_ref()).and_then(|(cache, key)| cache.load(key)) {
-            return Ok(Some(found));
+    let keep = |path: &Path, error| RunError::Keep { path: path.to_owned(), error };
+    let cache = options.cache.map(|path| Cache::open(path).map_err(|error| keep(path, error))).transpose()?;
+    let measured = side_by_side(experiments.len(), &planned, options, |together| {
+        // A key is made from the whole description: not twice.
+        let id = |plan: &Planned| experiments[plan.experiment].id;
+        let keys: Option<Vec<String>> = cache
+            .as_ref()
+            .map(|cache| together.iter().map(|plan| cache.key(id(plan), plan.seed, &plan.job)).collect());
+        let load = |index: usize| cache.as_ref()?.load(&keys.as_ref()?[index]);
+        let mut found: Vec<Option<Measured>> = (0..together.len()).map(load).collect();
+        if found.iter().all(Option::is_some) {
+            return Ok(Some((found.into_iter().flatten().collect(), None)));
         }
-        let Some(measured) = run_job(id, plan, options.stop)? else { return Ok(None) };
-        if let (Some(cache), Some(key)) = (&cache, &key) {
-            let keep = |error| RunError::Keep { path: cache.directory().to_owned(), error };
-            cache.store(key, &measured).map_err(keep)?;
+        let began = now();
+        let Some(recordings) = record(id(together[0]), together[0], options.stop)? else { return Ok(None) };
+        for (index, found) in found.iter_mut().enumerate().filter(|(_, found)| found.is_none()) {
+            let measured = (together[index].job.measure)(&recordings);
+            if let Some((cache, keys)) = cache.as_ref().zip(keys.as_ref()) {
+                cache.store(&keys[index], &measured).map_err(|error| keep(cache.directory(), error))?;
+            }
+            *found = Some(measured);
         }
-        Ok(Some(measured))
+        Ok(Some((found.into_iter().flatten().collect(), Some(began.elapsed()))))
     })?;
     let mut results: Vec<Results> = experiments.iter().map(|_| Results::default()).collect();
     for (plan, measured) in planned.into_iter().zip(measured) {
@@ -109,7 +124,7 @@ fn name(id: &str, plan: &Planned) -> String {
     format!("{id}, {}, seed {}", plan.job.case, plan.seed)
 }
 
-fn run_job(id: &str, plan: &Planned, stop: &AtomicBool) -> Result<Option<Measured>, RunError> {
+fn record(id: &str, plan: &Planned, stop: &AtomicBool) -> Result<Option<Vec<Recording>>, RunError> {
     let mut recordings = Vec::new();
     for model in &plan.job.models {
         match simulate(model, plan.job.decisions, stop) {
@@ -118,44 +133,97 @@ fn run_job(id: &str, plan: &Planned, stop: &AtomicBool) -> Result<Option<Measure
             Err(error) => return Err(RunError::Model { run: name(id, plan), error }),
         }
     }
-    Ok(Some((plan.job.measure)(&recordings)))
+    Ok(Some(recordings))
 }
 
-/// Does every job on one of several threads. The first error ends it.
+/// Jobs that look at the same simulations, in the order of the first of each.
+fn groups(planned: &[Planned]) -> Vec<Vec<usize>> {
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    let mut known: BTreeMap<String, usize> = BTreeMap::new();
+    for (index, plan) in planned.iter().enumerate() {
+        let Job { models, decisions, .. } = &plan.job;
+        // What is not simulated is not worth sharing, and is told apart by nothing but its measure.
+        let group = if models.is_empty() {
+            groups.len()
+        } else {
+            *known.entry(cache::digest(&format!("{models:?}\n{decisions:?}"))).or_insert(groups.len())
+        };
+        match groups.get_mut(group) {
+            Some(group) => group.push(index),
+            None => groups.push(vec![index]),
+        }
+    }
+    groups
+}
+
+/// How a run's time compares with that of others of its experiment: the bits that its narrowest links carry in its course.
+fn size(job: &Job) -> f64 {
+    let bits = job.models.iter().map(|model| {
+        let narrowest = model.links.iter().map(|link| link.rate.as_f64()).fold(f64::INFINITY, f64::min);
+        model.run.duration.as_secs_f64() * if narrowest.is_finite() { narrowest } else { 1.0 }
+    });
+    // A formula takes next to nothing, but not nothing.
+    bits.sum::<f64>().max(1.0)
+}
+
+/// What a group of jobs gave, in their order, and how long it took if it was not there already.
+type Done = (Vec<Measured>, Option<Duration>);
+
+/// Does every group of jobs on one of several threads. The first error ends it. What was measured is in the order of the jobs.
 fn side_by_side(
+    experiments: usize,
     planned: &[Planned],
     options: &Options<'_>,
-    work: impl Fn(&Planned) -> Result<Option<Measured>, RunError> + Sync,
+    work: impl Fn(&[&Planned]) -> Result<Option<Done>, RunError> + Sync,
 ) -> Result<Vec<Measured>, RunError> {
-    let next = AtomicUsize::new(0);
-    let done = AtomicUsize::new(0);
-    let failed = AtomicBool::new(false);
+    let groups = groups(planned);
     let total = planned.len();
-    let outcomes: Vec<Mutex<Option<Result<Measured, RunError>>>> =
-        planned.iter().map(|_| Mutex::new(None)).collect();
-    (options.progress)(0, total);
+    let next = AtomicUsize::new(0);
+    let failed = AtomicBool::new(false);
+    let outcomes: Mutex<Vec<Option<Measured>>> = Mutex::new(planned.iter().map(|_| None).collect());
+    let error = Mutex::new(None);
+    let mut forecast = Forecast::new(experiments, options.jobs.get());
+    for group in &groups {
+        let first = &planned[group[0]];
+        forecast.expect(first.experiment, size(&first.job));
+    }
+    let state = Mutex::new((0, forecast));
+    (options.progress)(Progress { done: 0, total, left: None });
     let worker = || {
         while !options.stop.load(Ordering::Relaxed) && !failed.load(Ordering::Relaxed) {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            let Some(plan) = planned.get(index) else { return };
-            let Some(outcome) = work(plan).transpose() else { return };
-            failed.fetch_or(outcome.is_err(), Ordering::Relaxed);
-            *outcomes[index].lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(outcome);
-            (options.progress)(done.fetch_add(1, Ordering::Relaxed) + 1, total);
+            let Some(group) = groups.get(next.fetch_add(1, Ordering::Relaxed)) else { return };
+            let together: Vec<&Planned> = group.iter().map(|index| &planned[*index]).collect();
+            let (measured, took) = match work(&together) {
+                Ok(Some(done)) => done,
+                Ok(None) => return,
+                Err(failure) => {
+                    failed.store(true, Ordering::Relaxed);
+                    locked(&error).get_or_insert(failure);
+                    return;
+                }
+            };
+            for (index, measured) in group.iter().zip(measured) {
+                locked(&outcomes)[*index] = Some(measured);
+            }
+            let mut state = locked(&state);
+            state.0 += group.len();
+            state.1.finish(together[0].experiment, size(&together[0].job), took);
+            (options.progress)(Progress { done: state.0, total, left: state.1.left() });
         }
     };
     thread::scope(|scope| {
-        for _ in 0..options.jobs.get().min(total) {
+        for _ in 0..options.jobs.get().min(groups.len()) {
             scope.spawn(worker);
         }
     });
-    let mut measured = Vec::with_capacity(total);
-    let mut stopped = false;
-    for outcome in outcomes {
-        match outcome.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner) {
-            Some(outcome) => measured.push(outcome?),
-            None => stopped = true,
-        }
+    if let Some(error) = error.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        return Err(error);
     }
-    if stopped { Err(RunError::Stopped { done: measured.len(), total }) } else { Ok(measured) }
+    let outcomes = outcomes.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let measured: Vec<Measured> = outcomes.into_iter().flatten().collect();
+    if measured.len() < total { Err(RunError::Stopped { done: measured.len(), total }) } else { Ok(measured) }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

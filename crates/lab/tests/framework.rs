@@ -15,7 +15,7 @@ use lab::experiment::{
 use lab::outcome::{Outcome, Verdict};
 use lab::results::{OneSeed, Results};
 use lab::scheme::{self, Scheme};
-use lab::{Options, RunError, files};
+use lab::{Options, Progress, RunError, files};
 
 const SEEDS: u64 = 5;
 const PLAIN: &str = "plain";
@@ -136,7 +136,7 @@ fn run(
     stop: &AtomicBool,
 ) -> Result<Vec<Results>, RunError> {
     let jobs = NonZeroUsize::new(jobs).unwrap();
-    lab::run(experiments, &Options { seeds: SEEDS, jobs, cache, stop, progress: &|_, _| () })
+    lab::run(experiments, &Options { seeds: SEEDS, jobs, cache, stop, progress: &|_| () })
 }
 
 fn results(jobs: usize) -> (Experiment, Results) {
@@ -303,7 +303,7 @@ fn finished_runs_are_not_repeated_after_an_interruption() {
     // Interrupted when three of ten runs are done.
     let stop = AtomicBool::new(false);
     let told = Mutex::new(Vec::new());
-    let progress = |done: usize, total: usize| {
+    let progress = |Progress { done, total, .. }: Progress| {
         told.lock().unwrap().push((done, total));
         stop.store(done == 3, Ordering::Relaxed);
     };
@@ -320,13 +320,92 @@ fn finished_runs_are_not_repeated_after_an_interruption() {
     assert_eq!(count.load(Ordering::Relaxed), 3);
 
     // A kept run that was damaged is made again.
-    let kept = fs::read_dir(&runs).unwrap().next().unwrap().unwrap().path();
+    let program = fs::read_dir(&runs).unwrap().next().unwrap().unwrap().path();
+    let kept = fs::read_dir(program).unwrap().next().unwrap().unwrap().path();
     fs::write(&kept, "{\"figures\":[[\"rate\",1").unwrap();
     stop.store(false, Ordering::Relaxed);
     let resumed = run(&experiments, 2, Some(&runs), &stop).unwrap().remove(0);
     assert_eq!(count.load(Ordering::Relaxed), 3 + 7 + 1);
     let (_, fresh) = results(1);
     assert_eq!(Outcome::of(&experiments[0], &resumed), Outcome::of(&experiments[0], &fresh));
+}
+
+#[test]
+fn only_the_runs_of_this_program_are_kept_and_nothing_else_is_touched() {
+    let directory = tempfile::tempdir().unwrap();
+    let runs = directory.path();
+    let other = runs.join("0123456789abcdef0123456789abcdef");
+    fs::create_dir(&other).unwrap();
+    for left in [other.join("some-run.json"), runs.join("a-run-of-an-earlier-version.json")] {
+        fs::write(left, "{}").unwrap();
+    }
+    let mine = runs.join("notes.txt");
+    fs::write(&mine, "mine").unwrap();
+    let stop = AtomicBool::new(false);
+    let count = Counter::default();
+    let experiments = [experiment(&count)];
+    run(&experiments, 1, Some(runs), &stop).unwrap();
+    assert!(mine.exists() && !other.exists());
+    assert_eq!(fs::read_dir(runs).unwrap().count(), 2, "the runs of this program, and the notes");
+    run(&experiments, 1, Some(runs), &stop).unwrap();
+    assert_eq!(count.load(Ordering::Relaxed), 10, "nothing was repeated");
+
+    lab::forget_runs(runs).unwrap();
+    assert_eq!(fs::read_dir(runs).unwrap().count(), 1, "the notes");
+    run(&experiments, 1, Some(runs), &stop).unwrap();
+    assert_eq!(count.load(Ordering::Relaxed), 20);
+}
+
+#[test]
+fn a_simulation_that_two_experiments_look_at_runs_once() {
+    use sim::model::{Flow, Kind, Link, Model, Node, Run, Source, Tcp, When};
+    use units::{Duration, Rate, Time};
+
+    let watching = |id: &'static str, name: &'static str, rate: u64| Experiment {
+        id,
+        jobs: Box::new(move |seed| {
+            let link =
+                |from, to| Link::drop_tail(from, to, Rate::from_kbps(rate), Duration::from_millis(10), 20);
+            let source = Kind::Tcp { from: 0, to: 1, tcp: Tcp::DEPLOYED, source: Source::Greedy };
+            let flow = Flow { name: "tcp".into(), start: When::At(Time::ZERO), stop: None, kind: source };
+            let model = Model {
+                nodes: ["a", "b"].map(|name| Node { name: name.into() }).into(),
+                links: vec![link(0, 1), link(1, 0)],
+                flows: vec![flow],
+                run: Run {
+                    duration: Duration::from_secs(5),
+                    seed,
+                    sampling: Duration::from_secs(1),
+                    warm_up: Duration::ZERO,
+                },
+            };
+            vec![Job {
+                case: Case::new(scheme::N1, 0.0),
+                models: vec![model],
+                decisions: &[],
+                measure: Box::new(move |recordings| {
+                    let delivered = recordings[0].totals.flows[0].delivered.as_f64();
+                    Measured::default().figure(name, delivered, "bytes")
+                }),
+            }]
+        }),
+        ..experiment(&Counter::default())
+    };
+    let experiments =
+        [watching("one", "delivered", 500), watching("two", "again", 500), watching("three", "other", 700)];
+    let stop = AtomicBool::new(false);
+    let told = Mutex::new(Vec::new());
+    let progress = |Progress { done, .. }: Progress| told.lock().unwrap().push(done);
+    let options =
+        Options { seeds: 1, jobs: NonZeroUsize::MIN, cache: None, stop: &stop, progress: &progress };
+    let results = lab::run(&experiments, &options).unwrap();
+    assert_eq!(*told.lock().unwrap(), [0, 2, 3], "the second experiment had a simulation of its own");
+    let figure = |index: usize, name: &str| {
+        results[index].each_seed("").next().unwrap().figure(scheme::N1, 0.0, name).unwrap()
+    };
+    assert!(figure(0, "delivered") > 100_000.0);
+    assert_eq!(figure(0, "delivered"), figure(1, "again"));
+    assert!(figure(2, "other") > figure(0, "delivered"));
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use lab::sweep::Share;
 
 /// Options of `anabranch lab`.
 #[derive(Args, Debug)]
@@ -26,8 +27,36 @@ pub enum LabCommand {
         #[arg(value_name = "DIR")]
         directory: PathBuf,
     },
+    /// Run a scenario of the simulator at many points of its parameters, into one table
+    Sweep(SweepArguments),
+    /// Check that every share of a sweep is there and whole, and make its table
+    Merge {
+        /// The directory: what 'lab sweep --out' was given
+        #[arg(value_name = "DIR")]
+        directory: PathBuf,
+        /// Where the table goes [default: DIR/table.csv]
+        #[arg(long, value_name = "FILE.csv")]
+        out: Option<PathBuf>,
+    },
     /// Compare the simulator with ns-2, whose results come with this program
     Validate(ValidateArguments),
+}
+
+/// Options of `anabranch lab sweep`.
+#[derive(Args, Debug)]
+pub struct SweepArguments {
+    /// What is varied: a scenario and its parameters' values as TOML; docs/lab.md has the format
+    #[arg(value_name = "SPEC.toml")]
+    pub spec: PathBuf,
+    /// Make share I of N only, so that several machines divide the work; 'lab merge' makes the table of all
+    #[arg(long, value_name = "I/N")]
+    pub shard: Option<Share>,
+    /// So many runs at a time [default: the number of processors]
+    #[arg(long, value_name = "N")]
+    pub jobs: Option<NonZeroUsize>,
+    /// Where the runs and the table go; a sweep that was interrupted or killed goes on with what is there
+    #[arg(long, value_name = "DIR", default_value = "sweep-results")]
+    pub out: PathBuf,
 }
 
 /// Options of `anabranch lab validate`.
@@ -59,7 +88,13 @@ pub struct RunArguments {
     /// So many runs at a time [default: the number of processors]
     #[arg(long, value_name = "N")]
     pub jobs: Option<NonZeroUsize>,
-    /// Where the results go; a run that was interrupted goes on with what is there
+    /// One seed only, so without confidence intervals: a look at everything in two minutes
+    #[arg(long, conflicts_with = "seeds")]
+    pub quick: bool,
+    /// Repeat every run, also those that an earlier call has finished
+    #[arg(long)]
+    pub fresh: bool,
+    /// Where the results go; a run that was interrupted or killed goes on with what is there
     #[arg(long, value_name = "DIR", default_value = "lab-results")]
     pub out: PathBuf,
 }

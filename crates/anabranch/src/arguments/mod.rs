@@ -21,7 +21,7 @@ use clap_complete::Shell;
 pub use cc::{CcArguments, CcCommand, ControlArguments, ControlName};
 pub use demo::DemoArguments;
 pub use fetch::FetchArguments;
-pub use lab::{LabArguments, LabCommand, RunArguments, ValidateArguments};
+pub use lab::{LabArguments, LabCommand, RunArguments, SweepArguments, ValidateArguments};
 pub use live::{Endpoint, FecArgument, ReceiveArguments, SchemeName, SendArguments, Switch, TokenArguments};
 pub use pages::{command, write_manual};
 pub use play::PlayArguments;

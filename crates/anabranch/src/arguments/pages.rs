@@ -116,7 +116,16 @@ const LAB: &[Example] = &[
 const LAB_RUN: &[Example] = &[
     ("anabranch lab run multitcp-eq6.4", "One experiment"),
     ("anabranch lab run all --seeds 10 --out results", "All of them, with narrower confidence intervals"),
+    ("anabranch lab run all --quick", "All of them with one seed, for a look"),
 ];
+const LAB_SWEEP: &[Example] = &[
+    ("anabranch lab sweep sweep.toml", "All of it on this machine, into sweep-results/table.csv"),
+    (
+        "anabranch lab sweep sweep.toml --shard 2/4 --out shared",
+        "The second of four shares, into a shared directory",
+    ),
+];
+const LAB_MERGE: &[Example] = &[("anabranch lab merge shared", "The table, when every share is there")];
 const LAB_REPORT: &[Example] =
     &[("anabranch lab report lab-results", "Bind what several runs have left there")];
 const LAB_LIST: &[Example] = &[("anabranch lab list", "Show what can be run")];
@@ -161,7 +170,7 @@ const RESULTS: (&str, &str) = (
     "The verdicts; the report; tables (CSV) and plots (SVG, PNG) of every experiment; the finished runs, which another run does not repeat.",
 );
 
-const EXTRAS: [Extra; 21] = [
+const EXTRAS: [Extra; 23] = [
     Extra { command: "", examples: ALL, files: &[STATE, ROOTS] },
     Extra { command: "play", examples: PLAY, files: &[ROOTS] },
     Extra { command: "fetch", examples: FETCH, files: &[STATE, ROOTS] },
@@ -181,6 +190,8 @@ const EXTRAS: [Extra; 21] = [
     Extra { command: "lab list", examples: LAB_LIST, files: &[] },
     Extra { command: "lab run", examples: LAB_RUN, files: &[RESULTS] },
     Extra { command: "lab report", examples: LAB_REPORT, files: &[RESULTS] },
+    Extra { command: "lab sweep", examples: LAB_SWEEP, files: &[] },
+    Extra { command: "lab merge", examples: LAB_MERGE, files: &[] },
     Extra { command: "lab validate", examples: LAB_VALIDATE, files: &[] },
     Extra { command: "completions", examples: COMPLETIONS, files: &[] },
 ];

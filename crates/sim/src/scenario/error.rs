@@ -57,7 +57,7 @@ impl fmt::Display for Wrong {
 
 /// Bytes of the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Span {
+pub struct Span {
     pub(super) start: usize,
     pub(super) end: usize,
 }
@@ -70,24 +70,27 @@ impl From<Range<usize>> for Span {
 
 /// A fault at a place, before it is known which file it is in.
 #[derive(Clone, Debug)]
-pub(super) struct Fault {
+pub struct Fault {
     span: Span,
     message: String,
     help: Option<String>,
 }
 
 impl Fault {
-    pub(super) fn new(span: Span, message: impl fmt::Display) -> Self {
+    /// What is wrong at a place.
+    pub fn new(span: Span, message: impl fmt::Display) -> Self {
         Self { span, message: message.to_string(), help: None }
     }
 
-    pub(super) fn help(mut self, help: impl fmt::Display) -> Self {
+    /// The same with what would be right.
+    #[must_use]
+    pub fn help(mut self, help: impl fmt::Display) -> Self {
         self.help = Some(help.to_string());
         self
     }
 
     /// With the place in words: `text` is the whole text of `file`.
-    pub(super) fn locate(self, file: &str, text: &str) -> Error {
+    pub fn locate(self, file: &str, text: &str) -> Error {
         let floor = |index: usize| (0..=index.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
         let start = floor(self.span.start).unwrap_or(0);
         let before = &text[..start];

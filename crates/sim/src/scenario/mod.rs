@@ -25,10 +25,9 @@ use toml::de::DeTable;
 use units::Duration;
 
 use crate::model::{Flow, Model, Run};
-use error::Fault;
-pub use error::{Error, Wrong};
+pub use error::{Error, Fault, Span, Wrong};
 use network::Network;
-use table::{Item, Table};
+pub use table::{Item, Table};
 
 /// The largest scenario, and the largest trace, that is read.
 pub const LARGEST_FILE: u64 = 32 << 20;
@@ -48,8 +47,9 @@ pub trait Files {
     fn read(&mut self, name: &str) -> io::Result<String>;
 }
 
-/// The files beside a scenario.
-struct Beside<'a>(&'a Path);
+/// The files in a directory: that of the scenario.
+#[derive(Clone, Copy, Debug)]
+pub struct Beside<'a>(pub &'a Path);
 
 impl Files for Beside<'_> {
     fn read(&mut self, name: &str) -> io::Result<String> {
@@ -75,9 +75,22 @@ pub fn load(file: &Path, seed: Option<u64>) -> Result<Model, Error> {
 /// # Errors
 /// The text is no scenario; the error says where it is wrong.
 pub fn parse(file: &str, text: &str, seed: Option<u64>, files: &mut dyn Files) -> Result<Model, Error> {
+    read_document(file, text, "a scenario", |table| read(table, seed, files))
+}
+
+/// Reads the text of a TOML document; `file` is its name in errors, and `what` it is stands there with its article.
+///
+/// # Errors
+/// The text is no TOML, or what `read` finds wrong, with its place.
+pub fn read_document<T>(
+    file: &str,
+    text: &str,
+    what: &str,
+    read: impl FnOnce(Table<'_>) -> Result<T, Fault>,
+) -> Result<T, Error> {
     let document = DeTable::parse(text).map_err(|error| Fault::from(&error).locate(file, text))?;
-    let table = Table::new("a scenario", (0..0).into(), Some(document.get_ref()));
-    read(table, seed, files).map_err(|fault| fault.locate(file, text))
+    let table = Table::new(what, (0..0).into(), Some(document.get_ref()));
+    read(table).map_err(|fault| fault.locate(file, text))
 }
 
 fn read(mut document: Table<'_>, seed: Option<u64>, files: &mut dyn Files) -> Result<Model, Fault> {
@@ -143,8 +156,11 @@ fn check_rows(item: Item<'_>, run: &Run, flows: &[Flow], links: usize) -> Result
     Err(fault.help("make `sampling` longer or `duration` shorter"))
 }
 
-/// A regular file's text, within bounds.
-fn read_text(path: &Path) -> io::Result<String> {
+/// A regular file's text, of at most [`LARGEST_FILE`].
+///
+/// # Errors
+/// It cannot be read, is no regular file or no text, or is larger.
+pub fn read_text(path: &Path) -> io::Result<String> {
     let too_large = || {
         io::Error::new(io::ErrorKind::FileTooLarge, format!("it is larger than {} MiB", LARGEST_FILE >> 20))
     };

@@ -8,7 +8,7 @@ use super::error::{Fault, Span, nearest};
 
 /// A table that is being read: what it was asked for are its known keys.
 #[derive(Debug)]
-pub(super) struct Table<'a> {
+pub struct Table<'a> {
     /// What it is, with its article: `a [[link]]`.
     what: String,
     /// Its heading, or all of it where it has none.
@@ -20,14 +20,18 @@ pub(super) struct Table<'a> {
 
 /// A value, with the key that it stands at.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Item<'a> {
-    pub(super) key: &'a str,
-    pub(super) span: Span,
-    pub(super) value: &'a DeValue<'a>,
+pub struct Item<'a> {
+    /// The key.
+    pub key: &'a str,
+    /// Where the value is.
+    pub span: Span,
+    /// The value.
+    pub value: &'a DeValue<'a>,
 }
 
 impl<'a> Table<'a> {
-    pub(super) fn new(what: &str, span: Span, entries: Option<&'a DeTable<'a>>) -> Self {
+    /// A table; `what` it is, with its article. One without entries is a table in which nothing is said.
+    pub fn new(what: &str, span: Span, entries: Option<&'a DeTable<'a>>) -> Self {
         Self { what: what.into(), span, entries, asked: BTreeSet::new() }
     }
 
@@ -42,14 +46,17 @@ impl<'a> Table<'a> {
     }
 
     /// The value at a key; the key is known from now on.
-    pub(super) fn item(&mut self, key: &'static str) -> Option<Item<'a>> {
+    pub fn item(&mut self, key: &'static str) -> Option<Item<'a>> {
         self.asked.insert(key);
         let (key, value) = self.entries?.get_key_value(key)?;
         Some(Item { key: key.get_ref(), span: value.span().into(), value: value.get_ref() })
     }
 
     /// Reads the value at a key, if there is one.
-    pub(super) fn get<T>(
+    ///
+    /// # Errors
+    /// That of `read`.
+    pub fn get<T>(
         &mut self,
         key: &'static str,
         read: impl FnOnce(Item<'a>) -> Result<T, Fault>,
@@ -58,7 +65,10 @@ impl<'a> Table<'a> {
     }
 
     /// Reads the value at a key, which has to be there.
-    pub(super) fn need<T>(
+    ///
+    /// # Errors
+    /// It is not there, or that of `read`.
+    pub fn need<T>(
         &mut self,
         key: &'static str,
         read: impl FnOnce(Item<'a>) -> Result<T, Fault>,
@@ -70,7 +80,10 @@ impl<'a> Table<'a> {
     }
 
     /// The tables of `[[key]]`.
-    pub(super) fn tables(&mut self, key: &'static str) -> Result<Vec<Table<'a>>, Fault> {
+    ///
+    /// # Errors
+    /// It is something else.
+    pub fn tables(&mut self, key: &'static str) -> Result<Vec<Table<'a>>, Fault> {
         let what = format!("a [[{key}]]");
         match self.item(key) {
             Some(item) if !item.value.is_array() => {
@@ -112,7 +125,10 @@ impl<'a> Table<'a> {
     }
 
     /// Ends the reading: a key that nobody asked for is a fault.
-    pub(super) fn finish(self) -> Result<(), Fault> {
+    ///
+    /// # Errors
+    /// There is one.
+    pub fn finish(self) -> Result<(), Fault> {
         let Some((key, span)) = self.unread().next() else { return Ok(()) };
         let known: Vec<_> = self.asked.iter().copied().collect();
         let meant = nearest(key, known.iter().copied());
@@ -123,26 +139,37 @@ impl<'a> Table<'a> {
 
 impl<'a> Item<'a> {
     /// A fault at this value.
-    pub(super) fn fault(&self, message: impl std::fmt::Display) -> Fault {
+    pub fn fault(&self, message: impl std::fmt::Display) -> Fault {
         Fault::new(self.span, message)
     }
 
     /// The fault that the value is of another type.
-    pub(super) fn expected(&self, what: impl std::fmt::Display) -> Fault {
+    pub fn expected(&self, what: impl std::fmt::Display) -> Fault {
         let article = if matches!(self.value, DeValue::Integer(_) | DeValue::Array(_)) { "an" } else { "a" };
         self.fault(format_args!("`{}` is {what}, not {article} {}", self.key, self.value.type_str()))
     }
 
-    pub(super) fn text(self) -> Result<&'a str, Fault> {
+    /// A text.
+    ///
+    /// # Errors
+    /// It is something else.
+    pub fn text(self) -> Result<&'a str, Fault> {
         self.value.as_str().ok_or_else(|| self.expected("a text in quotes"))
     }
 
-    pub(super) fn flag(self) -> Result<bool, Fault> {
+    /// True or false.
+    ///
+    /// # Errors
+    /// It is something else.
+    pub fn flag(self) -> Result<bool, Fault> {
         self.value.as_bool().ok_or_else(|| self.expected("true or false"))
     }
 
     /// The values of a list.
-    pub(super) fn list(self) -> Result<Vec<Item<'a>>, Fault> {
+    ///
+    /// # Errors
+    /// It is something else.
+    pub fn list(self) -> Result<Vec<Item<'a>>, Fault> {
         let DeValue::Array(items) = self.value else { return Err(self.expected("a list in brackets")) };
         Ok(items
             .iter()
@@ -151,7 +178,10 @@ impl<'a> Item<'a> {
     }
 
     /// A table; `what` it is, with its article.
-    pub(super) fn table(self, what: &str) -> Result<Table<'a>, Fault> {
+    ///
+    /// # Errors
+    /// It is something else.
+    pub fn table(self, what: &str) -> Result<Table<'a>, Fault> {
         match self.value {
             DeValue::Table(entries) => Ok(Table::new(what, self.span, Some(entries))),
             _ => Err(self.expected("a table")),
@@ -159,7 +189,10 @@ impl<'a> Item<'a> {
     }
 
     /// One of several names.
-    pub(super) fn one_of<T: Copy>(self, choices: &[(&'static str, T)]) -> Result<T, Fault> {
+    ///
+    /// # Errors
+    /// It is another one, or no text.
+    pub fn one_of<T: Copy>(self, choices: &[(&'static str, T)]) -> Result<T, Fault> {
         let text = self.text()?;
         if let Some((_, choice)) = choices.iter().find(|(name, _)| *name == text) {
             return Ok(*choice);

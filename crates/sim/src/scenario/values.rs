@@ -71,7 +71,10 @@ impl Item<'_> {
     }
 
     /// A whole number within bounds.
-    pub(super) fn whole(self, bounds: RangeInclusive<u64>) -> Result<u64, Fault> {
+    ///
+    /// # Errors
+    /// It is something else.
+    pub fn whole(self, bounds: RangeInclusive<u64>) -> Result<u64, Fault> {
         let (least, most) = (bounds.start(), bounds.end());
         let wanted = match *most {
             u64::MAX => format!("a whole number from {least} on"),
@@ -92,7 +95,10 @@ impl Item<'_> {
     }
 
     /// A number within what is said.
-    pub(super) fn number(self, is_right: impl Fn(f64) -> bool, bounds: &str) -> Result<f64, Fault> {
+    ///
+    /// # Errors
+    /// It is something else.
+    pub fn number(self, is_right: impl Fn(f64) -> bool, bounds: &str) -> Result<f64, Fault> {
         let text = match self.value {
             DeValue::Integer(number) if number.radix() == 10 => number.as_str(),
             DeValue::Float(number) => number.as_str(),
