@@ -1,11 +1,12 @@
-//! `anabranch serve`: a directory over HTTP and HTTPS.
+//! `anabranch serve`: a directory over HTTP, HTTPS and HTTP/3.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use http::HeaderValue;
 use prometheus_client::registry::Registry;
 use tokio::task::JoinSet;
-use transport::server::{AccessLog, Config, Server, Shape};
+use transport::server::{AccessLog, Config, Http3, Server, Shape};
 use transport::tls;
 
 use crate::arguments::{LogTarget, ServeArguments};
@@ -22,7 +23,7 @@ const DEFAULT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4A
 /// It cannot start.
 pub async fn run(arguments: ServeArguments, output: &Output) -> Result<(), Failure> {
     let mut http = arguments.http.clone();
-    if http.is_empty() && arguments.https.is_empty() {
+    if http.is_empty() && arguments.https.is_empty() && arguments.h3.is_empty() {
         http.push(DEFAULT);
     }
     let mut servers = Vec::new();
@@ -30,9 +31,19 @@ pub async fn run(arguments: ServeArguments, output: &Output) -> Result<(), Failu
         servers.push(("http", bind(config(&arguments, http))?));
     }
     if let (Some(certificate), Some(key)) = (&arguments.cert, &arguments.key) {
-        let tls = tls::load_server(certificate, key).map_err(Failure::failed)?;
-        servers
-            .push(("https", bind(Config { tls: Some(tls), ..config(&arguments, arguments.https.clone()) })?));
+        let mut alt_svc = None;
+        if !arguments.h3.is_empty() {
+            let identity = tls::load_quic_server(certificate, key).map_err(Failure::failed)?;
+            let http3 = Http3 { identity, congestion: arguments.congestion };
+            let server = bind(Config { http3: Some(http3), ..config(&arguments, arguments.h3.clone()) })?;
+            alt_svc = alternative(&server.local_addrs().map_err(Failure::failed)?, &arguments.https);
+            servers.push(("h3", server));
+        }
+        if !arguments.https.is_empty() {
+            let tls = Some(tls::load_server(certificate, key).map_err(Failure::failed)?);
+            let https = Config { tls, alt_svc, ..config(&arguments, arguments.https.clone()) };
+            servers.push(("https", bind(https)?));
+        }
     }
     let counters = servers.iter().map(|(scheme, server)| ((*scheme).to_owned(), server.metrics())).collect();
     let _metrics = match arguments.metrics {
@@ -46,7 +57,9 @@ pub async fn run(arguments: ServeArguments, output: &Output) -> Result<(), Failu
     let mut running = JoinSet::new();
     for (scheme, server) in servers {
         for address in server.local_addrs().map_err(Failure::failed)? {
-            output.say(format_args!("serves {} at {scheme}://{address}/", arguments.directory.display()));
+            let (scheme, how) = if scheme == "h3" { ("https", " with HTTP/3") } else { (scheme, "") };
+            let directory = arguments.directory.display();
+            output.say(format_args!("serves {directory}{how} at {scheme}://{address}/"));
         }
         let stop = output.stop().clone();
         running.spawn(server.run(async move {
@@ -58,6 +71,13 @@ pub async fn run(arguments: ServeArguments, output: &Output) -> Result<(), Failu
         Some(signal) => Err(Failure::stopped(signal, "")),
         None => Err(Failure::failed("the server has ended by itself")),
     }
+}
+
+/// What HTTPS says of HTTP/3, where that is served at one of its addresses: the port, for a day (RFC 7838, section 3).
+fn alternative(h3: &[SocketAddr], https: &[SocketAddr]) -> Option<HeaderValue> {
+    let same = |at: &&SocketAddr| at.ip().is_unspecified() || https.iter().any(|https| https.ip() == at.ip());
+    let port = h3.iter().find(same)?.port();
+    HeaderValue::try_from(format!("h3=\":{port}\"; ma=86400")).ok()
 }
 
 fn bind(config: Config) -> Result<Server, Failure> {

@@ -12,6 +12,7 @@ pub mod engine;
 pub mod http;
 pub mod live;
 pub mod media;
+mod quic;
 pub mod server;
 pub mod tcp;
 pub mod tls;

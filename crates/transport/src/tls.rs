@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
+use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::ServerCertVerifier;
 use rustls::crypto::{CryptoProvider, ring};
@@ -16,6 +17,7 @@ use self_signed::Trust;
 mod self_signed;
 
 const HTTP_1_1: &[u8] = b"http/1.1";
+const HTTP_3: &[u8] = b"h3";
 
 /// A file is not what TLS needs.
 #[derive(Debug, thiserror::Error)]
@@ -146,6 +148,53 @@ pub fn load_server(certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>, 
         .with_single_cert(chain, private_key)
         .map_err(pair_error)?;
     config.alpn_protocols = vec![HTTP_1_1.to_vec()];
+    Ok(Arc::new(config))
+}
+
+/// The configuration of a server over QUIC, from the same files, for clients that speak HTTP/3.
+///
+/// # Errors
+/// A file cannot be read or is empty, or certificate and key do not belong together.
+pub fn load_quic_server(certificate: &Path, key: &Path) -> Result<Arc<QuicServerConfig>, TlsError> {
+    let (chain, private_key) = read_pair(certificate, key)?;
+    quic_server(chain, private_key, HTTP_3).map_err(|reason| TlsError::Pair {
+        certificate: certificate.into(),
+        key: key.into(),
+        reason,
+    })
+}
+
+/// What a server over QUIC shows to clients that speak `protocol`.
+pub(crate) fn quic_server(
+    chain: Vec<CertificateDer<'static>>,
+    key: PrivateKeyDer<'static>,
+    protocol: &[u8],
+) -> Result<Arc<QuicServerConfig>, rustls::Error> {
+    let mut config = ServerConfig::builder_with_provider(provider())
+        .with_protocol_versions(&[&rustls::version::TLS13])?
+        .with_no_client_auth()
+        .with_single_cert(chain, key)?;
+    config.alpn_protocols = vec![protocol.to_vec()];
+    // What is sent before the handshake is done could be sent again by others.
+    config.max_early_data_size = 0;
+    let config =
+        QuicServerConfig::try_from(config).map_err(|error| rustls::Error::General(error.to_string()))?;
+    Ok(Arc::new(config))
+}
+
+/// What a client over QUIC needs that speaks `protocol` and trusts as `verifier` does.
+pub(crate) fn quic_client(
+    verifier: Arc<dyn ServerCertVerifier>,
+    protocol: &[u8],
+) -> Result<Arc<QuicClientConfig>, rustls::Error> {
+    let mut config = ClientConfig::builder_with_provider(provider())
+        .with_protocol_versions(&[&rustls::version::TLS13])?
+        .dangerous()
+        .with_custom_certificate_verifier(verifier)
+        .with_no_client_auth();
+    config.alpn_protocols = vec![protocol.to_vec()];
+    let config =
+        QuicClientConfig::try_from(config).map_err(|error| rustls::Error::General(error.to_string()))?;
     Ok(Arc::new(config))
 }
 

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
+use congestion::algorithm::Algorithm;
 use units::{Bytes, Duration, Rate};
 
 use super::values::{Place, positive_time};
@@ -13,22 +14,29 @@ pub type LogTarget = Place;
 
 /// Options of `anabranch serve`.
 #[derive(Args, Debug)]
+#[command(group = clap::ArgGroup::new("secure").args(["https", "h3"]).multiple(true))]
 pub struct ServeArguments {
     /// The directory to serve; hidden files and what lies outside of it are not
     #[arg(value_name = "DIR")]
     pub directory: PathBuf,
-    /// Speak HTTP at this address; may be given several times [default: 127.0.0.1:8080, unless --https is given]
+    /// Speak HTTP at this address; may be given several times [default: 127.0.0.1:8080, unless --https or --h3 is given]
     #[arg(long, value_name = "ADDR")]
     pub http: Vec<SocketAddr>,
     /// Speak HTTPS at this address; may be given several times
     #[arg(long, value_name = "ADDR", requires_all = ["cert", "key"])]
     pub https: Vec<SocketAddr>,
-    /// The certificate chain, as a PEM file
-    #[arg(long, value_name = "FILE", requires_all = ["https", "key"])]
+    /// Speak HTTP/3 at this address of UDP; may be given several times
+    #[arg(long, value_name = "ADDR", requires_all = ["cert", "key"])]
+    pub h3: Vec<SocketAddr>,
+    /// The certificate chain for HTTPS and HTTP/3, as a PEM file
+    #[arg(long, value_name = "FILE", requires_all = ["secure", "key"])]
     pub cert: Option<PathBuf>,
     /// The certificate's private key, as a PEM file
-    #[arg(long, value_name = "FILE", requires_all = ["https", "cert"])]
+    #[arg(long, value_name = "FILE", requires_all = ["secure", "cert"])]
     pub key: Option<PathBuf>,
+    /// What decides how fast HTTP/3 sends: reno, cubic, multcp:N, tfwc, ttfwc:TP or ttfwc-approximate:TP
+    #[arg(long, value_name = "NAME", requires = "h3", default_value_t = Algorithm::Cubic)]
+    pub congestion: Algorithm,
     /// Log every request to this file, or to standard output with '-'
     #[arg(long, value_name = "FILE|-")]
     pub access_log: Option<LogTarget>,

@@ -59,6 +59,21 @@ impl World {
         Server::start(&self.path("served"), options)
     }
 
+    /// Makes a certificate for this machine, `cert.pem`, and its key, `key.pem`.
+    pub fn certificate(&self) {
+        let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
+        let made = rcgen::generate_simple_self_signed(names).unwrap();
+        fs::write(self.path("cert.pem"), made.cert.pem()).unwrap();
+        fs::write(self.path("key.pem"), made.signing_key.serialize_pem()).unwrap();
+    }
+
+    /// Over HTTP/3, with that certificate.
+    pub fn serve_h3(&self, options: &[&str]) -> Server {
+        let (cert, key) = (self.path("cert.pem"), self.path("key.pem"));
+        let own = ["--h3", "127.0.0.1:0", "--cert", cert.to_str().unwrap(), "--key", key.to_str().unwrap()];
+        self.serve(&[&own, options].concat())
+    }
+
     /// `anabranch fetch` in this directory.
     pub fn fetch(&self, options: &[&str]) -> Command {
         let mut command = anabranch();
@@ -101,7 +116,7 @@ impl Server {
     pub fn start(directory: &Path, options: &[&str]) -> Self {
         let mut command = anabranch();
         command.arg("serve").arg(directory).args(options);
-        if !options.contains(&"--https") && !options.contains(&"--http") {
+        if !["--https", "--http", "--h3"].iter().any(|own| options.contains(own)) {
             command.args(["--http", "127.0.0.1:0"]);
         }
         let mut child = command.stderr(Stdio::piped()).stdin(Stdio::null()).spawn().unwrap();

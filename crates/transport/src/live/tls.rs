@@ -8,12 +8,12 @@ use std::sync::Arc;
 use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{verify_tls12_signature, verify_tls13_signature};
-use rustls::{ClientConfig, DigitallySignedStruct, Error, ServerConfig, SignatureScheme};
+use rustls::{DigitallySignedStruct, Error, SignatureScheme};
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName, UnixTime};
 use sha2::{Digest, Sha256};
 use stream::live::hello::PROTOCOL;
 
-use crate::tls::{TlsClient, TlsError, provider, read_pair};
+use crate::tls::{TlsClient, TlsError, provider, quic_client, quic_server, read_pair};
 
 /// The SHA-256 of a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,15 +88,7 @@ impl Identity {
     fn new(chain: Vec<CertificateDer<'static>>, key: PrivateKeyDer<'static>) -> Result<Self, Error> {
         let first = chain.first().ok_or_else(|| Error::General("no certificate".into()))?;
         let fingerprint = Fingerprint::of(first);
-        let mut config = ServerConfig::builder_with_provider(provider())
-            .with_protocol_versions(&[&rustls::version::TLS13])?
-            .with_no_client_auth()
-            .with_single_cert(chain, key)?;
-        config.alpn_protocols = vec![PROTOCOL.to_vec()];
-        // What is sent before the handshake is done could be sent again by others.
-        config.max_early_data_size = 0;
-        let config = QuicServerConfig::try_from(config).map_err(|error| Error::General(error.to_string()))?;
-        Ok(Self { config: Arc::new(config), fingerprint })
+        Ok(Self { config: quic_server(chain, key, PROTOCOL)?, fingerprint })
     }
 
     /// By this a sender can know the receiver.
@@ -120,17 +112,11 @@ pub enum Trusted {
 
 impl Trusted {
     pub(super) fn config(&self) -> Result<Arc<QuicClientConfig>, Error> {
-        let builder = ClientConfig::builder_with_provider(provider())
-            .with_protocol_versions(&[&rustls::version::TLS13])?
-            .dangerous();
         let verifier: Arc<dyn ServerCertVerifier> = match self {
             Self::Authorities(client) => client.verifier()?,
             Self::Certificate(fingerprint) => Arc::new(Pinned(*fingerprint)),
         };
-        let mut config = builder.with_custom_certificate_verifier(verifier).with_no_client_auth();
-        config.alpn_protocols = vec![PROTOCOL.to_vec()];
-        let config = QuicClientConfig::try_from(config).map_err(|error| Error::General(error.to_string()))?;
-        Ok(Arc::new(config))
+        quic_client(verifier, PROTOCOL)
     }
 }
 

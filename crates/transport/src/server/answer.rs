@@ -6,10 +6,9 @@ use std::sync::{Arc, PoisonError};
 
 use http::header::{self, HeaderValue};
 use http::{Method, Request, Response, StatusCode, Version};
-use hyper::body::Incoming;
 
 use super::body::Body;
-use super::connection::{Context, Upgrade};
+use super::connection::{Context, Http1, Upgrade};
 use super::files::{self, Found, Opened};
 use super::io_guard::BusyGuard;
 use super::log::Entry;
@@ -34,11 +33,11 @@ impl From<Reply> for Answer {
 }
 
 /// Answers one request.
-pub(super) async fn answer(
+pub(super) async fn answer<B>(
     context: Arc<Context>,
-    mut request: Request<Incoming>,
+    mut request: Request<B>,
 ) -> Result<Response<Body>, Infallible> {
-    let busy = BusyGuard::new(&context.activity);
+    let busy = context.http1.as_ref().map(|http1| BusyGuard::new(&http1.activity));
     let shared = &context.shared;
     if let Some(shape) = shared.config.shape {
         tokio::time::sleep(shape.first_byte_delay).await;
@@ -55,16 +54,18 @@ pub(super) async fn answer(
     let (pool, shaper) = (shared.pool.clone(), shared.shaper.clone());
     if reply.status == StatusCode::SWITCHING_PROTOCOLS {
         // The connection writes the line when it ends, with what it carried.
-        if let Some(upgrade) = &mut *context.upgrade.lock().unwrap_or_else(PoisonError::into_inner) {
+        if let Some(http1) = &context.http1
+            && let Some(upgrade) = &mut *http1.upgrade.lock().unwrap_or_else(PoisonError::into_inner)
+        {
             std::mem::swap(&mut upgrade.entry, &mut entry);
         }
-        let mut response = Response::new(Body::new([], None, pool, None, Entry::silent(), Some(busy)));
+        let mut response = Response::new(Body::new([], None, pool, None, Entry::silent(), busy));
         *response.status_mut() = reply.status;
         *response.headers_mut() = reply.headers;
         return Ok(response);
     }
     let has_body = reply.status != StatusCode::NOT_MODIFIED && reply.status != StatusCode::NO_CONTENT;
-    let whole = Body::new(reply.pieces, file, pool, shaper, entry, Some(busy));
+    let whole = Body::new(reply.pieces, file, pool, shaper, entry, busy);
     let length = whole.left();
     let body = if *request.method() == Method::HEAD || !has_body { whole.without_pieces() } else { whole };
     let mut response = Response::new(body);
@@ -81,15 +82,21 @@ pub(super) async fn answer(
         header::ACCESS_CONTROL_EXPOSE_HEADERS,
         HeaderValue::from_static("Accept-Ranges, Content-Length, Content-Range, ETag, Last-Modified"),
     );
+    if let Some(alternative) = &shared.config.alt_svc {
+        headers.insert(header::ALT_SVC, alternative.clone());
+    }
     Ok(response)
 }
 
-async fn respond(context: &Context, request: &mut Request<Incoming>) -> io::Result<Answer> {
+async fn respond<B>(context: &Context, request: &mut Request<B>) -> io::Result<Answer> {
     if !context.served {
-        let reply = Reply::page(StatusCode::SERVICE_UNAVAILABLE)
-            .with(header::RETRY_AFTER, RETRY_AFTER_SECONDS)
-            .with(header::CONNECTION, HeaderValue::from_static("close"));
-        return Ok(reply.into());
+        let reply =
+            Reply::page(StatusCode::SERVICE_UNAVAILABLE).with(header::RETRY_AFTER, RETRY_AFTER_SECONDS);
+        return Ok(match context.http1 {
+            Some(_) => reply.with(header::CONNECTION, HeaderValue::from_static("close")).into(),
+            // Such a header is malformed in HTTP/3 (RFC 9114, section 4.2).
+            None => reply.into(),
+        });
     }
     match *request.method() {
         Method::GET | Method::HEAD => {}
@@ -122,23 +129,31 @@ async fn respond(context: &Context, request: &mut Request<Incoming>) -> io::Resu
 }
 
 /// The answer when a file was found.
-fn send(context: &Context, request: &mut Request<Incoming>, opened: Opened) -> Answer {
+fn send<B>(context: &Context, request: &mut Request<B>, opened: Opened) -> Answer {
     let Opened { path, size, validators, .. } = &opened;
     let representation =
         Representation { size: *size, media_type: files::media_type(path), validators: validators.clone() };
     if let Some(reply) = precondition_reply(request.headers(), &representation) {
         return reply.into();
     }
-    if let Some(token) = stripe::requested(request) {
-        return upgrade(context, request, &token, opened).into();
+    let mut reply = content_reply(request.method(), request.headers(), &representation);
+    if let Some(http1) = &context.http1 {
+        if let Some(token) = stripe::requested(request) {
+            return upgrade(context, http1, request, &token, opened).into();
+        }
+        reply = reply.with(TOKEN_HEADER, HeaderValue::from_static("1"));
     }
-    let reply = content_reply(request.method(), request.headers(), &representation)
-        .with(TOKEN_HEADER, HeaderValue::from_static("1"));
     Answer { reply, file: Some(Arc::new(opened.file)) }
 }
 
 /// Takes the connection into a stripe group, or says why not.
-fn upgrade(context: &Context, request: &mut Request<Incoming>, token: &HeaderValue, opened: Opened) -> Reply {
+fn upgrade<B>(
+    context: &Context,
+    http1: &Http1,
+    request: &mut Request<B>,
+    token: &HeaderValue,
+    opened: Opened,
+) -> Reply {
     if request.version() != Version::HTTP_11 {
         return Reply::page(StatusCode::BAD_REQUEST);
     }
@@ -149,7 +164,7 @@ fn upgrade(context: &Context, request: &mut Request<Incoming>, token: &HeaderVal
         Err(status) => return Reply::page(status),
     };
     let on_upgrade = hyper::upgrade::on(request);
-    *context.upgrade.lock().unwrap_or_else(PoisonError::into_inner) =
+    *http1.upgrade.lock().unwrap_or_else(PoisonError::into_inner) =
         Some(Upgrade { on_upgrade, seat, entry: Entry::silent() });
     Reply::new(StatusCode::SWITCHING_PROTOCOLS)
         .with(header::CONNECTION, HeaderValue::from_static("Upgrade"))

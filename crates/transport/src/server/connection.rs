@@ -10,19 +10,15 @@ use hyper::service::service_fn;
 use hyper::upgrade::{OnUpgrade, Parts};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
-use tokio::sync::watch;
-use tokio::time::{Duration, timeout};
+use tokio::time::timeout;
 
-use super::Shared;
 use super::answer::answer;
 use super::io_guard::{Activity, Guarded, Patience, Stream};
-use super::limits::Permit;
 use super::log::Entry;
 use super::metrics::increment;
 use super::stripe::{Member, Seat};
+use super::{Shared, Visit};
 
-/// What a client that is turned away may take to listen.
-const REFUSAL_TIME: Duration = Duration::from_secs(2);
 /// hyper's smallest buffer.
 const SMALLEST_BUFFER: usize = 8192;
 
@@ -32,6 +28,12 @@ pub(super) struct Context {
     pub(super) client: IpAddr,
     /// Whether there is room for this connection.
     pub(super) served: bool,
+    /// What there is of HTTP/1.1 only.
+    pub(super) http1: Option<Http1>,
+}
+
+/// What the requests of a connection of HTTP/1.1 share besides.
+pub(super) struct Http1 {
     pub(super) activity: Arc<Activity>,
     /// A stripe group that this connection goes over to.
     pub(super) upgrade: Mutex<Option<Upgrade>>,
@@ -45,35 +47,19 @@ pub(super) struct Upgrade {
 }
 
 /// Serves a connection until either side ends it. The errors of one connection are only counted and traced.
-pub(super) async fn serve(
-    shared: Arc<Shared>,
-    socket: TcpStream,
-    client: IpAddr,
-    permit: Permit,
-    stop: watch::Receiver<bool>,
-) {
-    let metrics = shared.metrics.clone();
-    if let Err(error) = try_serve(shared, socket, client, permit, stop).await {
+pub(super) async fn serve(shared: Arc<Shared>, socket: TcpStream, visit: Visit) {
+    let (metrics, client) = (shared.metrics.clone(), visit.client);
+    if let Err(error) = try_serve(shared, socket, visit).await {
         increment(&metrics.errors);
         tracing::debug!(%client, %error, "connection ended");
     }
 }
 
-async fn try_serve(
-    shared: Arc<Shared>,
-    socket: TcpStream,
-    client: IpAddr,
-    permit: Permit,
-    mut stop: watch::Receiver<bool>,
-) -> io::Result<()> {
+async fn try_serve(shared: Arc<Shared>, socket: TcpStream, visit: Visit) -> io::Result<()> {
+    let Visit { client, permit, mut stop } = visit;
     socket.set_nodelay(true)?;
     let config = &shared.config;
-    let mut patience =
-        Patience { header: config.header_timeout, idle: config.idle_timeout, write: config.write_timeout };
-    if !permit.is_served() {
-        patience =
-            Patience { header: patience.header.min(REFUSAL_TIME), idle: REFUSAL_TIME, write: REFUSAL_TIME };
-    }
+    let patience = Patience::of(config, permit.is_served());
     let stream = match &config.tls {
         None => Stream::Plain(socket),
         Some(tls) => {
@@ -86,8 +72,7 @@ async fn try_serve(
         shared: shared.clone(),
         client,
         served: permit.is_served(),
-        activity: activity.clone(),
-        upgrade: Mutex::default(),
+        http1: Some(Http1 { activity: activity.clone(), upgrade: Mutex::default() }),
     });
     let io = TokioIo::new(Guarded::new(stream, patience, shared.metrics.clone(), activity));
     let service = service_fn(|request| answer(context.clone(), request));
@@ -109,7 +94,10 @@ async fn try_serve(
             }
         }
     }
-    let upgrade = context.upgrade.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let upgrade = context
+        .http1
+        .as_ref()
+        .and_then(|http1| http1.upgrade.lock().unwrap_or_else(PoisonError::into_inner).take());
     let Some(Upgrade { on_upgrade, seat, entry }) = upgrade else { return Ok(()) };
     let upgraded = on_upgrade.await.map_err(io::Error::other)?;
     let Ok(Parts { io, read_buf, .. }) = upgraded.downcast::<TokioIo<Guarded>>() else {

@@ -11,6 +11,7 @@ use tokio::net::TcpStream;
 use tokio::time::{Duration, Instant, Sleep, sleep_until};
 use tokio_rustls::server::TlsStream;
 
+use super::Config;
 use super::metrics::{Metrics, add};
 
 /// The bytes of a connection.
@@ -91,6 +92,21 @@ pub(super) struct Patience {
     pub(super) idle: Duration,
     /// Without taking a single byte of a response.
     pub(super) write: Duration,
+}
+
+/// What a client that is turned away may take to listen.
+const REFUSAL_TIME: Duration = Duration::from_secs(2);
+
+impl Patience {
+    /// The patience of a server with this configuration, with a client that is served or turned away.
+    pub(super) fn of(config: &Config, is_served: bool) -> Self {
+        let Config { header_timeout, idle_timeout, write_timeout, .. } = *config;
+        if is_served {
+            Self { header: header_timeout, idle: idle_timeout, write: write_timeout }
+        } else {
+            Self { header: header_timeout.min(REFUSAL_TIME), idle: REFUSAL_TIME, write: REFUSAL_TIME }
+        }
+    }
 }
 
 /// What a connection is doing, as the one who answers its requests knows it.

@@ -1,25 +1,26 @@
-//! `anabranch serve`: a directory over HTTP/1.1, with ranges, conditional requests, TLS, limits, and striping
+//! `anabranch serve`: a directory over HTTP/1.1 and HTTP/3, with ranges, conditional requests, TLS, limits, and striping
 //! (`docs/protocol.md`).
 
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::Arc;
-use std::task::Poll;
 use std::thread::JoinHandle;
 
-use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use http::HeaderValue;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Duration, sleep, timeout};
 
 mod answer;
+mod arrivals;
 mod body;
 mod conditional;
 mod connection;
 mod files;
+mod http3;
 mod io_guard;
 mod limits;
 mod log;
@@ -29,17 +30,17 @@ mod reply;
 mod shape;
 mod stripe;
 
+use arrivals::{Arrival, Listeners};
 pub use body::Piece;
 pub use conditional::Validators;
 pub use files::media_type;
+pub use http3::Http3;
 pub use log::AccessLog;
 pub use metrics::Metrics;
 pub use reply::{Reply, Representation, content_reply, precondition_reply};
 pub use shape::Shape;
 pub use stripe::{SIZE_HEADER, TOKEN_HEADER};
 
-/// Pending connections that the system keeps for a listener.
-const BACKLOG: u32 = 1024;
 /// Rest after the system could not give us another connection (no file descriptors left, for example).
 const ACCEPT_REST: Duration = Duration::from_millis(50);
 
@@ -52,6 +53,10 @@ pub struct Config {
     pub listen: Vec<SocketAddr>,
     /// Speak TLS, with this certificate.
     pub tls: Option<Arc<rustls::ServerConfig>>,
+    /// Speak HTTP/3 in place of HTTP/1.1: the addresses are UDP's then.
+    pub http3: Option<Http3>,
+    /// What every answer says of other ways to get the same (RFC 7838).
+    pub alt_svc: Option<HeaderValue>,
     /// Most connections; a further one gets 503.
     pub max_connections: usize,
     /// Most connections of one IPv4 address or IPv6 /64; a further one gets 503.
@@ -79,6 +84,8 @@ impl Config {
             root: root.into(),
             listen: vec![listen],
             tls: None,
+            http3: None,
+            alt_svc: None,
             max_connections: 4096,
             max_connections_per_client: 256,
             max_header_bytes: 16 * 1024,
@@ -143,9 +150,17 @@ pub(crate) struct Shared {
     groups: Arc<stripe::Groups>,
 }
 
+/// A connection that was let in, or is only told that there are too many.
+pub(crate) struct Visit {
+    client: IpAddr,
+    permit: limits::Permit,
+    /// True when the server ends.
+    stop: watch::Receiver<bool>,
+}
+
 /// A server that listens already.
 pub struct Server {
-    listeners: Vec<TcpListener>,
+    listeners: Listeners,
     shared: Arc<Shared>,
     log_writer: Option<JoinHandle<()>>,
 }
@@ -167,11 +182,8 @@ impl Server {
         if config.listen.is_empty() {
             return Err(BindError::NoAddress);
         }
-        let listeners = config
-            .listen
-            .iter()
-            .map(|&address| listen(address).map_err(|source| BindError::Listen { address, source }))
-            .collect::<Result<_, _>>()?;
+        let listeners =
+            Listeners::bind(&config).map_err(|(address, source)| BindError::Listen { address, source })?;
         let metrics = Arc::new(Metrics::default());
         let opened =
             config.access_log.as_ref().map(|target| log::Log::open(target, metrics.clone())).transpose();
@@ -194,7 +206,7 @@ impl Server {
     /// # Errors
     /// The system does not say.
     pub fn local_addrs(&self) -> io::Result<Vec<SocketAddr>> {
-        self.listeners.iter().map(TcpListener::local_addr).collect()
+        self.listeners.local_addrs()
     }
 
     /// The first of [`Self::local_addrs`].
@@ -202,7 +214,8 @@ impl Server {
     /// # Errors
     /// The system does not say.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.listeners.first().ok_or_else(|| io::Error::from(io::ErrorKind::AddrNotAvailable))?.local_addr()
+        let first = self.local_addrs()?.into_iter().next();
+        first.ok_or_else(|| io::ErrorKind::AddrNotAvailable.into())
     }
 
     /// The counters, which go on counting.
@@ -213,7 +226,7 @@ impl Server {
     /// Serves until `shutdown` is ready. Then nothing new is accepted, running responses get the grace time, and what
     /// is left is cut off. Dropping the future cuts everything off at once.
     pub async fn run(self, shutdown: impl Future<Output = ()>) {
-        let Self { listeners, shared, log_writer } = self;
+        let Self { mut listeners, shared, log_writer } = self;
         let Config { max_connections, max_connections_per_client, .. } = shared.config;
         let limits = limits::Limits::new(max_connections, max_connections_per_client, shared.metrics.clone());
         let (stop, stopped) = watch::channel(false);
@@ -223,17 +236,19 @@ impl Server {
             tokio::select! {
                 () = &mut shutdown => break,
                 Some(_) = connections.join_next() => {}
-                accepted = accept(&listeners) => match accepted {
-                    Ok((socket, peer)) => {
+                accepted = listeners.next() => match accepted {
+                    Ok((arrival, peer)) => {
                         let client = peer.ip().to_canonical();
                         let Some(permit) = limits.admit(client) else { continue };
-                        connections.spawn(connection::serve(
-                            shared.clone(),
-                            socket,
-                            client,
-                            permit,
-                            stopped.clone(),
-                        ));
+                        let visit = Visit { client, permit, stop: stopped.clone() };
+                        match arrival {
+                            Arrival::Tcp(socket) => {
+                                connections.spawn(connection::serve(shared.clone(), socket, visit));
+                            }
+                            Arrival::Quic(incoming) => {
+                                connections.spawn(http3::serve(shared.clone(), *incoming, visit));
+                            }
+                        }
                     }
                     Err(error) => {
                         tracing::warn!(%error, "cannot accept a connection");
@@ -242,7 +257,7 @@ impl Server {
                 },
             }
         }
-        drop(listeners);
+        listeners.refuse();
         let grace = shared.config.stop_grace;
         stop.send_replace(true);
         let ended = timeout(grace, async { while connections.join_next().await.is_some() {} }).await;
@@ -250,30 +265,11 @@ impl Server {
             tracing::warn!(connections = connections.len(), "cut off after the grace time");
         }
         connections.shutdown().await;
+        listeners.close().await;
         // With the last clone of the log its writer ends, and every line is on disk.
         drop(shared);
         if let Some(writer) = log_writer {
             let _ = tokio::task::spawn_blocking(move || writer.join()).await;
         }
     }
-}
-
-fn listen(address: SocketAddr) -> io::Result<TcpListener> {
-    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
-    // A restart need not wait until the last connections of the run before are forgotten.
-    socket.set_reuseaddr(true)?;
-    socket.bind(address)?;
-    socket.listen(BACKLOG)
-}
-
-async fn accept(listeners: &[TcpListener]) -> io::Result<(TcpStream, SocketAddr)> {
-    poll_fn(|cx| {
-        for listener in listeners {
-            if let Poll::Ready(accepted) = listener.poll_accept(cx) {
-                return Poll::Ready(accepted);
-            }
-        }
-        Poll::Pending
-    })
-    .await
 }

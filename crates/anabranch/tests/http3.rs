@@ -1,0 +1,144 @@
+//! `anabranch serve --h3` with an HTTP/3 client that is not ours: aioquic. Where it is missing the tests skip and say so
+//! (`pip install aioquic`; another Python than `python3` by the environment variable ANABRANCH_PYTHON).
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::net::UdpSocket;
+use std::process::{Command, Stdio};
+
+use common::{Server, World, anabranch, ends_with, film, lines, sha256, text, wait_until};
+use rustix::process::Signal;
+use serde_json::Value;
+
+/// A world with a certificate for this machine, and whoever asks for something in it.
+struct Http3 {
+    world: World,
+    python: String,
+}
+
+impl Http3 {
+    fn new(film: &[u8]) -> Option<Self> {
+        let python = std::env::var("ANABRANCH_PYTHON").unwrap_or_else(|_| "python3".into());
+        let found = Command::new(&python).args(["-c", "import aioquic"]).stderr(Stdio::null()).status();
+        if !found.is_ok_and(|status| status.success()) {
+            println!("SKIPPED: {python} has no aioquic");
+            return None;
+        }
+        let world = World::new(film);
+        world.certificate();
+        Some(Self { world, python })
+    }
+
+    fn serve(&self, options: &[&str]) -> Server {
+        self.world.serve_h3(options)
+    }
+
+    /// The client, not started yet.
+    fn client(&self, options: &[&str]) -> Command {
+        let mut command = Command::new(&self.python);
+        command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../../bench/h3_client.py"));
+        command.arg("--cacert").arg(self.world.path("cert.pem")).args(options);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    #[track_caller]
+    fn ask(&self, options: &[&str]) -> Vec<Value> {
+        let run = self.client(options).output().unwrap();
+        ends_with(&run, 0);
+        lines(&text(&run.stdout))
+    }
+}
+
+#[test]
+fn a_stock_client_gets_files_ranges_and_refusals() {
+    let film = film(3_000_000, 1);
+    let Some(http3) = Http3::new(&film) else { return };
+    let log = http3.world.path("log");
+    let mut server = http3.serve(&["--access-log", log.to_str().unwrap()]);
+    let (url, nothing) = (server.film(), format!("{}nothing", server.url));
+
+    let whole = &http3.ask(&[&url])[0];
+    assert_eq!((&whole["status"], &whole["sha256"]), (&200.into(), &sha256(&film).into()), "{whole}");
+    assert!(whole["headers"]["date"].is_string() && whole["headers"]["etag"].is_string(), "{whole}");
+    // What means nothing over QUIC is not offered.
+    assert!(whole["headers"]["anabranch-stripe"].is_null(), "{whole}");
+
+    let several = http3.ask(&["--header", "range: bytes=1000-1999", &url, &nothing]);
+    assert_eq!(several[0]["status"], 206);
+    assert_eq!(several[0]["headers"]["content-range"], "bytes 1000-1999/3000000");
+    assert_eq!(several[0]["sha256"], sha256(&film[1000..2000]));
+    assert_eq!(several[1]["status"], 404);
+
+    let post = &http3.ask(&["--method", "POST", &url])[0];
+    assert_eq!((&post["status"], &post["headers"]["allow"]), (&405.into(), &"GET, HEAD, OPTIONS".into()));
+    let long = format!("x: {}", "a".repeat(20_000));
+    assert_eq!(http3.ask(&["--header", &long, &url])[0]["status"], 431);
+    let behind = http3.ask(&["--header", "range: bytes=9000000-", &url]);
+    assert_eq!(behind[0]["status"], 416);
+
+    assert_eq!(server.stop(Signal::TERM), Some(143));
+    let log = fs::read_to_string(log).unwrap();
+    assert!(log.contains("\"GET /film.bin HTTP/3.0\" 200 3000000 \"-\" \"aioquic\""), "{log}");
+    assert!(log.contains("\"GET /nothing HTTP/3.0\" 404 "), "{log}");
+}
+
+#[test]
+fn who_is_too_many_is_told_so() {
+    let Some(http3) = Http3::new(&film(4_000_000, 2)) else { return };
+    let server = http3.serve(&["--max-connections", "1", "--shape-rate", "8M"]);
+    let mut first = http3.client(&["--seconds", "20", &server.film()]).spawn().unwrap();
+    let turned_away = || {
+        let answer = http3.ask(&[&server.film()]).remove(0);
+        answer["status"] == 503 && answer["headers"]["retry-after"] == "5"
+    };
+    wait_until("a refusal", turned_away);
+    first.kill().unwrap();
+    first.wait().unwrap();
+}
+
+#[test]
+fn a_stop_lets_running_answers_end() {
+    let film = film(3_000_000, 3);
+    let Some(http3) = Http3::new(&film) else { return };
+    let mut server = http3.serve(&["--shape-rate", "16M"]);
+    let mut running = http3.client(&[&server.film()]).spawn().unwrap();
+    let mut said = String::new();
+    BufReader::new(running.stderr.take().unwrap()).read_line(&mut said).unwrap();
+    assert_eq!(said, "answered\n");
+    assert_eq!(server.stop(Signal::TERM), Some(143));
+    let run = running.wait_with_output().unwrap();
+    ends_with(&run, 0);
+    let answer = &lines(&text(&run.stdout))[0];
+    assert_eq!((&answer["sha256"], &answer["error"]), (&sha256(&film).into(), &Value::Null), "{answer}");
+}
+
+#[test]
+fn noise_does_not_keep_it_from_serving() {
+    let film = film(100_000, 4);
+    let Some(http3) = Http3::new(&film) else { return };
+    let server = http3.serve(&[]);
+    let address = server.url.trim_start_matches("https://").trim_end_matches('/');
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    for length in 0..1400usize {
+        // Long headers of this version, of others, short headers, and nothing at all.
+        let mut noise: Vec<u8> = (0..length).map(|place| (place * 89 + length * 31) as u8).collect();
+        if length > 5 && length % 2 == 0 {
+            noise[..5].copy_from_slice(&[0xc0 | (length % 64) as u8, 0, 0, 0, 1]);
+        }
+        let _ = socket.send_to(&noise, address);
+    }
+    assert_eq!(http3.ask(&[&server.film()])[0]["sha256"], sha256(&film));
+}
+
+#[test]
+fn a_wrong_control_is_told_with_the_right_ones() {
+    let run =
+        anabranch().args(["serve", ".", "--h3", "127.0.0.1:0", "--congestion", "vegas"]).output().unwrap();
+    let said = ends_with(&run, 2);
+    assert!(said.contains("there is no congestion control 'vegas'") && said.contains("ttfwc:0.9"), "{said}");
+}

@@ -1,0 +1,81 @@
+//! QUIC with the window controllers of [`congestion`]: what `anabranch serve --h3` sends with, and what a client asks with.
+//!
+//! quinn asks a controller for its window and tells it what was sent, acknowledged and lost. [`Single`] runs one of our controllers
+//! for one connection; [`Weighted`] is a connection's part of a group that shares its credit by weights (`docs/sender-control.md`).
+
+mod single;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use congestion::control::Start;
+use quinn::{IdleTimeout, TransportConfig, VarInt};
+use tokio::time::Duration;
+use units::{Bytes, Time};
+
+pub(crate) use single::SingleFactory;
+
+/// What a full packet carries: quinn's packets become as large where the path has Ethernet's MTU. The controllers count in it, so that
+/// a window grows as that of a TCP on the same path.
+const SEGMENT: Bytes = Bytes::new(1452);
+/// RFC 9002, section 7.2: ten packets.
+const INITIAL_WINDOW: Bytes = Bytes::new(10 * SEGMENT.get());
+/// RFC 9002, section 7.2: two packets are the least that a window may be.
+const LEAST_WINDOW: Bytes = Bytes::new(2 * SEGMENT.get());
+/// What a connection keeps of what is sent until it is acknowledged: enough for 160 Mbps at 100 ms.
+const SEND_WINDOW: u64 = 2 << 20;
+/// A client's requests at a time on one connection (RFC 9114, section 6.1, asks for 100).
+const MOST_REQUESTS: u32 = 100;
+/// What a client may send ahead of what is read: requests, and HTTP/3's own streams.
+const REQUEST_WINDOW: u32 = 64 * 1024;
+
+/// How every flow begins.
+fn start() -> Start {
+    Start { segment: SEGMENT, initial_window: INITIAL_WINDOW, initial_ssthresh: None }
+}
+
+/// What a connection has in flight, as its controller counts it, for those who want to know whether all has arrived.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct InFlight(Arc<AtomicU64>);
+
+impl InFlight {
+    fn set(&self, bytes: u64) {
+        self.0.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Whether everything that was sent is acknowledged or given up.
+    pub(crate) fn is_nothing(&self) -> bool {
+        self.0.load(Ordering::Relaxed) == 0
+    }
+}
+
+/// Turns quinn's times into the core's.
+#[derive(Clone, Copy, Debug)]
+struct Epoch(Instant);
+
+impl Epoch {
+    /// Not zero: cores keep times before now.
+    fn time(self, at: Instant) -> Time {
+        Time::ZERO
+            + units::Duration::from_millis(1)
+            + units::Duration::from(at.saturating_duration_since(self.0))
+    }
+}
+
+/// What a server's connections have in common. `silence`: how long nothing may come from a client.
+pub(crate) fn server_transport(silence: Duration) -> TransportConfig {
+    let mut transport = TransportConfig::default();
+    transport
+        .max_concurrent_bidi_streams(VarInt::from_u32(MOST_REQUESTS))
+        // HTTP/3's control stream and QPACK's two (RFC 9114, section 6.2), and some that mean nothing.
+        .max_concurrent_uni_streams(VarInt::from_u32(8))
+        .stream_receive_window(VarInt::from_u32(REQUEST_WINDOW))
+        .receive_window(VarInt::from_u32(4 * REQUEST_WINDOW))
+        .send_window(SEND_WINDOW)
+        // Answers in the order of their requests, as HTTP/3 has it where a client says nothing else (RFC 9218, section 10).
+        .send_fairness(false)
+        .datagram_receive_buffer_size(None)
+        .max_idle_timeout(IdleTimeout::try_from(silence).ok());
+    transport
+}

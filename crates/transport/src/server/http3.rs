@@ -1,0 +1,172 @@
+//! HTTP/3 (RFC 9114): a client's connection over QUIC, from the handshake to its end.
+
+use std::fmt;
+use std::io;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use bytes::{Buf, Bytes};
+use congestion::algorithm::Algorithm;
+use h3::error::{Code, StreamError};
+use h3::server::RequestResolver;
+use http::Response;
+use http_body_util::BodyExt;
+use quinn::crypto::rustls::QuicServerConfig;
+use quinn::{Incoming, ServerConfig};
+use tokio::task::JoinSet;
+use tokio::time::{Duration, Instant, sleep_until, timeout};
+
+use super::answer::answer;
+use super::connection::Context;
+use super::io_guard::Patience;
+use super::metrics::{add, increment};
+use super::{Shared, Visit};
+use crate::quic::{InFlight, SingleFactory, server_transport};
+
+/// What is handed to QUIC at a time: so much a client has to take within the time that a server waits.
+const PIECE: usize = 16 * 1024;
+/// How often it is looked at whether everything has arrived, before a connection is closed.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// What a server needs to speak HTTP/3.
+#[derive(Clone)]
+pub struct Http3 {
+    /// Who it is.
+    pub identity: Arc<QuicServerConfig>,
+    /// What decides how fast it sends.
+    pub congestion: Algorithm,
+}
+
+impl fmt::Debug for Http3 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Http3").field("congestion", &self.congestion).finish_non_exhaustive()
+    }
+}
+
+/// Serves a connection until either side ends it. The errors of one connection are only counted and traced.
+pub(super) async fn serve(shared: Arc<Shared>, incoming: Incoming, visit: Visit) {
+    let (metrics, client) = (shared.metrics.clone(), visit.client);
+    if let Err(error) = try_serve(shared, incoming, visit).await {
+        increment(&metrics.errors);
+        tracing::debug!(%client, %error, "connection ended");
+    }
+}
+
+type Connection = h3::server::Connection<h3_quinn::Connection, Bytes>;
+type Resolver = RequestResolver<h3_quinn::Connection, Bytes>;
+
+async fn try_serve(shared: Arc<Shared>, incoming: Incoming, visit: Visit) -> io::Result<()> {
+    let Visit { client, permit, mut stop } = visit;
+    let Some(http3) = &shared.config.http3 else { return Ok(()) };
+    let patience = Patience::of(&shared.config, permit.is_served());
+    let in_flight = InFlight::default();
+    let mut transport = server_transport(patience.idle.max(patience.write));
+    transport.congestion_controller_factory(Arc::new(SingleFactory {
+        algorithm: http3.congestion,
+        in_flight: in_flight.clone(),
+    }));
+    let mut config = ServerConfig::with_crypto(http3.identity.clone());
+    config.transport_config(Arc::new(transport));
+    let connecting = incoming.accept_with(Arc::new(config)).map_err(io::Error::other)?;
+    let greeting = async {
+        let connection = connecting.await.map_err(io::Error::other)?;
+        let head_bytes = u64::try_from(shared.config.max_header_bytes).unwrap_or(u64::MAX);
+        let mut builder = h3::server::builder();
+        let building = builder
+            .max_field_section_size(head_bytes)
+            .send_grease(false)
+            .build(h3_quinn::Connection::new(connection));
+        building.await.map_err(io::Error::other)
+    };
+    let mut connection: Connection = timeout(patience.header, greeting).await??;
+    let context =
+        Arc::new(Context { shared: shared.clone(), client, served: permit.is_served(), http1: None });
+    let mut requests = JoinSet::new();
+    let mut idle = pin!(sleep_until(Instant::now() + patience.header));
+    let mut stopping = false;
+    loop {
+        tokio::select! {
+            accepted = connection.accept() => match accepted {
+                Ok(Some(resolver)) => {
+                    requests.spawn(request(context.clone(), resolver, patience));
+                }
+                Ok(None) => break,
+                Err(error) if error.is_h3_no_error() => break,
+                Err(error) => return Err(io::Error::other(error)),
+            },
+            Some(ended) = requests.join_next() => {
+                if let Ok(Err(error)) = ended {
+                    increment(&shared.metrics.errors);
+                    tracing::debug!(%client, %error, "request ended");
+                }
+                let rest = if stopping { LOOK } else { patience.idle };
+                idle.as_mut().reset(Instant::now() + rest);
+            }
+            () = &mut idle, if requests.is_empty() => {
+                // What was answered is still on its way; QUIC's own patience ends where nobody takes it.
+                if in_flight.is_nothing() {
+                    break;
+                }
+                idle.as_mut().reset(Instant::now() + LOOK);
+            }
+            () = async { let _ = stop.wait_for(|stop| *stop).await; }, if !stopping => {
+                stopping = true;
+                connection.shutdown(0).await.map_err(io::Error::other)?;
+                idle.as_mut().reset(Instant::now() + LOOK);
+            }
+        }
+    }
+    while requests.join_next().await.is_some() {}
+    Ok(())
+}
+
+/// One request, from its head to the end of its answer.
+async fn request(context: Arc<Context>, resolver: Resolver, patience: Patience) -> io::Result<()> {
+    let resolved = timeout(patience.header, resolver.resolve_request()).await?;
+    let (request, mut stream) = match resolved {
+        Ok(resolved) => resolved,
+        // The client was told so.
+        Err(StreamError::HeaderTooBig { .. }) => {
+            context.shared.metrics.count_response(http::StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE);
+            return Ok(());
+        }
+        Err(error) => return Err(io::Error::other(error)),
+    };
+    // There is nothing that a body could be good for (RFC 9114, section 4.1).
+    stream.stop_sending(Code::H3_NO_ERROR);
+    let metrics = context.shared.metrics.clone();
+    let Ok(response) = answer(context, request).await;
+    let (mut head, mut body) = response.into_parts();
+    // hyper adds it in HTTP/1.1 (RFC 9110, section 6.6.1).
+    if let Ok(date) = httpdate::fmt_http_date(SystemTime::now()).try_into() {
+        head.headers.insert(http::header::DATE, date);
+    }
+    in_time(patience, stream.send_response(Response::from_parts(head, ()))).await?;
+    while let Some(frame) = body.frame().await {
+        let data = match frame {
+            Ok(frame) => frame.into_data(),
+            Err(error) => {
+                // Half of an answer must not look like a whole one.
+                stream.stop_stream(Code::H3_INTERNAL_ERROR);
+                return Err(error);
+            }
+        };
+        let Ok(mut data) = data else { continue };
+        while data.has_remaining() {
+            let piece = data.split_to(data.len().min(PIECE));
+            let length = piece.len();
+            in_time(patience, stream.send_data(piece)).await?;
+            add(&metrics.bytes_sent, length);
+        }
+    }
+    in_time(patience, stream.finish()).await
+}
+
+/// Gives up when the client takes nothing for too long.
+async fn in_time(
+    patience: Patience,
+    sending: impl Future<Output = Result<(), StreamError>>,
+) -> io::Result<()> {
+    timeout(patience.write, sending).await?.map_err(io::Error::other)
+}
