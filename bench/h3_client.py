@@ -94,10 +94,23 @@ async def run(options):
     headers = [("user-agent", "aioquic"), *(tuple(part.strip() for part in line.split(":", 1)) for line in options.header)]
     parts = urlsplit(options.url[0])
 
+    async def a_piece_at_a_time(client):
+        """As a player whose buffer is full: a range of a fifth of a second, five times a second."""
+        length, began, place = int(options.rate / 8 / 5), time.monotonic(), 0
+        while time.monotonic() - began < options.seconds:
+            ranged = [*headers, ("range", f"bytes={place * length}-{place * length + length - 1}")]
+            answer = client.ask(options.method, options.url[0], ranged)
+            place += 1
+            await asyncio.wait([answer.done], timeout=max(0, began + options.seconds - time.monotonic()))
+            await asyncio.sleep(max(0, began + place / 5 - time.monotonic()))
+        return {**answer.line(), "bytes": place * length}
+
     async def over_a_connection():
         address = (parts.hostname, parts.port or 443)
         make = lambda *positional, **named: Client(*positional, counted=counted, **named)  # noqa: E731
         async with connect(*address, configuration=configuration, create_protocol=make) as client:
+            if options.rate:
+                return [await a_piece_at_a_time(client)]
             answers = [client.ask(options.method, url, headers) for url in options.url]
             everything = asyncio.gather(*(answer.done for answer in answers))
             try:
@@ -121,6 +134,7 @@ def main():
     parser.add_argument("--header", action="append", default=[], metavar="'name: value'")
     parser.add_argument("--connections", type=int, default=1)
     parser.add_argument("--seconds", type=float, help="stop after so long")
+    parser.add_argument("--rate", type=float, help="ask for this many bit/s, a range at a time; with --seconds")
     parser.add_argument("--bin", type=float, help="count bytes in bins of so many seconds")
     parser.add_argument("--window", type=int, default=8 << 20, help="bytes that the server may send ahead")
     try:

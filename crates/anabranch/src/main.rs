@@ -19,6 +19,7 @@ mod settings;
 mod simulate;
 
 mod stop;
+mod weights;
 
 use std::io::{self, Write};
 use std::process::ExitCode;

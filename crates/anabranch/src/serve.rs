@@ -13,6 +13,7 @@ use crate::arguments::{LogTarget, ServeArguments};
 use crate::failure::Failure;
 use crate::metrics::{Listener, ServerCollector};
 use crate::output::Output;
+use crate::weights;
 
 /// Where it listens when nothing is said: this machine only.
 const DEFAULT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 8080);
@@ -27,6 +28,7 @@ pub async fn run(arguments: ServeArguments, output: &Output) -> Result<(), Failu
         http.push(DEFAULT);
     }
     let mut servers = Vec::new();
+    let mut _reloading = None;
     if !http.is_empty() {
         servers.push(("http", bind(config(&arguments, http))?));
     }
@@ -34,7 +36,16 @@ pub async fn run(arguments: ServeArguments, output: &Output) -> Result<(), Failu
         let mut alt_svc = None;
         if !arguments.h3.is_empty() {
             let identity = tls::load_quic_server(certificate, key).map_err(Failure::failed)?;
-            let http3 = Http3 { identity, congestion: arguments.congestion };
+            let weights = match &arguments.weights {
+                Some(path) => {
+                    let weights = weights::load(path)?;
+                    let receiver = weights.subscribe();
+                    _reloading = Some(weights::keep(path.clone(), weights, output.clone())?);
+                    Some(receiver)
+                }
+                None => None,
+            };
+            let http3 = Http3 { identity, congestion: arguments.congestion, weights };
             let server = bind(Config { http3: Some(http3), ..config(&arguments, arguments.h3.clone()) })?;
             alt_svc = alternative(&server.local_addrs().map_err(Failure::failed)?, &arguments.https);
             servers.push(("h3", server));

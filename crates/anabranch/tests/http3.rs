@@ -142,3 +142,34 @@ fn a_wrong_control_is_told_with_the_right_ones() {
     let said = ends_with(&run, 2);
     assert!(said.contains("there is no congestion control 'vegas'") && said.contains("ttfwc:0.9"), "{said}");
 }
+
+#[test]
+fn weights_are_read_again_and_a_file_written_wrongly_is_refused() {
+    let Some(http3) = Http3::new(&film(100_000, 5)) else { return };
+    let path = http3.world.path("weights.toml");
+    fs::write(&path, "[[rule]]\npath = \"/a*\"\nweight = 1\n").unwrap();
+    let mut server = http3.serve(&["--weights", path.to_str().unwrap()]);
+    assert_eq!(http3.ask(&[&server.film()])[0]["status"], 200);
+
+    // By itself, within seconds.
+    fs::write(&path, "[[rule]]\npath = \"/a*\"\nshare = 1\n").unwrap();
+    let said = server.says("warning");
+    let place = format!("{}:3:1: unknown field `share`", path.display());
+    assert!(said.contains(&place) && said.contains("the weights of before stay"), "{said}");
+    assert_eq!(http3.ask(&[&server.film()])[0]["sha256"], sha256(&film(100_000, 5)));
+
+    // When it is asked to, also where nothing has changed.
+    server.signal(Signal::HUP);
+    assert!(server.says("warning").contains(&place));
+    fs::write(&path, "default = 4\n[[rule]]\npath = \"/a*\"\nweight = 1\n").unwrap();
+    assert!(server.says("weights:").contains("1 rules"));
+    assert_eq!(http3.ask(&[&server.film()])[0]["status"], 200);
+
+    fs::write(&path, "default = 0\n").unwrap();
+    let mut again = anabranch();
+    again.args(["serve", ".", "--h3", "127.0.0.1:0", "--cert"]).arg(http3.world.path("cert.pem"));
+    let again =
+        again.arg("--key").arg(http3.world.path("key.pem")).arg("--weights").arg(&path).output().unwrap();
+    let said = ends_with(&again, 1);
+    assert!(said.contains(":1:11: a weight is a number from 0.001 to 1000"), "{said}");
+}

@@ -37,6 +37,10 @@ pub struct ServeArguments {
     /// What decides how fast HTTP/3 sends: reno, cubic, multcp:N, tfwc, ttfwc:TP or ttfwc-approximate:TP
     #[arg(long, value_name = "NAME", requires = "h3", default_value_t = Algorithm::Cubic)]
     pub congestion: Algorithm,
+    /// HTTP/3: let all clients share what as many plain flows would get, by the weights of this TOML file. It is read again when it
+    /// changes and on SIGHUP
+    #[arg(long, value_name = "FILE", requires = "h3")]
+    pub weights: Option<PathBuf>,
     /// Log every request to this file, or to standard output with '-'
     #[arg(long, value_name = "FILE|-")]
     pub access_log: Option<LogTarget>,

@@ -242,7 +242,7 @@ fn options_of_serve_and_play_and_proxy() {
     assert_eq!(Duration::from(library.stop_grace), serve.stop_grace);
     let Command::Serve(serve) = parse(
         "anabranch serve . --http [::1]:80 --http 0.0.0.0:80 --https 0.0.0.0:443 --cert c --key k --access-log - \
-         --h3 0.0.0.0:443 --congestion ttfwc:0.9 --max-connections 9 --max-connections-per-client 2 --max-header 8KiB --header-timeout 1s --idle-timeout 2s \
+         --h3 0.0.0.0:443 --congestion ttfwc:0.9 --weights w --max-connections 9 --max-connections-per-client 2 --max-header 8KiB --header-timeout 1s --idle-timeout 2s \
          --write-timeout 3s --stop-grace 4s --shape-rate 1M --shape-delay 50ms --metrics 127.0.0.1:9",
     )
     .unwrap() else {
@@ -333,6 +333,7 @@ fn what_makes_no_sense_is_refused_and_the_error_says_what_would() {
         ("anabranch serve . --cert a --key b", "--https"),
         ("anabranch serve . --h3 0.0.0.0:443 --cert a", "--key"),
         ("anabranch serve . --congestion reno", "--h3"),
+        ("anabranch serve . --weights w.toml", "--h3"),
         ("anabranch serve . --h3 [::]:443 --cert a --key b --congestion vegas", "ttfwc:0.9"),
         ("anabranch serve . --max-header 1k", "8KiB"),
         ("anabranch serve . --max-connections 0", "1..=1000000"),

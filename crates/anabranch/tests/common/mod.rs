@@ -120,18 +120,28 @@ impl Server {
             command.args(["--http", "127.0.0.1:0"]);
         }
         let mut child = command.stderr(Stdio::piped()).stdin(Stdio::null()).spawn().unwrap();
-        let mut said = BufReader::new(child.stderr.take().unwrap());
-        let mut line = String::new();
-        while !line.contains("serves ") {
-            line.clear();
-            assert_ne!(said.read_line(&mut line).unwrap(), 0, "the server has ended");
-        }
-        let url = line.split_whitespace().last().unwrap().to_owned();
-        Self { child, said, url }
+        let said = BufReader::new(child.stderr.take().unwrap());
+        let mut server = Self { child, said, url: String::new() };
+        server.url = server.says("serves ").split_whitespace().last().unwrap().to_owned();
+        server
     }
 
     pub fn film(&self) -> String {
         format!("{}film.bin", self.url)
+    }
+
+    /// The next line that it says with `word` in it.
+    pub fn says(&mut self, word: &str) -> String {
+        let mut line = String::new();
+        while !line.contains(word) {
+            line.clear();
+            assert_ne!(self.said.read_line(&mut line).unwrap(), 0, "the server has ended");
+        }
+        line
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        kill(&self.child, signal);
     }
 
     /// Ends it by a signal; answers its exit code.

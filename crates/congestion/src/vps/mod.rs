@@ -299,6 +299,18 @@ impl Group {
         self.requeue(id);
     }
 
+    /// Bytes of a member's sequence are neither acknowledged nor lost, and in flight no more: what nobody acknowledges, such as QUIC's
+    /// packets of mere acknowledgements.
+    pub fn release(&mut self, id: MemberId, range: Range<u64>) {
+        let Some(member) = self.members.get_mut(&id) else { return };
+        let records = member.records.take(range);
+        member.in_flight -= records.iter().map(records::Record::bytes).sum::<u64>();
+        for record in records {
+            self.with_flow(record.flow, |flow| flow.release(record.bytes()));
+        }
+        self.requeue(id);
+    }
+
     /// A member's retransmission timer ran out: everything it had in flight is lost.
     pub fn on_timeout(&mut self, id: MemberId, now: Time) {
         let Some(member) = self.members.get_mut(&id) else { return };

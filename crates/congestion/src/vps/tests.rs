@@ -408,6 +408,7 @@ enum Step {
     Lose(usize, usize),
     TimeOut(usize),
     Reclaim,
+    Release(usize, usize),
     Wait(u64),
 }
 
@@ -423,6 +424,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (any::<usize>(), 0usize..8).prop_map(|(who, which)| Step::Lose(who, which)),
         1 => any::<usize>().prop_map(Step::TimeOut),
         1 => Just(Step::Reclaim),
+        1 => (any::<usize>(), 0usize..8).prop_map(|(who, which)| Step::Release(who, which)),
         1 => (1u64..500).prop_map(Step::Wait),
     ]
 }
@@ -444,12 +446,14 @@ proptest! {
                 Step::Want(who, wanted) => {
                     if let Some(id) = pick(who) { world.group.want(id, Bytes::new(wanted)); }
                 }
-                Step::Ack(who, which) | Step::Lose(who, which) => {
+                Step::Ack(who, which) | Step::Lose(who, which) | Step::Release(who, which) => {
                     let Some(id) = pick(who) else { continue };
                     let flight = world.flight.entry(id).or_default();
                     if flight.is_empty() { continue }
                     let packet = flight.remove(which % flight.len());
-                    if matches!(step, Step::Lose(..)) {
+                    if matches!(step, Step::Release(..)) {
+                        world.group.release(id, packet);
+                    } else if matches!(step, Step::Lose(..)) {
                         world.group.on_loss(id, packet, world.now);
                     } else {
                         let heard = world.heard();

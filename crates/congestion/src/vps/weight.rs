@@ -14,6 +14,9 @@ impl Weight {
     /// The weight of one.
     pub const ONE: Self = Self(ONE);
 
+    /// The least that there is: 0.001.
+    pub const LEAST: Self = Self(66);
+
     /// From a number between 0.001 and 1000; `None` for any other.
     pub fn new(weight: f64) -> Option<Self> {
         (0.001..=1000.0).contains(&weight).then(|| Self((weight * 65_536.0).round() as u64))

@@ -1,8 +1,9 @@
 //! QUIC with the window controllers of [`congestion`]: what `anabranch serve --h3` sends with, and what a client asks with.
 //!
-//! quinn asks a controller for its window and tells it what was sent, acknowledged and lost. [`Single`] runs one of our controllers
-//! for one connection; [`Weighted`] is a connection's part of a group that shares its credit by weights (`docs/sender-control.md`).
+//! quinn asks a controller for its window and tells it what was sent, acknowledged and lost. [`single::Single`] runs one of our controllers
+//! for one connection; [`group::Weighted`] is a connection's part of a group that shares its credit by weights (`docs/sender-control.md`).
 
+mod group;
 mod single;
 
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use quinn::{IdleTimeout, TransportConfig, VarInt};
 use tokio::time::Duration;
 use units::{Bytes, Time};
 
+pub(crate) use group::{Membership, RunningRequest, Sharing, WeightedFactory};
 pub(crate) use single::SingleFactory;
 
 /// What a full packet carries: quinn's packets become as large where the path has Ethernet's MTU. The controllers count in it, so that

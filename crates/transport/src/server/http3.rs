@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -10,10 +11,11 @@ use bytes::{Buf, Bytes};
 use congestion::algorithm::Algorithm;
 use h3::error::{Code, StreamError};
 use h3::server::RequestResolver;
-use http::Response;
+use http::{Request, Response};
 use http_body_util::BodyExt;
 use quinn::crypto::rustls::QuicServerConfig;
 use quinn::{Incoming, ServerConfig};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Duration, Instant, sleep_until, timeout};
 
@@ -21,8 +23,11 @@ use super::answer::answer;
 use super::connection::Context;
 use super::io_guard::Patience;
 use super::metrics::{add, increment};
+use super::weights::Weights;
 use super::{Shared, Visit};
-use crate::quic::{InFlight, SingleFactory, server_transport};
+use crate::quic::{
+    InFlight, Membership, RunningRequest, Sharing, SingleFactory, WeightedFactory, server_transport,
+};
 
 /// What is handed to QUIC at a time: so much a client has to take within the time that a server waits.
 const PIECE: usize = 16 * 1024;
@@ -36,6 +41,16 @@ pub struct Http3 {
     pub identity: Arc<QuicServerConfig>,
     /// What decides how fast it sends.
     pub congestion: Algorithm,
+    /// What its clients count among those behind the same bottleneck; without it each connection sends on its own. A change holds
+    /// for running answers too.
+    pub weights: Option<watch::Receiver<Arc<Weights>>>,
+}
+
+impl Http3 {
+    /// A group for all connections, where they have weights.
+    pub(super) fn sharing(&self) -> Option<Arc<Sharing>> {
+        self.weights.as_ref().map(|_| Sharing::new(self.congestion))
+    }
 }
 
 impl fmt::Debug for Http3 {
@@ -62,24 +77,31 @@ async fn try_serve(shared: Arc<Shared>, incoming: Incoming, visit: Visit) -> io:
     let patience = Patience::of(&shared.config, permit.is_served());
     let in_flight = InFlight::default();
     let mut transport = server_transport(patience.idle.max(patience.write));
-    transport.congestion_controller_factory(Arc::new(SingleFactory {
-        algorithm: http3.congestion,
-        in_flight: in_flight.clone(),
-    }));
+    let group = shared.sharing.clone().map(|sharing| WeightedFactory::new(sharing, in_flight.clone()));
+    match &group {
+        Some(group) => transport.congestion_controller_factory(Arc::new(group.clone())),
+        None => transport.congestion_controller_factory(Arc::new(SingleFactory {
+            algorithm: http3.congestion,
+            in_flight: in_flight.clone(),
+        })),
+    };
     let mut config = ServerConfig::with_crypto(http3.identity.clone());
     config.transport_config(Arc::new(transport));
     let connecting = incoming.accept_with(Arc::new(config)).map_err(io::Error::other)?;
     let greeting = async {
         let connection = connecting.await.map_err(io::Error::other)?;
+        let membership = group.map(|group| Arc::new(group.join(connection.clone(), client)));
         let head_bytes = u64::try_from(shared.config.max_header_bytes).unwrap_or(u64::MAX);
         let mut builder = h3::server::builder();
         let building = builder
             .max_field_section_size(head_bytes)
             .send_grease(false)
             .build(h3_quinn::Connection::new(connection));
-        building.await.map_err(io::Error::other)
+        let built = building.await.map_err(io::Error::other)?;
+        Ok::<_, io::Error>((built, membership))
     };
-    let mut connection: Connection = timeout(patience.header, greeting).await??;
+    let (mut connection, membership): (Connection, _) = timeout(patience.header, greeting).await??;
+    let weigher = membership.zip(http3.weights.clone());
     let context =
         Arc::new(Context { shared: shared.clone(), client, served: permit.is_served(), http1: None });
     let mut requests = JoinSet::new();
@@ -89,7 +111,8 @@ async fn try_serve(shared: Arc<Shared>, incoming: Incoming, visit: Visit) -> io:
         tokio::select! {
             accepted = connection.accept() => match accepted {
                 Ok(Some(resolver)) => {
-                    requests.spawn(request(context.clone(), resolver, patience));
+                    let weigher = weigher.clone();
+                    requests.spawn(request(context.clone(), resolver, patience, weigher));
                 }
                 Ok(None) => break,
                 Err(error) if error.is_h3_no_error() => break,
@@ -122,7 +145,12 @@ async fn try_serve(shared: Arc<Shared>, incoming: Incoming, visit: Visit) -> io:
 }
 
 /// One request, from its head to the end of its answer.
-async fn request(context: Arc<Context>, resolver: Resolver, patience: Patience) -> io::Result<()> {
+async fn request(
+    context: Arc<Context>,
+    resolver: Resolver,
+    patience: Patience,
+    weigher: Option<Weigher>,
+) -> io::Result<()> {
     let resolved = timeout(patience.header, resolver.resolve_request()).await?;
     let (request, mut stream) = match resolved {
         Ok(resolved) => resolved,
@@ -136,6 +164,7 @@ async fn request(context: Arc<Context>, resolver: Resolver, patience: Patience) 
     // There is nothing that a body could be good for (RFC 9114, section 4.1).
     stream.stop_sending(Code::H3_NO_ERROR);
     let metrics = context.shared.metrics.clone();
+    let mut weighed = weigher.map(|weigher| Weighed::new(weigher, context.client, &request));
     let Ok(response) = answer(context, request).await;
     let (mut head, mut body) = response.into_parts();
     // hyper adds it in HTTP/1.1 (RFC 9110, section 6.6.1).
@@ -154,6 +183,9 @@ async fn request(context: Arc<Context>, resolver: Resolver, patience: Patience) 
         };
         let Ok(mut data) = data else { continue };
         while data.has_remaining() {
+            if let Some(weighed) = &mut weighed {
+                weighed.look();
+            }
             let piece = data.split_to(data.len().min(PIECE));
             let length = piece.len();
             in_time(patience, stream.send_data(piece)).await?;
@@ -161,6 +193,34 @@ async fn request(context: Arc<Context>, resolver: Resolver, patience: Patience) 
         }
     }
     in_time(patience, stream.finish()).await
+}
+
+/// A connection's place in the group, and the weights.
+type Weigher = (Arc<Membership>, watch::Receiver<Arc<Weights>>);
+
+/// A request that counts while it is answered.
+struct Weighed {
+    running: RunningRequest,
+    weights: watch::Receiver<Arc<Weights>>,
+    client: IpAddr,
+    /// Its head, for other weights.
+    request: Request<()>,
+}
+
+impl Weighed {
+    fn new((membership, mut weights): Weigher, client: IpAddr, request: &Request<()>) -> Self {
+        let request = request.clone();
+        let weight = weights.borrow_and_update().of(client, &request);
+        Self { running: membership.request(weight), weights, client, request }
+    }
+
+    /// Looks whether there are other weights.
+    fn look(&mut self) {
+        if self.weights.has_changed().unwrap_or(false) {
+            let weight = self.weights.borrow_and_update().of(self.client, &self.request);
+            self.running.set_weight(weight);
+        }
+    }
 }
 
 /// Gives up when the client takes nothing for too long.

@@ -29,7 +29,9 @@ mod range;
 mod reply;
 mod shape;
 mod stripe;
+mod weights;
 
+use crate::quic::Sharing;
 use arrivals::{Arrival, Listeners};
 pub use body::Piece;
 pub use conditional::Validators;
@@ -40,6 +42,7 @@ pub use metrics::Metrics;
 pub use reply::{Reply, Representation, content_reply, precondition_reply};
 pub use shape::Shape;
 pub use stripe::{SIZE_HEADER, TOKEN_HEADER};
+pub use weights::{Weights, WeightsError};
 
 /// Rest after the system could not give us another connection (no file descriptors left, for example).
 const ACCEPT_REST: Duration = Duration::from_millis(50);
@@ -148,6 +151,8 @@ pub(crate) struct Shared {
     shaper: Option<Arc<shape::Shaper>>,
     log: Option<log::Log>,
     groups: Arc<stripe::Groups>,
+    /// The group of all connections, where they have weights.
+    sharing: Option<Arc<Sharing>>,
 }
 
 /// A connection that was let in, or is only told that there are too many.
@@ -196,6 +201,7 @@ impl Server {
             shaper: rate.map(|rate| Arc::new(shape::Shaper::new(rate))),
             log,
             groups: Arc::default(),
+            sharing: config.http3.as_ref().and_then(Http3::sharing),
             config,
         };
         Ok(Self { listeners, shared: Arc::new(shared), log_writer })
@@ -231,6 +237,10 @@ impl Server {
         let limits = limits::Limits::new(max_connections, max_connections_per_client, shared.metrics.clone());
         let (stop, stopped) = watch::channel(false);
         let mut connections = JoinSet::new();
+        let mut helpers = JoinSet::new();
+        if let Some(sharing) = shared.sharing.clone() {
+            helpers.spawn(async move { sharing.run().await });
+        }
         let mut shutdown = pin!(shutdown);
         loop {
             tokio::select! {

@@ -1,0 +1,69 @@
+//! `serve --weights`: a file that can change while it is in use.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use transport::server::Weights;
+
+use crate::failure::Failure;
+use crate::output::Output;
+
+/// How often it is looked whether the file is another one.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Reads the file for the first time.
+///
+/// # Errors
+/// It cannot be read, or is written wrongly.
+pub fn load(path: &Path) -> Result<watch::Sender<Arc<Weights>>, Failure> {
+    let weights = Weights::load(path).map_err(Failure::failed)?;
+    Ok(watch::Sender::new(Arc::new(weights)))
+}
+
+/// Reads the file again when it has changed and on SIGHUP, until what is answered is dropped. A file that is written wrongly changes
+/// nothing: the weights of before stay.
+///
+/// # Errors
+/// The system does not let us listen for the signal.
+pub fn keep(
+    path: PathBuf,
+    weights: watch::Sender<Arc<Weights>>,
+    output: Output,
+) -> Result<JoinSet<()>, Failure> {
+    let mut hangup = signal(SignalKind::hangup()).map_err(Failure::failed)?;
+    let mut keeping = JoinSet::new();
+    keeping.spawn(async move {
+        let mut known = version(&path);
+        loop {
+            let is_asked = tokio::select! {
+                _ = hangup.recv() => true,
+                () = tokio::time::sleep(LOOK) => false,
+            };
+            let now = version(&path);
+            if !is_asked && (now == known || now.is_none()) {
+                continue;
+            }
+            known = now;
+            match Weights::load(&path) {
+                Ok(read) => {
+                    output.say(format_args!("weights: {} rules from {}", read.rules(), path.display()));
+                    weights.send_replace(Arc::new(read));
+                }
+                Err(error) => output.warn(format_args!("{error}; the weights of before stay")),
+            }
+        }
+    });
+    Ok(keeping)
+}
+
+/// What tells one version of a file from another; `None` while there is none.
+fn version(path: &Path) -> Option<(u64, u64, i64, i64)> {
+    let metadata = fs::metadata(path).ok()?;
+    Some((metadata.ino(), metadata.len(), metadata.mtime(), metadata.mtime_nsec()))
+}

@@ -1,0 +1,426 @@
+//! Connections that share their credit by weights: a group of [`congestion::vps`] over quinn.
+//!
+//! Each connection is a member of the group from when its handshake is done. quinn asks a member for its window whenever it has something to
+//! send: that is how the group learns that it wants to, and a member that has sent all it has says so with the next acknowledgement.
+//! Who may send more because of another one's acknowledgement is woken by a task, never from within a controller, which quinn calls
+//! while it holds the connection.
+
+use std::any::Any;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Instant;
+
+use congestion::algorithm::Algorithm;
+use congestion::vps::bottleneck::Settings;
+use congestion::vps::{Grant, Group, Heard, MemberId, SentTimes, Weight};
+use quinn::Connection;
+use quinn::congestion::{Controller, ControllerFactory};
+use quinn_proto::RttEstimator;
+use tokio::sync::Notify;
+use units::{Bytes, Duration};
+
+use super::{Epoch, INITIAL_WINDOW, InFlight, SEGMENT, SEND_WINDOW, start};
+
+/// How often unused credit is taken back and bottlenecks are looked at.
+const ROUND: std::time::Duration = std::time::Duration::from_millis(25);
+/// Credit that was not used for so long goes to others: longer than pacing holds it back, and short enough that what one
+/// leaves is another one's within a fraction of a second.
+const UNUSED: Duration = Duration::from_millis(100);
+
+/// A group, and the connections that it wakes.
+pub(crate) struct Sharing {
+    epoch: Epoch,
+    inner: Mutex<Inner>,
+    /// Somebody is to be woken.
+    woken: Notify,
+    /// Somebody is there.
+    occupied: Notify,
+}
+
+/// A connection's place in a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct SlotId(u64);
+
+struct Inner {
+    group: Group,
+    slots: BTreeMap<SlotId, Seat>,
+    /// Of which connection a member is; one has two while its path changes.
+    members: BTreeMap<MemberId, SlotId>,
+    to_wake: BTreeSet<SlotId>,
+    next_slot: u64,
+}
+
+/// What is known of a connection.
+struct Seat {
+    client: IpAddr,
+    connection: Connection,
+    weight: Weight,
+    /// The weights of the requests that are being answered.
+    requests: BTreeMap<u64, Weight>,
+    next_request: u64,
+}
+
+impl std::fmt::Debug for Sharing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Sharing").field("group", &self.lock().group).finish_non_exhaustive()
+    }
+}
+
+impl Sharing {
+    /// A group without members, whose virtual flows run `algorithm`.
+    pub(crate) fn new(algorithm: Algorithm) -> Arc<Self> {
+        let inner = Inner {
+            group: Group::new(algorithm, start()).watching(Settings::default()),
+            slots: BTreeMap::new(),
+            members: BTreeMap::new(),
+            to_wake: BTreeSet::new(),
+            next_slot: 0,
+        };
+        Arc::new(Self {
+            epoch: Epoch(Instant::now()),
+            inner: Mutex::new(inner),
+            woken: Notify::new(),
+            occupied: Notify::new(),
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Hands out the credit there is. Whoever gets some is woken, but the one that asked.
+    fn hand_out(&self, inner: &mut Inner, asking: Option<MemberId>) {
+        let grants = inner.group.allocate(self.epoch.time(Instant::now()));
+        let others =
+            grants.into_iter().map(|Grant { member, .. }| member).filter(|member| Some(*member) != asking);
+        let before = inner.to_wake.len();
+        let slots: Vec<_> = others.filter_map(|member| inner.members.get(&member).copied()).collect();
+        inner.to_wake.extend(slots);
+        if inner.to_wake.len() > before {
+            self.woken.notify_one();
+        }
+    }
+
+    /// Wakes members and keeps the group in order, for as long as it is awaited.
+    pub(crate) async fn run(&self) {
+        tokio::join!(self.wake(), self.keep());
+    }
+
+    async fn wake(&self) {
+        loop {
+            self.woken.notified().await;
+            let connections: Vec<_> = {
+                let mut inner = self.lock();
+                let slots = std::mem::take(&mut inner.to_wake);
+                slots
+                    .iter()
+                    .filter_map(|slot| inner.slots.get(slot))
+                    .map(|seat| seat.connection.clone())
+                    .collect()
+            };
+            for connection in connections {
+                // The same value again: what it does is to wake the connection's driver, which quinn offers no other way for.
+                connection.set_send_window(SEND_WINDOW);
+            }
+        }
+    }
+
+    async fn keep(&self) {
+        loop {
+            let occupied = self.occupied.notified();
+            if self.lock().slots.is_empty() {
+                occupied.await;
+            }
+            tokio::time::sleep(ROUND).await;
+            let now = self.epoch.time(Instant::now());
+            let mut inner = self.lock();
+            inner.group.reclaim(now, UNUSED);
+            for moved in inner.group.regroup(now) {
+                tracing::debug!(?moved, "a connection shares credit with others from now on");
+            }
+            self.hand_out(&mut inner, None);
+        }
+    }
+
+    /// Divides a client's weight among its connections: that of the most important request that it has running, by the
+    /// weights of what runs on each.
+    fn weigh(inner: &mut Inner, client: IpAddr) {
+        let heaviest = |seat: &Seat| seat.requests.values().max().copied();
+        let theirs = inner.slots.iter().filter(|(_, seat)| seat.client == client);
+        let busy: Vec<(SlotId, Weight)> =
+            theirs.filter_map(|(slot, seat)| Some((*slot, heaviest(seat)?))).collect();
+        let Some(whole) = busy.iter().map(|(_, weight)| weight.get()).reduce(f64::max) else { return };
+        let sum: f64 = busy.iter().map(|(_, weight)| weight.get()).sum();
+        for (slot, weight) in busy {
+            // The least that there is, where a client divides it among too many.
+            let part = Weight::new(whole * weight.get() / sum).unwrap_or(Weight::LEAST);
+            let Some(seat) = inner.slots.get_mut(&slot) else { continue };
+            seat.weight = part;
+            let members: Vec<_> =
+                inner.members.iter().filter(|(_, of)| **of == slot).map(|(member, _)| *member).collect();
+            members.into_iter().for_each(|member| inner.group.set_weight(member, part));
+        }
+    }
+}
+
+/// Makes the [`Weighted`] of a connection, and keeps what it has in common with who answers its requests.
+#[derive(Clone)]
+pub(crate) struct WeightedFactory {
+    sharing: Arc<Sharing>,
+    in_flight: InFlight,
+    /// Set when the handshake is done.
+    joined: Arc<OnceLock<(SlotId, MemberId)>>,
+}
+
+impl WeightedFactory {
+    pub(crate) fn new(sharing: Arc<Sharing>, in_flight: InFlight) -> Self {
+        Self { sharing, in_flight, joined: Arc::default() }
+    }
+
+    /// The handshake is done: the connection joins. It leaves when what is answered is dropped.
+    pub(crate) fn join(&self, connection: Connection, client: IpAddr) -> Membership {
+        let sharing = self.sharing.clone();
+        let mut inner = sharing.lock();
+        let slot = SlotId(inner.next_slot);
+        inner.next_slot += 1;
+        let (weight, requests) = (Weight::ONE, BTreeMap::new());
+        inner.slots.insert(slot, Seat { client, connection, weight, requests, next_request: 0 });
+        let member = inner.group.join(weight);
+        inner.members.insert(member, slot);
+        // Nobody else sets it.
+        let _ = self.joined.set((slot, member));
+        inner.to_wake.insert(slot);
+        drop(inner);
+        sharing.woken.notify_one();
+        sharing.occupied.notify_one();
+        Membership { sharing, slot }
+    }
+}
+
+impl ControllerFactory for WeightedFactory {
+    fn build(self: Arc<Self>, _: Instant, _: u16) -> Box<dyn Controller> {
+        Box::new(Weighted {
+            sharing: self.sharing.clone(),
+            joined: self.joined.clone(),
+            told: self.in_flight.clone(),
+            times: SentTimes::default(),
+            unknown: 0,
+            srtt: Duration::ZERO,
+            last_acked: None,
+        })
+    }
+}
+
+/// A connection is in a group while this lives.
+pub(crate) struct Membership {
+    sharing: Arc<Sharing>,
+    slot: SlotId,
+}
+
+impl Membership {
+    /// A request is answered from now on, until what is answered here is dropped.
+    pub(crate) fn request(self: &Arc<Self>, weight: Weight) -> RunningRequest {
+        let mut inner = self.sharing.lock();
+        let mut number = 0;
+        if let Some(seat) = inner.slots.get_mut(&self.slot) {
+            number = seat.next_request;
+            seat.next_request += 1;
+            seat.requests.insert(number, weight);
+            let client = seat.client;
+            Sharing::weigh(&mut inner, client);
+        }
+        drop(inner);
+        RunningRequest { membership: self.clone(), number }
+    }
+}
+
+impl Drop for Membership {
+    fn drop(&mut self) {
+        let mut inner = self.sharing.lock();
+        let seat = inner.slots.remove(&self.slot);
+        let members: Vec<_> =
+            inner.members.iter().filter(|(_, of)| **of == self.slot).map(|(member, _)| *member).collect();
+        for member in members {
+            inner.members.remove(&member);
+            inner.group.leave(member);
+        }
+        if let Some(seat) = &seat {
+            Sharing::weigh(&mut inner, seat.client);
+        }
+        self.sharing.hand_out(&mut inner, None);
+        // The connection goes when nobody is locked out: quinn has a lock of its own.
+        drop(inner);
+        drop(seat);
+    }
+}
+
+/// A request that is being answered counts for its connection's weight.
+pub(crate) struct RunningRequest {
+    membership: Arc<Membership>,
+    number: u64,
+}
+
+impl RunningRequest {
+    /// It counts for this much from now on.
+    pub(crate) fn set_weight(&self, weight: Weight) {
+        self.change(|requests| {
+            requests.insert(self.number, weight);
+        });
+    }
+
+    fn change(&self, what: impl FnOnce(&mut BTreeMap<u64, Weight>)) {
+        let mut inner = self.membership.sharing.lock();
+        if let Some(seat) = inner.slots.get_mut(&self.membership.slot) {
+            what(&mut seat.requests);
+            let client = seat.client;
+            Sharing::weigh(&mut inner, client);
+        }
+    }
+}
+
+impl Drop for RunningRequest {
+    fn drop(&mut self) {
+        self.change(|requests| {
+            requests.remove(&self.number);
+        });
+    }
+}
+
+/// The controller of a connection whose window the group decides.
+#[derive(Debug)]
+pub(crate) struct Weighted {
+    sharing: Arc<Sharing>,
+    joined: Arc<OnceLock<(SlotId, MemberId)>>,
+    told: InFlight,
+    times: SentTimes,
+    /// What quinn has in flight and the group does not know of: the handshake, probes of the path's MTU.
+    unknown: u64,
+    srtt: Duration,
+    /// When the newest packet was sent that the acknowledgement at hand acknowledges.
+    last_acked: Option<Instant>,
+}
+
+impl Weighted {
+    /// Does something as a member; before the handshake is done there is nothing to do.
+    fn as_member<T>(&self, what: impl FnOnce(&mut Inner, MemberId) -> T) -> Option<T> {
+        let (_, member) = *self.joined.get()?;
+        Some(what(&mut self.sharing.lock(), member))
+    }
+}
+
+impl Controller for Weighted {
+    fn on_sent(&mut self, now: Instant, bytes: u64, _: u64) {
+        let at = self.sharing.epoch.time(now);
+        let range = self.times.sent(at, Bytes::new(bytes));
+        self.as_member(|inner, member| {
+            // quinn tells of a whole batch at once; each packet of it has a virtual flow of its own.
+            let mut start = range.start;
+            while start < range.end {
+                let end = range.end.min(start + SEGMENT.get());
+                inner.group.on_sent(member, start..end, at);
+                start = end;
+            }
+            self.told.set(inner.group.in_flight(member).get() + self.unknown);
+        });
+    }
+
+    fn on_ack(&mut self, now: Instant, sent: Instant, bytes: u64, _: bool, rtt: &RttEstimator) {
+        self.srtt = rtt.get().into();
+        self.last_acked = Some(sent);
+        let epoch = self.sharing.epoch;
+        let range = self.times.acknowledged(epoch.time(sent), Bytes::new(bytes));
+        // Each packet's acknowledgement counts as one; the round trip is the newest packet's, which did not wait for others.
+        let heard = Heard { now: epoch.time(now), rtt: None, srtt: self.srtt };
+        self.as_member(|inner, member| inner.group.on_ack(member, &[range], &heard));
+    }
+
+    fn on_end_acks(&mut self, now: Instant, in_flight: u64, app_limited: bool, _: Option<u64>) {
+        self.told.set(in_flight);
+        let (at, srtt) = (self.sharing.epoch.time(now), self.srtt);
+        let rtt = self.last_acked.take().map(|sent| now.saturating_duration_since(sent).into());
+        let Some((_, member)) = self.joined.get().copied() else { return };
+        let sharing = self.sharing.clone();
+        let mut inner = sharing.lock();
+        inner.group.on_ack(member, &[], &Heard { now: at, rtt, srtt });
+        // Packets with nothing but acknowledgements were told as sent and are never acknowledged.
+        let counted = inner.group.in_flight(member).get();
+        if counted > in_flight {
+            for range in self.times.lost(at, Bytes::new(counted - in_flight)) {
+                inner.group.release(member, range);
+            }
+        }
+        self.unknown = in_flight.saturating_sub(inner.group.in_flight(member).get());
+        if app_limited {
+            inner.group.want(member, Bytes::ZERO);
+        }
+        sharing.hand_out(&mut inner, Some(member));
+    }
+
+    fn on_congestion_event(&mut self, now: Instant, sent: Instant, is_persistent: bool, lost_bytes: u64) {
+        let epoch = self.sharing.epoch;
+        let at = epoch.time(now);
+        // A mark of ECN loses nothing; one byte stands for it.
+        let lost = self.times.lost(epoch.time(sent), Bytes::new(lost_bytes.max(1)));
+        self.as_member(|inner, member| {
+            for range in lost {
+                inner.group.on_loss(member, range, at);
+            }
+            if is_persistent {
+                inner.group.on_timeout(member, at);
+            }
+            self.sharing.hand_out(inner, Some(member));
+        });
+    }
+
+    fn on_mtu_update(&mut self, _: u16) {}
+
+    /// quinn asks when it has something to send, and sends as long as the window is larger than what is in flight then.
+    fn window(&self) -> u64 {
+        let allowed = self.as_member(|inner, member| {
+            inner.group.want(member, Bytes::MAX);
+            self.sharing.hand_out(inner, Some(member));
+            inner.group.window(member).get()
+        });
+        allowed.map_or(INITIAL_WINDOW.get(), |window| window.saturating_add(self.unknown)).saturating_add(1)
+    }
+
+    /// For another path, on which nothing is in flight.
+    fn clone_box(&self) -> Box<dyn Controller> {
+        let joined = OnceLock::new();
+        if let Some((slot, _)) = self.joined.get() {
+            let mut inner = self.sharing.lock();
+            let weight = inner.slots.get(slot).map_or(Weight::ONE, |seat| seat.weight);
+            let member = inner.group.join(weight);
+            inner.members.insert(member, *slot);
+            let _ = joined.set((*slot, member));
+        }
+        Box::new(Self {
+            sharing: self.sharing.clone(),
+            joined: Arc::new(joined),
+            told: self.told.clone(),
+            times: SentTimes::default(),
+            unknown: 0,
+            srtt: self.srtt,
+            last_acked: None,
+        })
+    }
+
+    fn initial_window(&self) -> u64 {
+        INITIAL_WINDOW.get()
+    }
+
+    fn into_any(self: Box<Self>) -> Box<dyn Any> {
+        self
+    }
+}
+
+impl Drop for Weighted {
+    fn drop(&mut self) {
+        self.as_member(|inner, member| {
+            inner.members.remove(&member);
+            inner.group.leave(member);
+            self.sharing.hand_out(inner, None);
+        });
+    }
+}

@@ -1,0 +1,237 @@
+//! A file of weights: how much a client counts among those that share its bottleneck.
+//!
+//! ```toml
+//! default = 1            # the weight of whatever no rule is for
+//!
+//! [[rule]]               # the first rule that is for a request gives its weight
+//! path = "/premium/*"
+//! weight = 8
+//!
+//! [[rule]]
+//! client = "10.0.0.0/8"
+//! header = "x-plan: gold"
+//! weight = 4
+//!
+//! [[rule]]
+//! buffer_below = "5s"    # by what the player says itself (CMCD, CTA-5004: bl)
+//! weight = 6
+//! ```
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read};
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use congestion::vps::Weight;
+use glob::Pattern;
+use http::{HeaderName, Request};
+use ipnet::IpNet;
+use percent_encoding::percent_decode_str;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
+use units::Duration;
+
+/// A larger file is none of weights.
+const LARGEST_FILE: u64 = 1 << 20;
+/// Most rules; each request looks at them all in the worst case.
+const MOST_RULES: usize = 1000;
+/// Longest CMCD that is looked at.
+const LONGEST_CMCD: usize = 4096;
+
+/// The rules of a file.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Weights {
+    #[serde(default = "one", deserialize_with = "weight")]
+    default: Weight,
+    #[serde(default, rename = "rule", deserialize_with = "rules")]
+    rules: Vec<Rule>,
+}
+
+#[derive(Debug)]
+struct Rule {
+    weight: Weight,
+    path: Option<Pattern>,
+    client: Option<IpNet>,
+    header: Option<(HeaderName, Pattern)>,
+    buffer_below: Option<Duration>,
+}
+
+/// A file that says no weights.
+#[derive(Debug, thiserror::Error)]
+pub enum WeightsError {
+    /// It is not there, or not to be read, or not text.
+    #[error("cannot read {}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// It is written wrongly; the text has the line.
+    #[error("{}:{reason}", path.display())]
+    Wrong {
+        /// The file.
+        path: PathBuf,
+        /// Line and column, what, and what would be right.
+        reason: String,
+    },
+}
+
+impl Weights {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// See [`WeightsError`].
+    pub fn load(path: &Path) -> Result<Self, WeightsError> {
+        let failure = |source| WeightsError::Read { path: path.into(), source };
+        let mut text = String::new();
+        File::open(path)
+            .and_then(|file| file.take(LARGEST_FILE + 1).read_to_string(&mut text))
+            .map_err(failure)?;
+        let wrong = |reason| WeightsError::Wrong { path: path.into(), reason };
+        if text.len() > 1 << 20 {
+            return Err(wrong(" more than 1 MiB are no weights".into()));
+        }
+        text.parse().map_err(wrong)
+    }
+
+    /// How many rules there are.
+    pub fn rules(&self) -> usize {
+        self.rules.len()
+    }
+
+    /// What a request counts.
+    pub fn of<B>(&self, client: IpAddr, request: &Request<B>) -> Weight {
+        let buffer = buffer_level(request);
+        let path = percent_decode_str(request.uri().path()).decode_utf8_lossy();
+        let is_for = |rule: &&Rule| {
+            let header_fits = |(name, pattern): &(HeaderName, Pattern)| {
+                let values = request.headers().get_all(name).iter();
+                values.filter_map(|value| value.to_str().ok()).any(|value| pattern.matches(value))
+            };
+            rule.path.as_ref().is_none_or(|pattern| pattern.matches(&path))
+                && rule.client.is_none_or(|net| net.contains(&client))
+                && rule.header.as_ref().is_none_or(header_fits)
+                && rule.buffer_below.is_none_or(|below| buffer.is_some_and(|buffer| buffer < below))
+        };
+        self.rules.iter().find(is_for).map_or(self.default, |rule| rule.weight)
+    }
+}
+
+impl FromStr for Weights {
+    type Err = String;
+
+    /// What is wrong is told as `LINE:COLUMN: what`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        toml::from_str(text).map_err(|error| {
+            let start = error.span().map_or(0, |span| span.start);
+            let before = text.get(..start).unwrap_or_default();
+            let line = before.matches('\n').count() + 1;
+            let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+            let message = error.message().trim_end().replace('\n', "; ");
+            format!("{line}:{column}: {message}")
+        })
+    }
+}
+
+/// What a player says that it has in its buffer (CTA-5004: the key `bl`, milliseconds, in the header `CMCD-Request` or the query's `CMCD`).
+fn buffer_level<B>(request: &Request<B>) -> Option<Duration> {
+    let header = request.headers().get_all("cmcd-request").iter().filter_map(|value| value.to_str().ok());
+    let query = request.uri().query().unwrap_or_default().split('&');
+    let query = query.filter_map(|pair| pair.strip_prefix("CMCD="));
+    let query = query.map(|value| percent_decode_str(value).decode_utf8_lossy());
+    header.map(Into::into).chain(query).find_map(|cmcd| {
+        let cmcd = cmcd.get(..cmcd.len().min(LONGEST_CMCD))?;
+        let level = cmcd.split(',').find_map(|pair| pair.trim().strip_prefix("bl="))?;
+        level.parse().ok().map(Duration::from_millis)
+    })
+}
+
+fn one() -> Weight {
+    Weight::ONE
+}
+
+fn weight<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Weight, D::Error> {
+    let number = f64::deserialize(deserializer)?;
+    Weight::new(number).ok_or_else(|| D::Error::custom("a weight is a number from 0.001 to 1000, such as 4"))
+}
+
+fn rules<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Rule>, D::Error> {
+    let rules = Vec::deserialize(deserializer)?;
+    if rules.len() > MOST_RULES {
+        return Err(D::Error::custom(format_args!("more than {MOST_RULES} rules")));
+    }
+    Ok(rules)
+}
+
+/// A value that is written as a string, with what is wrong with it said by `read`.
+fn text<'de, D: Deserializer<'de>, T, E: fmt::Display>(
+    deserializer: D,
+    read: impl FnOnce(&str) -> Result<T, E>,
+) -> Result<Option<T>, D::Error> {
+    read(&String::deserialize(deserializer)?).map(Some).map_err(D::Error::custom)
+}
+
+fn pattern(text: &str) -> Result<Pattern, String> {
+    Pattern::new(text)
+        .map_err(|error| format!("'{text}' is no pattern: {}; '*' is any text, '?' a character", error.msg))
+}
+
+fn path<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Pattern>, D::Error> {
+    text(deserializer, |text| {
+        if text.starts_with('/') || text.starts_with('*') {
+            pattern(text)
+        } else {
+            Err(format!("'{text}' is the path of no request; write it like \"/films/*\""))
+        }
+    })
+}
+
+fn client<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<IpNet>, D::Error> {
+    text(deserializer, |text| {
+        let net = text.parse().or_else(|_| text.parse().map(|address: IpAddr| address.into()));
+        net.map_err(|_| format!("'{text}' is no address; write it like \"10.0.0.0/8\" or \"2001:db8::1\""))
+    })
+}
+
+fn header<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<(HeaderName, Pattern)>, D::Error> {
+    text(deserializer, |text| {
+        let wrong = || format!("'{text}' is no header; write it like \"X-Plan: gold\"");
+        let (name, value) = text.split_once(':').ok_or_else(wrong)?;
+        let name = HeaderName::try_from(name.trim()).map_err(|_| wrong())?;
+        Ok::<_, String>((name, pattern(value.trim())?))
+    })
+}
+
+fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+    text(deserializer, str::parse)
+}
+
+impl<'de> Deserialize<'de> for Rule {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Written {
+            #[serde(deserialize_with = "weight")]
+            weight: Weight,
+            #[serde(default, deserialize_with = "path")]
+            path: Option<Pattern>,
+            #[serde(default, deserialize_with = "client")]
+            client: Option<IpNet>,
+            #[serde(default, deserialize_with = "header")]
+            header: Option<(HeaderName, Pattern)>,
+            #[serde(default, deserialize_with = "time")]
+            buffer_below: Option<Duration>,
+        }
+        let Written { weight, path, client, header, buffer_below } = Written::deserialize(deserializer)?;
+        if path.is_none() && client.is_none() && header.is_none() && buffer_below.is_none() {
+            return Err(D::Error::custom(
+                "a rule says what it is for, by path, client, header or buffer_below; 'default' is for everything else",
+            ));
+        }
+        Ok(Self { weight, path, client, header, buffer_below })
+    }
+}
