@@ -41,7 +41,7 @@ fn every_experiment_of_a_paper_runs() {
             .any(|paper| experiment.id.starts_with(paper))
     };
     let experiments: Vec<_> = lab::experiments::all().into_iter().filter(of_a_paper).collect();
-    assert_eq!(experiments.len(), 50);
+    assert_eq!(experiments.len(), 51);
     for experiment in experiments {
         let outcome = Outcome::of(&experiment, &shortly(&experiment));
         assert_eq!(outcome.verdicts.len(), experiment.relations.len());

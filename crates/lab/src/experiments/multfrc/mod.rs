@@ -6,9 +6,11 @@ mod dumbbell;
 mod dynamics;
 mod fixed;
 mod newcomers;
+mod packets;
 mod steady;
 mod table_iv;
 mod table_v;
+mod video;
 mod wireless;
 
 use congestion::aggregate::Scheme as Connections;
@@ -34,6 +36,7 @@ pub(super) fn experiments() -> Vec<Experiment> {
         newcomers::figure_12(),
         newcomers::figure_13(),
         table_v::table_v(),
+        video::figure_17(),
         control::equation_10(),
     ]
 }
