@@ -5,6 +5,7 @@
 
 mod common;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::UdpSocket;
@@ -13,6 +14,9 @@ use std::process::{Command, Stdio};
 use common::{Server, World, anabranch, ends_with, film, lines, sha256, text, wait_until};
 use rustix::process::Signal;
 use serde_json::Value;
+
+/// The client.
+const CLIENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../bench/h3_client.py");
 
 /// A world with a certificate for this machine, and whoever asks for something in it.
 struct Http3 {
@@ -40,7 +44,7 @@ impl Http3 {
     /// The client, not started yet.
     fn client(&self, options: &[&str]) -> Command {
         let mut command = Command::new(&self.python);
-        command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../../bench/h3_client.py"));
+        command.arg(CLIENT);
         command.arg("--cacert").arg(self.world.path("cert.pem")).args(options);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
@@ -172,4 +176,62 @@ fn weights_are_read_again_and_a_file_written_wrongly_is_refused() {
         again.arg("--key").arg(http3.world.path("key.pem")).arg("--weights").arg(&path).output().unwrap();
     let said = ends_with(&again, 1);
     assert!(said.contains(":1:11: a weight is a number from 0.001 to 1000"), "{said}");
+}
+
+/// Two stock clients of a server with weights, alone in a network of 8 Mbps.
+const TWO_CLIENTS: &str = r#"
+set -e
+ip link set lo up
+tc qdisc add dev lo root tbf rate 8mbit burst 3000 limit 60000
+"$program" serve served --h3 127.0.0.1:4433 --cert cert.pem --key key.pem --congestion reno --weights weights.toml 2>said &
+server=$!
+trap 'kill $server' EXIT
+while ! grep -q serves said; do sleep 0.05; done
+ask() { "$python" "$client" --cacert cert.pem --seconds 12 --bin 1 https://127.0.0.1:4433/$1 >$1.json; }
+ask four &
+ask one
+wait $!
+"#;
+
+#[test]
+fn clients_behind_one_bottleneck_get_what_their_weights_say() {
+    let Some(http3) = Http3::new(&[]) else { return };
+    let unshare = |script: &str| {
+        let mut command = Command::new("unshare");
+        command.args(["--user", "--map-root-user", "--net", "bash", "-c", script]).stdin(Stdio::null());
+        command.current_dir(http3.world.directory.path());
+        command
+            .env("program", env!("CARGO_BIN_EXE_anabranch"))
+            .env("python", &http3.python)
+            .env("client", CLIENT);
+        command
+    };
+    let possible = "ip link set lo up && tc qdisc add dev lo root tbf rate 8mbit burst 3000 limit 60000";
+    match unshare(possible).output() {
+        Ok(output) if output.status.success() => {}
+        other => {
+            println!("SKIPPED: no namespaces or no tc here: {other:?}");
+            return;
+        }
+    }
+    for name in ["one", "four"] {
+        fs::File::create(http3.world.path("served").join(name)).unwrap().set_len(100_000_000).unwrap();
+    }
+    let rule = "[[rule]]\npath = \"/four\"\nweight = 4\n";
+    fs::write(http3.world.path("weights.toml"), rule).unwrap();
+    ends_with(&unshare(TWO_CLIENTS).output().unwrap(), 0);
+    let bins = |name: &str| {
+        let told = lines(&fs::read_to_string(http3.world.path(name)).unwrap());
+        let bins = told.last().unwrap()["bins"].as_object().unwrap().clone();
+        bins.into_iter()
+            .map(|(second, bytes)| (second.parse().unwrap(), bytes.as_f64().unwrap()))
+            .collect::<BTreeMap<u64, f64>>()
+    };
+    let (one, four) = (bins("one.json"), bins("four.json"));
+    // The seconds in which both run, without those in which they begin and end.
+    let both: Vec<u64> = one.keys().copied().filter(|second| four.contains_key(second)).collect();
+    let middle = &both[3..both.len() - 1];
+    let sum = |of: &BTreeMap<u64, f64>| middle.iter().filter_map(|second| of.get(second)).sum::<f64>();
+    let (light, heavy) = (sum(&one), sum(&four));
+    assert!(middle.len() >= 5 && (3.4..4.6).contains(&(heavy / light)), "{one:?} {four:?}");
 }

@@ -66,6 +66,10 @@ const SERVE: &[Example] = &[
         "anabranch serve /srv/films --https 0.0.0.0:443 --h3 0.0.0.0:443 --cert chain.pem --key key.pem --congestion ttfwc:0.9",
         "Over HTTP/3 as well, sent smoothly, and HTTPS tells clients of it",
     ),
+    (
+        "anabranch serve /srv/films --h3 0.0.0.0:443 --cert chain.pem --key key.pem --congestion reno --weights weights.toml",
+        "Give some clients more than others of what all together get",
+    ),
     ("anabranch serve . --access-log -", "Serve this directory to this machine, and see who asks"),
 ];
 const SEND: &[Example] = &[

@@ -311,6 +311,14 @@ impl Group {
         self.requeue(id);
     }
 
+    /// The same of the oldest bytes that a member has in flight: nothing will be heard of them, and the network has them no more.
+    pub fn release_oldest(&mut self, id: MemberId, bytes: Bytes) {
+        let oldest = self.members.get(&id).and_then(|member| member.records.oldest(bytes.get()));
+        if let Some(range) = oldest {
+            self.release(id, range);
+        }
+    }
+
     /// A member's retransmission timer ran out: everything it had in flight is lost.
     pub fn on_timeout(&mut self, id: MemberId, now: Time) {
         let Some(member) = self.members.get_mut(&id) else { return };

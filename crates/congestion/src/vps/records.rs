@@ -63,6 +63,19 @@ impl Records {
         taken
     }
 
+    /// From where to where so many of the oldest bytes are; `None` where there are none.
+    pub(super) fn oldest(&self, bytes: u64) -> Option<Range<u64>> {
+        let start = *self.0.first_key_value()?.0;
+        let mut left = bytes;
+        for record in self.0.values() {
+            if record.bytes() >= left {
+                return Some(start..record.start.saturating_add(left));
+            }
+            left -= record.bytes();
+        }
+        Some(start..u64::MAX)
+    }
+
     /// Takes out everything.
     pub(super) fn take_all(&mut self) -> Vec<Record> {
         std::mem::take(&mut self.0).into_values().collect()
@@ -95,6 +108,12 @@ mod tests {
                     range.for_each(|at| bytes[at as usize] = Some(place as u64));
                 }
             }
+            // The oldest bytes are the first ones.
+            let some: Vec<_> = records.oldest(17).map_or(Vec::new(), |range| records.take(range));
+            let taken: u64 = some.iter().map(Record::bytes).sum();
+            let known = bytes.iter().flatten().count() as u64;
+            prop_assert_eq!(taken, known.min(17));
+            bytes.iter_mut().filter(|byte| byte.is_some()).take(taken as usize).for_each(|byte| *byte = None);
             let left: u64 = records.take_all().iter().map(Record::bytes).sum();
             prop_assert_eq!(left, bytes.iter().flatten().count() as u64);
         }

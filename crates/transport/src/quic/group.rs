@@ -20,7 +20,7 @@ use quinn_proto::RttEstimator;
 use tokio::sync::Notify;
 use units::{Bytes, Duration};
 
-use super::{Epoch, INITIAL_WINDOW, InFlight, SEGMENT, SEND_WINDOW, start};
+use super::{Epoch, INITIAL_WINDOW, InFlight, SEND_WINDOW, start};
 
 /// How often unused credit is taken back and bottlenecks are looked at.
 const ROUND: std::time::Duration = std::time::Duration::from_millis(25);
@@ -48,7 +48,15 @@ struct Inner {
     /// Of which connection a member is; one has two while its path changes.
     members: BTreeMap<MemberId, SlotId>,
     to_wake: BTreeSet<SlotId>,
+    departing: Vec<Departing>,
     next_slot: u64,
+}
+
+/// A member whose connection has ended. What it had in flight is in the network still: the others take its place as it leaves, over
+/// a round trip, as they would have by its acknowledgements. All at once it would be a burst that a full queue drops.
+struct Departing {
+    member: MemberId,
+    each_round: Bytes,
 }
 
 /// What is known of a connection.
@@ -56,6 +64,7 @@ struct Seat {
     client: IpAddr,
     connection: Connection,
     weight: Weight,
+    srtt: Duration,
     /// The weights of the requests that are being answered.
     requests: BTreeMap<u64, Weight>,
     next_request: u64,
@@ -75,6 +84,7 @@ impl Sharing {
             slots: BTreeMap::new(),
             members: BTreeMap::new(),
             to_wake: BTreeSet::new(),
+            departing: Vec::new(),
             next_slot: 0,
         };
         Arc::new(Self {
@@ -129,13 +139,18 @@ impl Sharing {
     async fn keep(&self) {
         loop {
             let occupied = self.occupied.notified();
-            if self.lock().slots.is_empty() {
+            let is_empty = {
+                let inner = self.lock();
+                inner.slots.is_empty() && inner.departing.is_empty()
+            };
+            if is_empty {
                 occupied.await;
             }
             tokio::time::sleep(ROUND).await;
             let now = self.epoch.time(Instant::now());
             let mut inner = self.lock();
             inner.group.reclaim(now, UNUSED);
+            inner.let_go();
             for moved in inner.group.regroup(now) {
                 tracing::debug!(?moved, "a connection shares credit with others from now on");
             }
@@ -164,6 +179,34 @@ impl Sharing {
     }
 }
 
+impl Inner {
+    /// A connection has ended: its members depart.
+    fn depart(&mut self, slot: SlotId, srtt: Duration) {
+        let members: Vec<_> =
+            self.members.iter().filter(|(_, of)| **of == slot).map(|(member, _)| *member).collect();
+        for member in members {
+            self.members.remove(&member);
+            self.group.want(member, Bytes::ZERO);
+            let rounds = srtt.as_nanos().div_ceil(Duration::from(ROUND).as_nanos()).max(1);
+            let each_round = Bytes::new(self.group.in_flight(member).get().div_ceil(rounds));
+            self.departing.push(Departing { member, each_round });
+        }
+    }
+
+    /// Takes what departing members had in flight out of the books, for a round.
+    fn let_go(&mut self) {
+        let Self { departing, group, .. } = self;
+        departing.retain(|Departing { member, each_round }| {
+            group.release_oldest(*member, *each_round);
+            let is_over = group.in_flight(*member) == Bytes::ZERO;
+            if is_over {
+                group.leave(*member);
+            }
+            !is_over
+        });
+    }
+}
+
 /// Makes the [`Weighted`] of a connection, and keeps what it has in common with who answers its requests.
 #[derive(Clone)]
 pub(crate) struct WeightedFactory {
@@ -185,7 +228,10 @@ impl WeightedFactory {
         let slot = SlotId(inner.next_slot);
         inner.next_slot += 1;
         let (weight, requests) = (Weight::ONE, BTreeMap::new());
-        inner.slots.insert(slot, Seat { client, connection, weight, requests, next_request: 0 });
+        inner.slots.insert(
+            slot,
+            Seat { client, connection, weight, srtt: Duration::ZERO, requests, next_request: 0 },
+        );
         let member = inner.group.join(weight);
         inner.members.insert(member, slot);
         // Nobody else sets it.
@@ -199,11 +245,12 @@ impl WeightedFactory {
 }
 
 impl ControllerFactory for WeightedFactory {
-    fn build(self: Arc<Self>, _: Instant, _: u16) -> Box<dyn Controller> {
+    fn build(self: Arc<Self>, _: Instant, mtu: u16) -> Box<dyn Controller> {
         Box::new(Weighted {
             sharing: self.sharing.clone(),
             joined: self.joined.clone(),
             told: self.in_flight.clone(),
+            packet: mtu.into(),
             times: SentTimes::default(),
             unknown: 0,
             srtt: Duration::ZERO,
@@ -239,13 +286,8 @@ impl Drop for Membership {
     fn drop(&mut self) {
         let mut inner = self.sharing.lock();
         let seat = inner.slots.remove(&self.slot);
-        let members: Vec<_> =
-            inner.members.iter().filter(|(_, of)| **of == self.slot).map(|(member, _)| *member).collect();
-        for member in members {
-            inner.members.remove(&member);
-            inner.group.leave(member);
-        }
         if let Some(seat) = &seat {
+            inner.depart(self.slot, seat.srtt);
             Sharing::weigh(&mut inner, seat.client);
         }
         self.sharing.hand_out(&mut inner, None);
@@ -293,6 +335,8 @@ pub(crate) struct Weighted {
     sharing: Arc<Sharing>,
     joined: Arc<OnceLock<(SlotId, MemberId)>>,
     told: InFlight,
+    /// Bytes of a full packet on this path.
+    packet: u64,
     times: SentTimes,
     /// What quinn has in flight and the group does not know of: the handshake, probes of the path's MTU.
     unknown: u64,
@@ -314,10 +358,10 @@ impl Controller for Weighted {
         let at = self.sharing.epoch.time(now);
         let range = self.times.sent(at, Bytes::new(bytes));
         self.as_member(|inner, member| {
-            // quinn tells of a whole batch at once; each packet of it has a virtual flow of its own.
+            // quinn tells of a whole batch at once; each packet of it stands for one of a virtual flow.
             let mut start = range.start;
             while start < range.end {
-                let end = range.end.min(start + SEGMENT.get());
+                let end = range.end.min(start + self.packet);
                 inner.group.on_sent(member, start..end, at);
                 start = end;
             }
@@ -343,6 +387,10 @@ impl Controller for Weighted {
         let sharing = self.sharing.clone();
         let mut inner = sharing.lock();
         inner.group.on_ack(member, &[], &Heard { now: at, rtt, srtt });
+        let slot = inner.members.get(&member).copied();
+        if let Some(seat) = slot.and_then(|slot| inner.slots.get_mut(&slot)) {
+            seat.srtt = srtt;
+        }
         // Packets with nothing but acknowledgements were told as sent and are never acknowledged.
         let counted = inner.group.in_flight(member).get();
         if counted > in_flight {
@@ -351,6 +399,7 @@ impl Controller for Weighted {
             }
         }
         self.unknown = in_flight.saturating_sub(inner.group.in_flight(member).get());
+        tracing::trace!(?member, in_flight, counted, unknown = self.unknown, window = %inner.group.total_window(), "acknowledged");
         if app_limited {
             inner.group.want(member, Bytes::ZERO);
         }
@@ -373,7 +422,9 @@ impl Controller for Weighted {
         });
     }
 
-    fn on_mtu_update(&mut self, _: u16) {}
+    fn on_mtu_update(&mut self, mtu: u16) {
+        self.packet = u64::from(mtu).max(1);
+    }
 
     /// quinn asks when it has something to send, and sends as long as the window is larger than what is in flight then.
     fn window(&self) -> u64 {
@@ -399,6 +450,7 @@ impl Controller for Weighted {
             sharing: self.sharing.clone(),
             joined: Arc::new(joined),
             told: self.told.clone(),
+            packet: self.packet,
             times: SentTimes::default(),
             unknown: 0,
             srtt: self.srtt,
@@ -418,9 +470,11 @@ impl Controller for Weighted {
 impl Drop for Weighted {
     fn drop(&mut self) {
         self.as_member(|inner, member| {
-            inner.members.remove(&member);
-            inner.group.leave(member);
-            self.sharing.hand_out(inner, None);
+            // One that departs already is let go by then; this one was left for another path.
+            if inner.members.remove(&member).is_some() {
+                inner.group.leave(member);
+                self.sharing.hand_out(inner, None);
+            }
         });
     }
 }

@@ -26,6 +26,9 @@ pub(crate) struct Single {
     window: u64,
     epoch: Epoch,
     in_flight: u64,
+    /// What was in flight before the acknowledgement that came then: what it acknowledges was not replaced yet when it tells of a loss,
+    /// and counts in the flight (RFC 5681, section 2, FlightSize).
+    before_ack: Option<(Instant, u64)>,
     told: InFlight,
     /// When the last loss event was noticed: losses of what was sent before belong to it (RFC 9002, section 7.3.2).
     recovery: Option<Instant>,
@@ -42,6 +45,7 @@ impl Single {
             window: 0,
             epoch: Epoch(now),
             in_flight: 0,
+            before_ack: None,
             told,
             recovery: None,
             has_timed_out: false,
@@ -80,6 +84,9 @@ impl QuinnController for Single {
 
     fn on_ack(&mut self, now: Instant, sent: Instant, bytes: u64, app_limited: bool, rtt: &RttEstimator) {
         let flight = Bytes::new(self.in_flight);
+        if self.before_ack.is_none_or(|(at, _)| at != now) {
+            self.before_ack = Some((now, self.in_flight));
+        }
         self.set_in_flight(self.in_flight.saturating_sub(bytes));
         self.srtt = rtt.get().into();
         self.has_timed_out = false;
@@ -109,7 +116,9 @@ impl QuinnController for Single {
         is_persistent_congestion: bool,
         lost_bytes: u64,
     ) {
-        let (at, flight) = (self.epoch.time(now), Bytes::new(self.in_flight));
+        let flight =
+            self.before_ack.filter(|(at, _)| *at == now).map_or(self.in_flight, |(_, flight)| flight);
+        let (at, flight) = (self.epoch.time(now), Bytes::new(flight));
         self.set_in_flight(self.in_flight.saturating_sub(lost_bytes));
         if is_persistent_congestion {
             let is_repeated = std::mem::replace(&mut self.has_timed_out, true);

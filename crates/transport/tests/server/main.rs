@@ -8,3 +8,5 @@ mod files;
 mod limits;
 #[cfg(test)]
 mod stripe;
+#[cfg(test)]
+mod weights;
