@@ -41,6 +41,7 @@ pub fn settings(urls: &[FilmUrl], source: &SourceArguments, purpose: Purpose) ->
         timeout,
         connect_timeout,
         no_stripe,
+        http3_only,
     } = &source.network;
     let defaults = Settings::new(urls);
     let pace = pace(source.rate, purpose);
@@ -67,6 +68,7 @@ pub fn settings(urls: &[FilmUrl], source: &SourceArguments, purpose: Purpose) ->
         playback,
         probe_media: pace == Pace::Media(None),
         stripe: !no_stripe,
+        http3: *http3_only,
         ..defaults
     })
 }

@@ -235,3 +235,64 @@ fn clients_behind_one_bottleneck_get_what_their_weights_say() {
     let (light, heavy) = (sum(&one), sum(&four));
     assert!(middle.len() >= 5 && (3.4..4.6).contains(&(heavy / light)), "{one:?} {four:?}");
 }
+
+#[test]
+fn our_own_client_speaks_it_over_several_connections() {
+    let film = film(6_000_000, 6);
+    let world = World::new(&film);
+    world.certificate();
+    let log = world.path("log");
+    let mut server = world.serve_h3(&["--access-log", log.to_str().unwrap()]);
+    let trust = ["--http3-only", "--cacert", "cert.pem", "--stats", "stats"];
+    let several = ["--algorithm", "basic", "--connections", "4", "--rate", "40M"];
+    let run = world.fetch(&trust).args(several).args(["-o", "copy", &server.film()]).output().unwrap();
+    ends_with(&run, 0);
+    assert_eq!(sha256(&fs::read(world.path("copy")).unwrap()), sha256(&film));
+    let summary = world.stats("stats").pop().unwrap();
+    assert_eq!(summary["connections_max"], 4, "{summary}");
+    assert_eq!(server.stop(Signal::TERM), Some(143));
+    let log = fs::read_to_string(log).unwrap();
+    assert!(log.lines().count() > 4 && log.lines().all(|line| line.contains("HTTP/3.0\" 206")), "{log}");
+}
+
+#[test]
+fn a_film_plays_from_it() {
+    let film = film(2_000_000, 7);
+    let world = World::new(&film);
+    world.certificate();
+    let server = world.serve_h3(&[]);
+    let copy = world.path("copy");
+    let player = format!("curl -s -o {} {{}}", copy.display());
+    let mut play = anabranch();
+    play.current_dir(world.directory.path()).args([
+        "play",
+        "--http3-only",
+        "--cacert",
+        "cert.pem",
+        "--rate",
+        "20M",
+    ]);
+    let run = play.args(["--player", &player, &server.film()]).output().unwrap();
+    ends_with(&run, 0);
+    assert_eq!(sha256(&fs::read(copy).unwrap()), sha256(&film));
+}
+
+#[test]
+fn what_cannot_be_had_over_http3_is_told() {
+    let world = World::new(&film(1000, 8));
+    world.certificate();
+    let server = world.serve_h3(&[]);
+    let told = |options: &[&str], url: &str| {
+        ends_with(&world.fetch(options).args(["-o", "-", url]).output().unwrap(), 1)
+    };
+    let said = told(&["--http3-only"], &server.film());
+    assert!(said.contains("not accepted") && said.contains("--cacert"), "{said}");
+    let said = told(&["--http3-only"], &server.film().replace("https", "http"));
+    assert!(said.contains("HTTP/3 is spoken with https: only"), "{said}");
+    let said = told(&["--http3-only", "--cacert", "cert.pem"], &format!("{}nothing", server.url));
+    assert!(said.contains("404"), "{said}");
+    // Nobody is there.
+    let free = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let said = told(&["--http3-only", "--connect-timeout", "1s"], &format!("https://{free}/"));
+    assert!(said.contains("did not answer within 1s"), "{said}");
+}

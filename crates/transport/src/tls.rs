@@ -72,6 +72,8 @@ pub struct TlsClient {
     given: Arc<Vec<CertificateDer<'static>>>,
     /// Made at the first use: the system's roots take milliseconds to read, and plain HTTP needs none.
     config: Arc<OnceLock<Arc<ClientConfig>>>,
+    /// The same for HTTP/3.
+    http3: Arc<OnceLock<quinn::ClientConfig>>,
 }
 
 impl TlsClient {
@@ -90,7 +92,12 @@ impl TlsClient {
                     .map_err(|reason| TlsError::BadRoot { path: path.clone(), reason })?;
             }
         }
-        Ok(Self { extra_roots: Arc::new(extra_roots), given: Arc::new(given), config: Arc::default() })
+        Ok(Self {
+            extra_roots: Arc::new(extra_roots),
+            given: Arc::new(given),
+            config: Arc::default(),
+            http3: Arc::default(),
+        })
     }
 
     /// The configuration of a client connection over TCP.
@@ -105,6 +112,15 @@ impl TlsClient {
             .with_no_client_auth();
         config.alpn_protocols = vec![HTTP_1_1.to_vec()];
         Ok(self.config.get_or_init(|| Arc::new(config)).clone())
+    }
+
+    /// The configuration of a client connection of HTTP/3.
+    pub(crate) fn http3(&self) -> Result<quinn::ClientConfig, rustls::Error> {
+        if let Some(config) = self.http3.get() {
+            return Ok(config.clone());
+        }
+        let config = quinn::ClientConfig::new(quic_client(self.verifier()?, HTTP_3)?);
+        Ok(self.http3.get_or_init(|| config).clone())
     }
 
     /// What decides whether a server is who it says.
@@ -130,7 +146,12 @@ impl TlsClient {
 impl Default for TlsClient {
     /// Trusts the system's roots only.
     fn default() -> Self {
-        Self { extra_roots: Arc::new(RootCertStore::empty()), given: Arc::default(), config: Arc::default() }
+        Self {
+            extra_roots: Arc::new(RootCertStore::empty()),
+            given: Arc::default(),
+            config: Arc::default(),
+            http3: Arc::default(),
+        }
     }
 }
 

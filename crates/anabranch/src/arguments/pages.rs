@@ -31,6 +31,10 @@ const PLAY: &[Example] = &[
         "Offer it at http://127.0.0.1:9000/film.mp4, for a player started by hand",
     ),
     (
+        "anabranch play --http3-only --player mpv https://a.example/film.mp4",
+        "Over QUIC, as from anabranch serve --h3",
+    ),
+    (
         "anabranch play --rate 3M --interface eth0 --interface wwan0 --player 'mpv {}' https://a.example/film.ts",
         "Hold 3 Mbit/s over two interfaces",
     ),

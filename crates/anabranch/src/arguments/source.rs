@@ -71,6 +71,9 @@ pub struct NetworkArguments {
     /// Do not ask servers for striping, the protocol between two anabranches
     #[arg(long)]
     pub no_stripe: bool,
+    /// Speak HTTP/3 with https: servers, and nothing else
+    #[arg(long)]
+    pub http3_only: bool,
 }
 
 /// A rate controller by name.

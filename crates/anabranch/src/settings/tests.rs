@@ -174,7 +174,7 @@ fn parameters_of_rome_and_auto() {
 fn network_and_playback() {
     let settings = resolve(
         "--interface eth0 --interface 10.0.0.1 -H A:_b --header C:d --user-agent me --timeout 5s --connect-timeout 2s \
-         --per-host 3 --no-stripe --memory 64MiB --prebuffer 4s --stall-rule pause:5s",
+         --per-host 3 --no-stripe --http3-only --memory 64MiB --prebuffer 4s --stall-rule pause:5s",
     )
     .unwrap();
     assert_eq!(
@@ -189,6 +189,7 @@ fn network_and_playback() {
     assert_eq!(settings.give_up_after, Duration::from_secs(5));
     assert_eq!(settings.connect_timeout, Duration::from_secs(2));
     assert_eq!((settings.per_host, settings.stripe, settings.memory), (3, false, Bytes::mib(64)));
+    assert!(settings.http3);
     assert_eq!(settings.playback.prebuffer, Duration::from_secs(4));
     assert_eq!(settings.playback.stall, StallRule::FixedPause(Duration::from_secs(5)));
     let rule = resolve("--stall-rule rebuffer:1s").unwrap().playback.stall;

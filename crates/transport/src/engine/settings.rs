@@ -55,6 +55,8 @@ pub struct Settings {
     pub probe_media: bool,
     /// Whether our own server is asked to stripe.
     pub stripe: bool,
+    /// Whether HTTP/3 is spoken, and nothing else.
+    pub http3: bool,
 }
 
 impl Settings {
@@ -75,6 +77,7 @@ impl Settings {
             playback: playback::Parameters::default(),
             probe_media: true,
             stripe: true,
+            http3: false,
         }
     }
 
@@ -117,6 +120,7 @@ impl Settings {
             interface: interface.cloned(),
             receive_buffer: self.receive_buffer(),
             tls: self.tls.clone(),
+            http3: self.http3,
             connect_timeout: self.connect_timeout,
             ..ConnectOptions::default()
         }

@@ -3,8 +3,10 @@
 use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Instant;
 
+use quinn::Endpoint;
 use rustls_pki_types::ServerName;
 use tokio::net::{TcpSocket, TcpStream, lookup_host};
 use tokio::task::JoinSet;
@@ -16,6 +18,7 @@ use super::error::ConnectError;
 use super::interface::Interface;
 use super::stream::Stream;
 use super::target::Origin;
+use crate::quic::{client_endpoint, client_transport};
 use crate::tcp::ControlledSocket;
 use crate::tls::TlsClient;
 
@@ -34,6 +37,8 @@ pub struct ConnectOptions {
     /// connection's life and turns off the tuning that overwrites a clamp, so that it must hold the largest window ever
     /// wanted. `None`: the system tunes it.
     pub receive_buffer: Option<Bytes>,
+    /// Speak HTTP/3, over QUIC, and nothing else.
+    pub http3: bool,
     /// Whom to trust.
     pub tls: TlsClient,
     /// How long looking up, connecting and TLS may take together.
@@ -50,6 +55,7 @@ impl Default for ConnectOptions {
         Self {
             interface: None,
             receive_buffer: None,
+            http3: false,
             tls: TlsClient::default(),
             connect_timeout: Duration::from_secs(10),
             response_timeout: Duration::from_secs(30),
@@ -70,11 +76,51 @@ pub(super) async fn connect(
     origin: &Origin,
     options: &ConnectOptions,
 ) -> Result<(Stream, Duration), ConnectError> {
-    tokio::time::timeout(options.connect_timeout.into(), connect_untimed(origin, options))
-        .await
-        .unwrap_or_else(|_| {
-            Err(ConnectError::Timeout { host: origin.host().to_string(), after: options.connect_timeout })
-        })
+    in_time(origin, options, connect_untimed(origin, options)).await
+}
+
+/// A connection of QUIC to the origin.
+pub(super) async fn connect_quic(
+    origin: &Origin,
+    options: &ConnectOptions,
+) -> Result<(Endpoint, quinn::Connection), ConnectError> {
+    let host = origin.host().to_string();
+    if !origin.is_secure() {
+        return Err(ConnectError::NotSecure { host });
+    }
+    let mut config = options.tls.http3().map_err(|error| ConnectError::from_tls(host, &error))?;
+    config.transport_config(Arc::new(client_transport()));
+    // As a certificate has it, without the brackets of a URL.
+    let name = match origin.host() {
+        Host::Domain(name) => name.clone(),
+        Host::Ipv4(address) => address.to_string(),
+        Host::Ipv6(address) => address.to_string(),
+    };
+    let attempt = |address| {
+        let (config, name, interface) = (config.clone(), name.clone(), options.interface.clone());
+        async move {
+            let endpoint = client_endpoint(address, interface.as_ref())?;
+            let failed = |reason: String| ConnectError::Tls { host: name.clone(), reason };
+            let connecting =
+                endpoint.connect_with(config, address, &name).map_err(|error| failed(error.to_string()))?;
+            let connection = connecting.await.map_err(|error| ConnectError::from_quic(&name, error))?;
+            Ok((endpoint, connection))
+        }
+    };
+    in_time(origin, options, async {
+        race(origin, alternate_families(addresses_of(origin).await?), attempt).await
+    })
+    .await
+}
+
+async fn in_time<T>(
+    origin: &Origin,
+    options: &ConnectOptions,
+    connecting: impl Future<Output = Result<T, ConnectError>>,
+) -> Result<T, ConnectError> {
+    tokio::time::timeout(options.connect_timeout.into(), connecting).await.unwrap_or_else(|_| {
+        Err(ConnectError::Timeout { host: origin.host().to_string(), after: options.connect_timeout })
+    })
 }
 
 async fn connect_untimed(
@@ -82,7 +128,11 @@ async fn connect_untimed(
     options: &ConnectOptions,
 ) -> Result<(Stream, Duration), ConnectError> {
     let addresses = alternate_families(addresses_of(origin).await?);
-    let (tcp, rtt) = race(origin, addresses, options).await?;
+    let attempt = |address| {
+        let (interface, receive_buffer) = (options.interface.clone(), options.receive_buffer);
+        async move { attempt(address, interface.as_ref(), receive_buffer).await }
+    };
+    let (tcp, rtt) = race(origin, addresses, attempt).await?;
     let socket = ControlledSocket::new(&tcp).map_err(ConnectError::Socket)?;
     if !origin.is_secure() {
         return Ok((Stream::plain(tcp, socket), rtt));
@@ -133,17 +183,20 @@ fn alternate_families(addresses: Vec<SocketAddr>) -> VecDeque<SocketAddr> {
 
 /// Tries the addresses one after the other, each with a head start; the first connection wins (RFC 8305, 5). When all
 /// fail, the first failure is told: it is that of the preferred address.
-async fn race(
+async fn race<T, A>(
     origin: &Origin,
     mut addresses: VecDeque<SocketAddr>,
-    options: &ConnectOptions,
-) -> Result<(TcpStream, Duration), ConnectError> {
+    attempt: impl Fn(SocketAddr) -> A,
+) -> Result<T, ConnectError>
+where
+    T: Send + 'static,
+    A: Future<Output = Result<T, ConnectError>> + Send + 'static,
+{
     let mut attempts = JoinSet::new();
     let mut first_failure = None;
     loop {
         if let Some(address) = addresses.pop_front() {
-            let (interface, receive_buffer) = (options.interface.clone(), options.receive_buffer);
-            attempts.spawn(async move { attempt(address, interface.as_ref(), receive_buffer).await });
+            attempts.spawn(attempt(address));
         }
         let finished = if addresses.is_empty() {
             attempts.join_next().await

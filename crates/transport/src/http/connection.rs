@@ -1,4 +1,4 @@
-//! An HTTP/1.1 connection that can have several requests in flight.
+//! An HTTP connection that can have several requests in flight.
 
 use std::future::{Future, poll_fn};
 use std::io;
@@ -12,6 +12,7 @@ use units::Duration;
 use super::connect::{self, ConnectOptions};
 use super::decoder::{Decoder, Received, Step};
 use super::error::{ConnectError, Error};
+use super::http3::Http3;
 use super::request::RequestHead;
 use super::stream::Stream;
 use super::target::Origin;
@@ -27,12 +28,23 @@ const DEFAULT_ROOM: usize = 64 * 1024;
 /// [`Connection::receive`] waits for the responses.
 #[derive(Debug)]
 pub struct Connection {
+    version: Version,
+    origin: Origin,
+    handshake_rtt: Duration,
+}
+
+#[derive(Debug)]
+enum Version {
+    One(Box<Http1>),
+    Three(Box<Http3>),
+}
+
+#[derive(Debug)]
+struct Http1 {
     stream: Stream,
     decoder: Decoder,
     /// Requests, or what is left of them, that the socket did not take yet.
     output: BytesMut,
-    origin: Origin,
-    handshake_rtt: Duration,
 }
 
 impl Connection {
@@ -41,14 +53,16 @@ impl Connection {
     /// # Errors
     /// Every [`ConnectError`]; those of the preferred address when there are several and none works.
     pub async fn connect(origin: &Origin, options: &ConnectOptions) -> Result<Self, ConnectError> {
-        let (stream, handshake_rtt) = connect::connect(origin, options).await?;
-        Ok(Self {
-            stream,
-            decoder: Decoder::new(),
-            output: BytesMut::new(),
-            origin: origin.clone(),
-            handshake_rtt,
-        })
+        let (version, handshake_rtt) = if options.http3 {
+            let (endpoint, connection) = connect::connect_quic(origin, options).await?;
+            let rtt = connection.rtt().into();
+            (Version::Three(Box::new(Http3::start(origin, endpoint, connection).await?)), rtt)
+        } else {
+            let (stream, rtt) = connect::connect(origin, options).await?;
+            let (decoder, output) = (Decoder::new(), BytesMut::new());
+            (Version::One(Box::new(Http1 { stream, decoder, output })), rtt)
+        };
+        Ok(Self { version, origin: origin.clone(), handshake_rtt })
     }
 
     /// Whom it leads to.
@@ -58,28 +72,40 @@ impl Connection {
 
     /// A handle on the window and the path figures of the socket.
     pub fn control(&self) -> SocketControl {
-        self.stream.control()
+        match &self.version {
+            Version::One(http1) => http1.stream.control(),
+            Version::Three(http3) => http3.control(),
+        }
     }
 
-    /// How long TCP's handshake took: a first round-trip time, without queueing of our own.
+    /// How long TCP's handshake took, or what QUIC's told: a first round-trip time, without queueing of our own.
     pub fn handshake_rtt(&self) -> Duration {
         self.handshake_rtt
     }
 
     /// Requests whose response has not ended.
     pub fn in_flight(&self) -> usize {
-        self.decoder.in_flight()
+        match &self.version {
+            Version::One(http1) => http1.decoder.in_flight(),
+            Version::Three(http3) => http3.in_flight(),
+        }
     }
 
     /// Whether requests can still be sent, as far as is known.
     pub fn is_open(&self) -> bool {
-        self.decoder.is_open()
+        match &self.version {
+            Version::One(http1) => http1.decoder.is_open(),
+            Version::Three(http3) => http3.is_open(),
+        }
     }
 
     /// Whether a request is better sent now than later: not behind another one while it is not known that the server keeps the
     /// connection.
     pub fn may_send(&self) -> bool {
-        self.decoder.may_send()
+        match &self.version {
+            Version::One(http1) => http1.decoder.may_send(),
+            Version::Three(http3) => http3.is_open(),
+        }
     }
 
     /// Sends a request, also before earlier ones were answered; responses come in the same order. It never waits: what
@@ -88,13 +114,15 @@ impl Connection {
     /// # Errors
     /// The connection is closed or closes after the response under way, or too many requests wait already.
     pub fn send(&mut self, request: &RequestHead) -> Result<(), Error> {
-        self.decoder.expect(request.method, request.upgrade)?;
-        for part in request.parts() {
-            self.output.extend_from_slice(part);
-        }
+        let http1 = match &mut self.version {
+            Version::One(http1) => http1,
+            Version::Three(http3) => return http3.send(&self.origin, request),
+        };
+        http1.decoder.expect(request.method, request.upgrade)?;
+        request.write(&mut http1.output);
         // Unconstrained: a task that used up its budget for this turn would leave the request lying here.
         let writing = poll_fn(|context| {
-            write(&mut self.stream, &mut self.output, context);
+            write(&mut http1.stream, &mut http1.output, context);
             Poll::Ready(())
         });
         let _ = pin!(tokio::task::unconstrained(writing)).poll(&mut Context::from_waker(Waker::noop()));
@@ -111,20 +139,36 @@ impl Connection {
         if buffer.len() == buffer.capacity() {
             buffer.reserve(DEFAULT_ROOM);
         }
-        let result = self.receive_into(buffer).await;
-        if result.is_err() {
-            self.decoder.close();
+        match &mut self.version {
+            Version::One(http1) => {
+                let result = http1.receive_into(buffer).await;
+                if result.is_err() {
+                    http1.decoder.close();
+                }
+                result
+            }
+            Version::Three(http3) => {
+                let result = http3.receive(buffer).await;
+                if result.is_err() {
+                    http3.close();
+                }
+                result
+            }
         }
-        result
     }
 
     /// The byte stream, and what came behind the head, once the server agreed to another protocol (status 101).
     pub fn into_upgraded(self) -> Option<(Stream, BytesMut)> {
-        self.decoder.is_upgraded().then_some((self.stream, self.decoder.input))
+        match self.version {
+            Version::One(http1) if http1.decoder.is_upgraded() => Some((http1.stream, http1.decoder.input)),
+            _ => None,
+        }
     }
+}
 
+impl Http1 {
     async fn receive_into(&mut self, buffer: &mut BytesMut) -> Result<Received, Error> {
-        let Self { stream, decoder, output, .. } = self;
+        let Self { stream, decoder, output } = self;
         loop {
             let (read, delivered) = match decoder.step(buffer)? {
                 Step::Got(received) => return Ok(received),

@@ -11,7 +11,7 @@ use super::request::Method;
 use units::Bytes;
 
 /// Most requests without an answer. Two keep a connection busy; this only bounds the memory.
-const MOST_IN_FLIGHT: usize = 16;
+pub(super) const MOST_IN_FLIGHT: usize = 16;
 
 /// Most interim responses (1xx) before a final one.
 const MOST_INTERIM: usize = 16;

@@ -110,10 +110,19 @@ pub enum ConnectError {
         /// Why.
         reason: String,
     },
+    /// HTTP/3 was asked for, and there is none without TLS.
+    #[error("HTTP/3 is spoken with https: only, not with http: at {host}")]
+    NotSecure {
+        /// Whom.
+        host: String,
+    },
     /// The system refused something that a socket needs.
     #[error("cannot prepare a socket: {0}")]
     Socket(io::Error),
 }
+
+/// What is said of a certificate that nobody trusts.
+const UNTRUSTED: &str = "its issuer is not trusted here (--cacert FILE adds one)";
 
 impl ConnectError {
     pub(super) fn from_handshake(host: &str, error: &io::Error) -> Self {
@@ -127,6 +136,23 @@ impl ConnectError {
         }
     }
 
+    pub(super) fn from_quic(host: &str, error: quinn::ConnectionError) -> Self {
+        let host = host.to_owned();
+        match error {
+            // QUIC tells the cause in words only.
+            quinn::ConnectionError::TransportError(error) if error.reason.contains("certificate") => {
+                let reason =
+                    if error.reason.contains("UnknownIssuer") || error.reason.contains("BadSignature") {
+                        UNTRUSTED.into()
+                    } else {
+                        error.reason
+                    };
+                Self::Certificate { host, reason }
+            }
+            other => Self::Tls { host, reason: other.to_string() },
+        }
+    }
+
     pub(super) fn from_tls(host: String, cause: &rustls::Error) -> Self {
         use rustls::CertificateError as Bad;
         use rustls::Error::{General, InvalidCertificate, InvalidMessage};
@@ -134,9 +160,7 @@ impl ConnectError {
             InvalidCertificate(bad) => {
                 let reason = match bad {
                     // The latter when a trusted certificate has the issuer's name but another key.
-                    Bad::UnknownIssuer | Bad::BadSignature => {
-                        "its issuer is not trusted here (--cacert FILE adds one)".into()
-                    }
+                    Bad::UnknownIssuer | Bad::BadSignature => UNTRUSTED.into(),
                     Bad::Expired | Bad::ExpiredContext { .. } => "it has expired".into(),
                     Bad::NotValidYet | Bad::NotValidYetContext { .. } => "it is not valid yet".into(),
                     Bad::NotValidForName | Bad::NotValidForNameContext { .. } => {

@@ -120,6 +120,19 @@ impl ResponseHead {
         Self::from_headers(status, response.version.unwrap_or(0), headers).map(|head| Some((head, length)))
     }
 
+    /// The head of a response over HTTP/3, whose framing says nothing of transfer codings and connections.
+    ///
+    /// # Errors
+    /// It contradicts itself.
+    pub(super) fn from_http3(response: ::http::Response<()>) -> Result<Self, Malformed> {
+        let (head, ()) = response.into_parts();
+        if head.headers.contains_key(TRANSFER_ENCODING) {
+            // RFC 9114, section 4.2.
+            return Err(Malformed("it has a header that HTTP/3 does not know"));
+        }
+        Self::from_headers(head.status.as_u16(), 1, head.headers)
+    }
+
     fn from_headers(status: u16, minor_version: u8, headers: HeaderMap) -> Result<Self, Malformed> {
         let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
         let content_length = content_length(&headers)?;

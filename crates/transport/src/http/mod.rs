@@ -1,4 +1,4 @@
-//! The client side of HTTP/1.1 (RFC 9110, RFC 9112): a connection with several requests in flight.
+//! The client side of HTTP/1.1 and HTTP/3 (RFC 9110, RFC 9112, RFC 9114): a connection with several requests in flight.
 //!
 //! Two requests in flight spare the round trip that is idle between two ranges; hyper's client cannot do that, so the
 //! framing is read here, with httparse for the heads. The parts, from the outside in: [`probe()`] finds out what a URL leads
@@ -12,6 +12,7 @@ mod decoder;
 mod error;
 mod fields;
 mod head;
+mod http3;
 mod interface;
 mod probe;
 mod request;

@@ -4,9 +4,10 @@ use ::http::header::{
     ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONNECTION, CONTENT_LENGTH, HOST, IF_RANGE, RANGE, TE,
     TRANSFER_ENCODING, UPGRADE, USER_AGENT,
 };
-use ::http::{HeaderMap, HeaderName, HeaderValue};
+use ::http::{HeaderMap, HeaderName, HeaderValue, Request};
+use bytes::BytesMut;
 
-use super::target::Target;
+use super::target::{Origin, Target};
 
 const OWN_USER_AGENT: &str = concat!("anabranch/", env!("CARGO_PKG_VERSION"));
 
@@ -20,6 +21,15 @@ pub enum Method {
     Get,
     /// Only the head that a `GET` would get.
     Head,
+}
+
+impl Method {
+    fn verb(self) -> ::http::Method {
+        match self {
+            Self::Get => ::http::Method::GET,
+            Self::Head => ::http::Method::HEAD,
+        }
+    }
 }
 
 /// A header that cannot be added to a request.
@@ -79,12 +89,12 @@ impl ExtraHeaders {
 pub struct RequestHead {
     pub(super) method: Method,
     pub(super) upgrade: bool,
-    /// Request line and headers without the empty line at the end.
-    text: Vec<u8>,
+    path_and_query: String,
+    fields: Vec<(HeaderName, Vec<u8>)>,
 }
 
 impl std::fmt::Debug for RequestHead {
-    /// Without the text, which can hold credentials.
+    /// Without the fields, which can hold credentials.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("RequestHead").field("method", &self.method).finish_non_exhaustive()
     }
@@ -93,12 +103,8 @@ impl std::fmt::Debug for RequestHead {
 impl RequestHead {
     /// Asks for `target`; a user's headers replace the client's own.
     pub fn new(method: Method, target: &Target, extra: &ExtraHeaders) -> Self {
-        let verb = match method {
-            Method::Get => "GET",
-            Method::Head => "HEAD",
-        };
-        let line = format!("{verb} {} HTTP/1.1\r\n", target.path_and_query());
-        let mut head = Self { method, upgrade: false, text: line.into_bytes() };
+        let path_and_query = target.path_and_query().to_owned();
+        let mut head = Self { method, upgrade: false, path_and_query, fields: Vec::new() };
         head.put(&HOST, target.origin().authority().as_bytes());
         // Positions in an encoded body are not positions in the film.
         head.put(&ACCEPT_ENCODING, b"identity");
@@ -148,15 +154,32 @@ impl RequestHead {
         self
     }
 
-    /// The parts of the head in the order of sending.
-    pub(super) fn parts(&self) -> [&[u8]; 2] {
-        [&self.text, b"\r\n"]
+    /// As HTTP/1.1 has it (RFC 9112, section 3).
+    pub(super) fn write(&self, out: &mut BytesMut) {
+        let verb = self.method.verb();
+        out.extend_from_slice(format!("{verb} {} HTTP/1.1\r\n", self.path_and_query).as_bytes());
+        for (name, value) in &self.fields {
+            for part in [name.as_str().as_bytes(), b": ", value, b"\r\n"] {
+                out.extend_from_slice(part);
+            }
+        }
+        out.extend_from_slice(b"\r\n");
+    }
+
+    /// As HTTP/3 has it (RFC 9114, section 4.3.1): the host is in the URI, and nothing is said of the connection.
+    pub(super) fn to_http3(&self, origin: &Origin) -> Result<Request<()>, ::http::Error> {
+        let uri = format!("https://{}{}", origin.authority(), self.path_and_query);
+        let mut request = Request::builder().method(self.method.verb()).uri(uri);
+        for (name, value) in
+            self.fields.iter().filter(|(name, _)| ![HOST, CONNECTION, UPGRADE].contains(name))
+        {
+            request = request.header(name, value.as_slice());
+        }
+        request.body(())
     }
 
     fn put(&mut self, name: &HeaderName, value: &[u8]) {
-        for part in [name.as_str().as_bytes(), b": ", value, b"\r\n"] {
-            self.text.extend_from_slice(part);
-        }
+        self.fields.push((name.clone(), value.to_vec()));
     }
 }
 
@@ -169,7 +192,9 @@ mod tests {
     }
 
     fn text(head: &RequestHead) -> String {
-        String::from_utf8(head.parts().concat()).unwrap()
+        let mut out = BytesMut::new();
+        head.write(&mut out);
+        String::from_utf8(out.to_vec()).unwrap()
     }
 
     #[test]

@@ -6,14 +6,19 @@
 mod group;
 mod single;
 
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use congestion::control::Start;
-use quinn::{IdleTimeout, TransportConfig, VarInt};
+use quinn::{Endpoint, EndpointConfig, IdleTimeout, TransportConfig, VarInt, default_runtime};
+use socket2::{Domain, SockRef, Socket, Type};
 use tokio::time::Duration;
 use units::{Bytes, Time};
+
+use crate::http::{ConnectError, Interface};
 
 pub(crate) use group::{Membership, RunningRequest, Sharing, WeightedFactory};
 pub(crate) use single::SingleFactory;
@@ -31,6 +36,9 @@ const SEND_WINDOW: u64 = 2 << 20;
 const MOST_REQUESTS: u32 = 100;
 /// What a client may send ahead of what is read: requests, and HTTP/3's own streams.
 const REQUEST_WINDOW: u32 = 64 * 1024;
+
+/// What a server may send ahead of what is read, where no smaller window is set.
+pub(crate) const CLIENT_WINDOW: u32 = 16 << 20;
 
 /// How every flow begins.
 fn start() -> Start {
@@ -63,6 +71,39 @@ impl Epoch {
             + units::Duration::from_millis(1)
             + units::Duration::from(at.saturating_duration_since(self.0))
     }
+}
+
+/// What a client's connections have in common. Nothing is sent to keep one open: who wants it asks on it.
+pub(crate) fn client_transport() -> TransportConfig {
+    let mut transport = TransportConfig::default();
+    transport
+        .max_concurrent_bidi_streams(VarInt::from_u32(0))
+        .max_concurrent_uni_streams(VarInt::from_u32(8))
+        .stream_receive_window(VarInt::from_u32(CLIENT_WINDOW))
+        .receive_window(VarInt::from_u32(CLIENT_WINDOW))
+        .datagram_receive_buffer_size(None);
+    transport
+}
+
+/// A socket to `to` that leaves by an interface.
+pub(crate) fn client_endpoint(
+    to: SocketAddr,
+    interface: Option<&Interface>,
+) -> Result<Endpoint, ConnectError> {
+    let any: SocketAddr =
+        if to.is_ipv4() { (Ipv4Addr::UNSPECIFIED, 0).into() } else { (Ipv6Addr::UNSPECIFIED, 0).into() };
+    let socket = Socket::new(Domain::for_address(to), Type::DGRAM, None).map_err(ConnectError::Socket)?;
+    if let Some(interface) = interface {
+        interface.bind(&SockRef::from(&socket), to)?;
+    }
+    let is_bound =
+        socket.local_addr().ok().and_then(|address| address.as_socket()).is_some_and(|a| a.port() > 0);
+    if !is_bound {
+        socket.bind(&any.into()).map_err(ConnectError::Socket)?;
+    }
+    let runtime =
+        default_runtime().ok_or_else(|| ConnectError::Socket(io::Error::other("there is no runtime")))?;
+    Endpoint::new(EndpointConfig::default(), None, socket.into(), runtime).map_err(ConnectError::Socket)
 }
 
 /// What a server's connections have in common. `silence`: how long nothing may come from a client.

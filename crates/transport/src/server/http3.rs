@@ -20,6 +20,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Duration, Instant, sleep_until, timeout};
 
 use super::answer::answer;
+use super::bounded::Bounded;
 use super::connection::Context;
 use super::io_guard::Patience;
 use super::metrics::{add, increment};
@@ -31,6 +32,8 @@ use crate::quic::{
 
 /// What is handed to QUIC at a time: so much a client has to take within the time that a server waits.
 const PIECE: usize = 16 * 1024;
+/// What a client may send on a stream beyond the largest head: settings, and frames that mean nothing here.
+const SLACK: usize = 64 * 1024;
 /// How often it is looked at whether everything has arrived, before a connection is closed.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -68,8 +71,8 @@ pub(super) async fn serve(shared: Arc<Shared>, incoming: Incoming, visit: Visit)
     }
 }
 
-type Connection = h3::server::Connection<h3_quinn::Connection, Bytes>;
-type Resolver = RequestResolver<h3_quinn::Connection, Bytes>;
+type Connection = h3::server::Connection<Bounded<h3_quinn::Connection>, Bytes>;
+type Resolver = RequestResolver<Bounded<h3_quinn::Connection>, Bytes>;
 
 async fn try_serve(shared: Arc<Shared>, incoming: Incoming, visit: Visit) -> io::Result<()> {
     let Visit { client, permit, mut stop } = visit;
@@ -93,10 +96,10 @@ async fn try_serve(shared: Arc<Shared>, incoming: Incoming, visit: Visit) -> io:
         let membership = group.map(|group| Arc::new(group.join(connection.clone(), client)));
         let head_bytes = u64::try_from(shared.config.max_header_bytes).unwrap_or(u64::MAX);
         let mut builder = h3::server::builder();
-        let building = builder
-            .max_field_section_size(head_bytes)
-            .send_grease(false)
-            .build(h3_quinn::Connection::new(connection));
+        let building = builder.max_field_section_size(head_bytes).send_grease(false).build(Bounded::new(
+            h3_quinn::Connection::new(connection),
+            shared.config.max_header_bytes + SLACK,
+        ));
         let built = building.await.map_err(io::Error::other)?;
         Ok::<_, io::Error>((built, membership))
     };

@@ -17,6 +17,7 @@ use tokio::time::{Duration, sleep, timeout};
 mod answer;
 mod arrivals;
 mod body;
+mod bounded;
 mod conditional;
 mod connection;
 mod files;

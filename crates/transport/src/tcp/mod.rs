@@ -1,4 +1,4 @@
-//! Receive windows and path figures of a TCP socket.
+//! Receive windows and path figures of a TCP socket, or of a connection of QUIC.
 //!
 //! A receiver that advertises a window of w bytes gets at most w / RTT bytes per second. On Linux [`SocketControl`] sets
 //! that window (`TCP_WINDOW_CLAMP`) and reads the kernel's view of the path (`TCP_INFO`). Elsewhere both answer "not
@@ -57,17 +57,76 @@ impl ControlledSocket {
 
     /// A handle on the socket.
     pub(crate) fn control(self: &Arc<Self>) -> SocketControl {
-        SocketControl(Arc::downgrade(self))
+        SocketControl(Handle::Tcp(Arc::downgrade(self)))
     }
 }
 
 /// A handle on the TCP socket of a connection. Cheap to clone; when the connection is gone it answers "not connected".
 #[derive(Clone, Debug)]
-pub struct SocketControl(Weak<ControlledSocket>);
+pub struct SocketControl(Handle);
+
+#[derive(Clone, Debug)]
+enum Handle {
+    Tcp(Weak<ControlledSocket>),
+    Quic(Weak<QuicWindow>),
+}
+
+/// The window of a connection of QUIC (RFC 9000, section 4.1): owned by the connection, as a [`ControlledSocket`] is.
+#[derive(Debug)]
+pub(crate) struct QuicWindow {
+    connection: quinn::Connection,
+    /// The window where none is asked for.
+    unlimited: quinn::VarInt,
+}
+
+impl QuicWindow {
+    pub(crate) fn new(connection: quinn::Connection, unlimited: quinn::VarInt) -> Arc<Self> {
+        Arc::new(Self { connection, unlimited })
+    }
+
+    pub(crate) fn connection(&self) -> &quinn::Connection {
+        &self.connection
+    }
+
+    /// A handle on the window.
+    pub(crate) fn control(self: &Arc<Self>) -> SocketControl {
+        SocketControl(Handle::Quic(Arc::downgrade(self)))
+    }
+
+    fn set(&self, window: Option<Bytes>) {
+        let wanted =
+            window.and_then(|window| quinn::VarInt::from_u64(window.max(SMALLEST_WINDOW).get()).ok());
+        self.connection
+            .set_receive_window(wanted.map_or(self.unlimited, |wanted| wanted.min(self.unlimited)));
+    }
+
+    fn info(&self) -> PathInfo {
+        let stats = self.connection.stats();
+        PathInfo {
+            rtt: self.connection.rtt().into(),
+            mss: Bytes::new(stats.path.current_mtu.into()),
+            // QUIC does not tell.
+            out_of_order: 0,
+            window: None,
+            last_data_received: Duration::ZERO,
+            data_segments_received: u32::try_from(stats.udp_rx.datagrams).unwrap_or(u32::MAX),
+        }
+    }
+}
 
 impl SocketControl {
     fn socket(&self) -> io::Result<Arc<ControlledSocket>> {
-        self.0.upgrade().ok_or_else(|| io::ErrorKind::NotConnected.into())
+        match &self.0 {
+            Handle::Tcp(socket) => socket.upgrade().ok_or_else(|| io::ErrorKind::NotConnected.into()),
+            Handle::Quic(_) => Err(io::ErrorKind::Unsupported.into()),
+        }
+    }
+
+    fn quic(&self) -> Option<io::Result<Arc<QuicWindow>>> {
+        match &self.0 {
+            Handle::Tcp(_) => None,
+            Handle::Quic(window) => Some(window.upgrade().ok_or_else(|| io::ErrorKind::NotConnected.into())),
+        }
     }
 
     /// Whether windows can be set on this system at all.
@@ -84,6 +143,10 @@ impl SocketControl {
     /// # Errors
     /// `NotConnected` when the connection is gone, `Unsupported` where the system cannot do it.
     pub fn set_window(&self, window: Option<Bytes>) -> io::Result<()> {
+        if let Some(quic) = self.quic() {
+            quic?.set(window);
+            return Ok(());
+        }
         let socket = self.socket()?;
         let wanted = window.map_or(UNLIMITED, |window| {
             let window = window.max(SMALLEST_WINDOW).get();
@@ -99,6 +162,10 @@ impl SocketControl {
     /// # Errors
     /// As [`SocketControl::set_window`].
     pub fn keep_window(&self) -> io::Result<bool> {
+        if let Some(quic) = self.quic() {
+            // Nobody else sets it.
+            return quic.map(|_| false);
+        }
         let socket = self.socket()?;
         let wanted = socket.wanted.load(Ordering::Relaxed);
         let changed = wanted != UNLIMITED && socket.descriptor.window_clamp()? != wanted;
@@ -110,6 +177,9 @@ impl SocketControl {
 
     /// What the kernel knows about the path; `None` when the connection is gone or the system does not tell.
     pub fn info(&self) -> Option<PathInfo> {
+        if let Some(quic) = self.quic() {
+            return quic.ok().map(|quic| quic.info());
+        }
         self.socket().ok()?.descriptor.path_info()
     }
 

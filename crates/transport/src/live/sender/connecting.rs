@@ -1,15 +1,12 @@
 //! The connections of a sender: how each is made, kept up, and listened to.
 
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use quinn::{
-    ClientConfig, Connection, ConnectionError, Endpoint, EndpointConfig, SendStream, default_runtime,
-};
-use socket2::{Domain, SockRef, Socket, Type};
+use quinn::{ClientConfig, Connection, ConnectionError, Endpoint, SendStream};
 use stream::live::hello::{Message, SESSION_BYTES};
 use stream::live::{ConnectionId, LinkId};
 use tokio::sync::mpsc;
@@ -18,7 +15,8 @@ use tokio::time::{sleep, timeout};
 use super::super::control::{read, write};
 use super::super::{HANDSHAKE, Size, code};
 use super::{SendError, SenderSettings};
-use crate::http::Interface;
+use crate::http::{ConnectError, Interface};
+use crate::quic::client_endpoint;
 
 /// The wait between two attempts to connect: it doubles from the first to the last.
 const LEAST_WAIT: Duration = Duration::from_millis(250);
@@ -30,22 +28,11 @@ const WHOLE_HANDSHAKE: Duration = Duration::from_secs(3);
 
 /// A socket that leaves by an interface.
 pub(super) fn endpoint(to: SocketAddr, interface: Option<&Interface>) -> Result<Endpoint, SendError> {
-    let failure = |error: std::io::Error| SendError::Socket(error.to_string());
-    let any: SocketAddr =
-        if to.is_ipv4() { (Ipv4Addr::UNSPECIFIED, 0).into() } else { (Ipv6Addr::UNSPECIFIED, 0).into() };
-    let socket = Socket::new(Domain::for_address(to), Type::DGRAM, None).map_err(failure)?;
-    if let Some(interface) = interface {
-        interface
-            .bind(&SockRef::from(&socket), to)
-            .map_err(|error| SendError::Interface(error.to_string()))?;
-    }
-    let is_bound =
-        socket.local_addr().ok().and_then(|address| address.as_socket()).is_some_and(|a| a.port() > 0);
-    if !is_bound {
-        socket.bind(&any.into()).map_err(failure)?;
-    }
-    let runtime = default_runtime().ok_or_else(|| SendError::Socket("there is no runtime".into()))?;
-    Endpoint::new(EndpointConfig::default(), None, socket.into(), runtime).map_err(failure)
+    client_endpoint(to, interface).map_err(|error| match error {
+        ConnectError::Interface(error) => SendError::Interface(error.to_string()),
+        ConnectError::Socket(error) => SendError::Socket(error.to_string()),
+        other => SendError::Socket(other.to_string()),
+    })
 }
 
 /// What all connections need.
