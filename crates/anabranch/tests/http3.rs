@@ -294,5 +294,5 @@ fn what_cannot_be_had_over_http3_is_told() {
     // Nobody is there.
     let free = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let said = told(&["--http3-only", "--connect-timeout", "1s"], &format!("https://{free}/"));
-    assert!(said.contains("did not answer within 1s"), "{said}");
+    assert!(said.contains("did not answer within 1.0 s"), "{said}");
 }
