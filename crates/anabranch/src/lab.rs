@@ -29,8 +29,11 @@ pub async fn run(arguments: LabArguments, output: &Output) -> Result<(), Failure
     match arguments.command {
         LabCommand::List => list(),
         LabCommand::Run(arguments) => run_experiments(arguments, output).await,
-        LabCommand::Report { directory } => {
+        LabCommand::Report { directory, markdown } => {
             let outcomes = files::bind(&directory).map_err(Failure::failed)?;
+            if let Some(path) = markdown {
+                write(&path, lab::reproduction::page(&outcomes))?;
+            }
             tell(&outcomes, &directory)
         }
         LabCommand::Sweep(arguments) => run_sweep(arguments, output).await,
@@ -111,8 +114,7 @@ async fn run_sweep(arguments: SweepArguments, output: &Output) -> Result<(), Fai
 fn merge(directory: &Path, out: Option<PathBuf>) -> Result<(), Failure> {
     let table = sweep::merge(directory).map_err(|error| sweep_failure(&error))?;
     let path = out.unwrap_or_else(|| directory.join("table.csv"));
-    fs::write(&path, table)
-        .map_err(|error| Failure::failed(format_args!("cannot write to {}: {error}", path.display())))?;
+    write(&path, table)?;
     print(&format!("{}\n", path.display()))
 }
 
@@ -182,10 +184,6 @@ async fn validate(arguments: ValidateArguments, output: &Output) -> Result<(), F
     })
     .await?;
     if let Some(path) = out {
-        let write = |path: &Path, text: String| {
-            fs::write(path, text)
-                .map_err(|error| Failure::failed(format_args!("cannot write to {}: {error}", path.display())))
-        };
         write(&path, validation::page(&comparisons, seeds))?;
         write(&path.with_extension("csv"), validation::everything(&comparisons))?;
     }
@@ -244,6 +242,11 @@ fn tell(outcomes: &[Outcome], directory: &Path) -> Result<(), Failure> {
         directory.join("report.html").display()
     );
     print(&text)
+}
+
+fn write(path: &Path, content: impl AsRef<[u8]>) -> Result<(), Failure> {
+    fs::write(path, content)
+        .map_err(|error| Failure::failed(format_args!("cannot write to {}: {error}", path.display())))
 }
 
 fn print(text: &str) -> Result<(), Failure> {

@@ -117,8 +117,11 @@ fn an_interrupted_run_goes_on_and_its_verdicts_are_told_and_written() {
     }
     let report = fs::read(directory.path().join("report.html")).unwrap();
     fs::remove_file(directory.path().join("report.html")).unwrap();
-    let bound = lab(&["report", out]).output().unwrap();
+    let markdown = directory.path().join("reproduction.md");
+    let bound = lab(&["report", out, "--markdown", markdown.to_str().unwrap()]).output().unwrap();
     ends_with(&bound, 0);
     assert_eq!(text(&bound.stdout), told);
+    let relations = format!("| MultiTCP | 1 | {} |", verdicts.len());
+    assert!(fs::read_to_string(markdown).unwrap().contains(&relations), "{relations}");
     assert_eq!(fs::read(directory.path().join("report.html")).unwrap(), report);
 }

@@ -2,7 +2,7 @@
 //!
 //! - [`experiment`]: what an experiment is; [`experiments`] has them all, [`select()`] finds those that are meant.
 //! - [`run()`]: runs their jobs side by side; [`results`] are read by relations, plots and tables.
-//! - [`outcome`]: the verdicts; [`files`]: everything that is written.
+//! - [`outcome`]: the verdicts; [`files`]: everything that is written; [`reproduction`]: all in a page of documentation.
 //! - [`sweep`]: a scenario at many points of its parameters, in shares.
 //! - [`scheme`], [`statistics`]: what all have in common.
 
@@ -10,6 +10,7 @@ pub mod experiment;
 pub mod experiments;
 pub mod files;
 pub mod outcome;
+pub mod reproduction;
 pub mod results;
 pub mod scheme;
 pub mod simulate;
@@ -19,6 +20,7 @@ pub mod validation;
 
 mod cache;
 mod curve;
+mod elsewhere;
 mod plot;
 mod progress;
 mod report;

@@ -8,6 +8,9 @@ use crate::experiment::{Experiment, Paper, Relation};
 use crate::results::Results;
 use crate::statistics::Estimate;
 
+/// What stands for a published value begins so where we compare a scheme of ours.
+const OURS: &str = "ours";
+
 /// An experiment's outcome, as it is kept beside its plots.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
@@ -140,6 +143,11 @@ impl Outcome {
         }
     }
 
+    /// The relations that compare a scheme of ours with the paper's.
+    pub fn ours(&self) -> impl Iterator<Item = &Judgement> {
+        self.verdicts.iter().filter(|judgement| judgement.is_ours())
+    }
+
     /// How many relations have this verdict.
     pub fn count(&self, verdict: Verdict) -> usize {
         self.verdicts.iter().filter(|judgement| judgement.verdict == verdict).count()
@@ -147,6 +155,11 @@ impl Outcome {
 }
 
 impl Judgement {
+    /// Whether it compares a scheme of ours with the paper's: no paper has said it.
+    pub fn is_ours(&self) -> bool {
+        self.published.starts_with(OURS)
+    }
+
     /// The relation in a line: its name, what is looked at, on which variant, in which unit.
     pub fn in_words(&self) -> String {
         let extra: Vec<&str> =

@@ -205,6 +205,7 @@ fn files_do_not_depend_on_the_number_of_jobs_at_a_time() {
             "courses.csv",
             "courses.png",
             "courses.svg",
+            "multitcp.html",
             "numbers.csv",
             "outcome.json",
             "rates.csv",
@@ -273,7 +274,10 @@ fn csv_files_have_every_curve_point_cell_and_run() {
 #[test]
 fn the_report_needs_nothing_else_and_says_what_it_is_given() {
     let directory = written();
-    let report = fs::read_to_string(directory.path().join("report.html")).unwrap();
+    let read = |name: &str| fs::read_to_string(directory.path().join(name)).unwrap();
+    let overview = read("report.html");
+    assert!(overview.contains("multitcp.html#synthetic-one") && !overview.contains("<script"));
+    let report = read("multitcp.html");
     assert!(!report.contains("<script"), "markup in an experiment's text became markup of the report");
     for text in [
         "&lt;script&gt;alert(1)&lt;/script&gt;",
@@ -292,6 +296,24 @@ fn the_report_needs_nothing_else_and_says_what_it_is_given() {
         assert!(!report.contains(outside), "{outside}");
     }
     assert_eq!(report.matches("<svg").count(), 2);
+}
+
+#[test]
+fn the_page_of_documentation_has_every_difference_with_its_cause() {
+    let (mut experiment, results) = results(2);
+    experiment.relations[1].cause = None;
+    experiment.relations[2].published = "ours: no more".into();
+    let outcome = Outcome::of(&experiment, &results);
+    let page = lab::reproduction::page(&[outcome]);
+    // `right` and `double` reproduce; `wrong` differs without a cause, `nothing` with one; `gap` is ours.
+    assert!(page.contains("| MultiTCP | 1 | 4 | 2 | 2 | 1 |"), "{page}");
+    assert!(page.contains("| all | 1 | 4 | 2 | 2 | 1 |"), "{page}");
+    let line =
+        |start: &str| page.lines().find(|line| line.starts_with(start)).unwrap_or_else(|| panic!("{page}"));
+    assert!(line("| `synthetic-one` | wrong:").ends_with("300.0 ± 196 kbps | cause not found |"), "{page}");
+    assert!(line("| `synthetic-one` | nothing:").contains("a <known> cause"), "{page}");
+    assert!(line("| `synthetic-one` | <gap>").contains("| not ahead | not measured with seed 3"), "{page}");
+    assert!(!page.contains("right:") && !page.contains("Provisional"), "{page}");
 }
 
 #[test]

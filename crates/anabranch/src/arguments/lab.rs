@@ -21,11 +21,14 @@ pub enum LabCommand {
     List,
     /// Run experiments, judge what their papers report, and write verdicts, tables, plots and a report
     Run(RunArguments),
-    /// Bind everything that a directory has results of into its verdicts.json and report.html
+    /// Bind everything that a directory has results of into its verdicts.json, report.html and a page for each paper
     Report {
         /// The directory: what 'lab run --out' was given
         #[arg(value_name = "DIR")]
         directory: PathBuf,
+        /// Write what reproduces, and every difference with its cause, as a page in Markdown
+        #[arg(long, value_name = "FILE.md")]
+        markdown: Option<PathBuf>,
     },
     /// Run a scenario of the simulator at many points of its parameters, into one table
     Sweep(SweepArguments),

@@ -138,8 +138,13 @@ const LAB_SWEEP: &[Example] = &[
     ),
 ];
 const LAB_MERGE: &[Example] = &[("anabranch lab merge shared", "The table, when every share is there")];
-const LAB_REPORT: &[Example] =
-    &[("anabranch lab report lab-results", "Bind what several runs have left there")];
+const LAB_REPORT: &[Example] = &[
+    ("anabranch lab report lab-results", "Bind what several runs have left there"),
+    (
+        "anabranch lab report lab-results --markdown docs/reproduction.md",
+        "What reproduces, and why the rest does not, as a page of documentation",
+    ),
+];
 const LAB_LIST: &[Example] = &[("anabranch lab list", "Show what can be run")];
 const LAB_VALIDATE: &[Example] = &[
     ("anabranch lab validate R2 R6", "Two groups of scenarios, in seconds"),

@@ -1,0 +1,135 @@
+//! `docs/reproduction.md`: what reproduces, every difference with its cause, and ours beside the papers.
+
+use std::fmt::Write;
+
+use crate::elsewhere;
+use crate::experiment::Paper;
+use crate::outcome::{Judgement, Outcome, Verdict};
+use crate::report::papers;
+
+/// A verdict over fewer seeds is told apart: the interval is wide or missing.
+const SEEDS: usize = 5;
+const NOT_FOUND: &str = "cause not found";
+
+const PREFACE: &str = "# Are the papers right?\n\n\
+    Made by `anabranch lab report DIR --markdown docs/reproduction.md` from what `anabranch lab run all` leaves in DIR. Do not edit it.\n\n\
+    A *relation* is a statement of a paper as a number. It reproduces when the mean over the seeds lies where the paper has it. How the lab\n\
+    works, and how to see the figures: [lab.md](lab.md).\n";
+
+/// The page.
+pub fn page(outcomes: &[Outcome]) -> String {
+    let mut text = format!("{PREFACE}\n## Counts\n\n");
+    text += "| paper | experiments | relations | reproduce | differ | of these, cause not found |\n\
+             | --- | ---: | ---: | ---: | ---: | ---: |\n";
+    let papers = papers(outcomes);
+    // Writing to a string does not fail.
+    for paper in &papers {
+        let own: Vec<&Outcome> = outcomes.iter().filter(|outcome| outcome.paper == *paper).collect();
+        let _ = writeln!(text, "| {paper} | {} |", counts(&own));
+    }
+    let _ = writeln!(text, "| all | {} |", counts(&outcomes.iter().collect::<Vec<_>>()));
+    text += "\nOurs beside the papers' schemes is in a table of its own, and not in these counts.\n";
+    few_seeds(outcomes, &mut text);
+    for paper in papers {
+        differences(paper, outcomes, &mut text);
+    }
+    ours(outcomes, &mut text);
+    text
+}
+
+fn published(outcome: &Outcome) -> impl Iterator<Item = &Judgement> {
+    outcome.verdicts.iter().filter(|judgement| !judgement.is_ours())
+}
+
+/// Whether nobody knows why it differs.
+fn is_unexplained(judgement: &Judgement) -> bool {
+    let cause = judgement.cause.as_deref().unwrap_or_default();
+    cause.is_empty() || cause.starts_with("not found")
+}
+
+fn counts(outcomes: &[&Outcome]) -> String {
+    let all: Vec<&Judgement> = outcomes.iter().flat_map(|outcome| published(outcome)).collect();
+    let differ: Vec<&&Judgement> =
+        all.iter().filter(|judgement| judgement.verdict == Verdict::Differs).collect();
+    let unexplained = differ.iter().filter(|judgement| is_unexplained(judgement)).count();
+    let [relations, differ] = [all.len(), differ.len()];
+    format!("{} | {relations} | {} | {differ} | {unexplained}", outcomes.len(), relations - differ)
+}
+
+fn few_seeds(outcomes: &[Outcome], text: &mut String) {
+    let random = |outcome: &&Outcome| outcome.command.contains("--seeds");
+    let few: Vec<String> = (outcomes.iter().filter(random))
+        .filter(|outcome| outcome.seeds < SEEDS)
+        .map(|outcome| format!("`{}` ({})", outcome.id, outcome.seeds))
+        .collect();
+    if !few.is_empty() {
+        let _ = writeln!(
+            text,
+            "\n**Provisional**: these ran with fewer than {SEEDS} seeds (the number in brackets), so that their verdicts may change: {}.",
+            few.join(", ")
+        );
+    }
+}
+
+fn differences(paper: Paper, outcomes: &[Outcome], text: &mut String) {
+    let _ = write!(text, "\n## {paper}\n\n{}.\n", paper.citation());
+    let own = outcomes.iter().filter(|outcome| outcome.paper == paper);
+    let differing = own.flat_map(|outcome| {
+        let differs = |judgement: &&Judgement| judgement.verdict == Verdict::Differs;
+        published(outcome).filter(differs).map(move |judgement| (outcome, judgement))
+    });
+    let rows: Vec<String> = differing
+        .map(|(outcome, judgement)| {
+            let measured =
+                judgement.measured.map_or_else(|| "nothing".into(), |estimate| estimate.to_string());
+            let why = judgement.cause.as_deref().unwrap_or(NOT_FOUND);
+            row(&[
+                &format!("`{}`", outcome.id),
+                &judgement.in_words(),
+                &judgement.published,
+                &format!("{measured} {}", judgement.unit),
+                why,
+            ])
+        })
+        .collect();
+    if rows.is_empty() {
+        text.push_str("\nEverything that ran reproduces.\n");
+    } else {
+        text.push_str("\n| experiment | relation that differs | published | measured | cause |\n| --- | --- | --- | --- | --- |\n");
+        text.extend(rows);
+    }
+    for missing in elsewhere::rows(&[paper]) {
+        let _ = write!(text, "\nNo verdict: `{}` ({}). {}.\n", missing.id, missing.what, missing.why);
+    }
+}
+
+fn ours(outcomes: &[Outcome], text: &mut String) {
+    text.push_str(
+        "\n## Ours beside the papers' schemes\n\n\
+         | experiment | what | ahead when | measured | ours is | cause, where it is not ahead |\n| --- | --- | --- | --- | --- | --- |\n",
+    );
+    for (outcome, judgement) in
+        outcomes.iter().flat_map(|outcome| outcome.ours().map(move |judgement| (outcome, judgement)))
+    {
+        let measured = judgement.measured.map_or_else(|| "nothing".into(), |estimate| estimate.to_string());
+        let (standing, why) = match judgement.verdict {
+            Verdict::Reproduces => ("ahead or level", ""),
+            Verdict::Differs => ("not ahead", judgement.cause.as_deref().unwrap_or(NOT_FOUND)),
+        };
+        text.push_str(&row(&[
+            &format!("`{}`", outcome.id),
+            &judgement.claim,
+            &judgement.expected,
+            &format!("{measured} {}", judgement.unit),
+            standing,
+            why,
+        ]));
+    }
+}
+
+/// A row of a table. A bar or a line's end in a cell would be another cell or the table's end.
+fn row(cells: &[&str]) -> String {
+    let cells: Vec<String> =
+        cells.iter().map(|cell| cell.trim().replace('|', "\\|").replace('\n', " ")).collect();
+    format!("| {} |\n", cells.join(" | "))
+}
