@@ -41,10 +41,10 @@ fn published(outcome: &Outcome) -> impl Iterator<Item = &Judgement> {
     outcome.verdicts.iter().filter(|judgement| !judgement.is_ours())
 }
 
-/// Whether nobody knows why it differs.
+/// Whether nobody knows why it differs, or why it differs by so much.
 fn is_unexplained(judgement: &Judgement) -> bool {
     let cause = judgement.cause.as_deref().unwrap_or_default();
-    cause.is_empty() || cause.starts_with("not found")
+    cause.is_empty() || cause.contains("not found")
 }
 
 fn counts(outcomes: &[&Outcome]) -> String {
