@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use kernel::{FlowStatus, NAMES, Setting};
+use kernel::{FlowStatus, NAMES, Rules, Setting};
 
 use crate::arguments::{CcArguments, CcCommand, ControlArguments, ControlName};
 use crate::failure::Failure;
@@ -13,7 +13,11 @@ pub fn run(arguments: CcArguments, output: &Output) -> Result<(), Failure> {
     match arguments.command {
         CcCommand::Load(arguments) => {
             let setting = setting(&arguments)?;
-            kernel::load(setting).map_err(Failure::failed)?;
+            match setting {
+                Setting::Group => kernel::load_group(&rules(&arguments)?),
+                _ => kernel::load(setting),
+            }
+            .map_err(Failure::failed)?;
             let name = setting.name();
             output.say(format_args!(
                 "{setting}: loaded. A program takes it with setsockopt(TCP_CONGESTION, \"{name}\"), as iperf3 -C {name} does; every new connection does after: sysctl net.ipv4.tcp_congestion_control={name}"
@@ -22,7 +26,16 @@ pub fn run(arguments: CcArguments, output: &Output) -> Result<(), Failure> {
         }
         CcCommand::Set(arguments) => {
             let setting = setting(&arguments)?;
-            kernel::change(setting).map_err(Failure::failed)?;
+            match (setting, &arguments.weights) {
+                (Setting::Group, None) => {
+                    return Err(Failure::usage(
+                        "group has nothing to set but its weights, such as --weights weights.toml",
+                    ));
+                }
+                (Setting::Group, Some(_)) => kernel::set_rules(&rules(&arguments)?),
+                _ => kernel::change(setting),
+            }
+            .map_err(Failure::failed)?;
             output.say(format_args!("{setting}: set"));
             Ok(())
         }
@@ -32,7 +45,18 @@ pub fn run(arguments: CcArguments, output: &Output) -> Result<(), Failure> {
     }
 }
 
+/// The weights that were given, or all alike.
+fn rules(arguments: &ControlArguments) -> Result<Rules, Failure> {
+    arguments
+        .weights
+        .as_deref()
+        .map_or_else(|| Ok(Rules::default()), |path| Rules::read(path).map_err(Failure::failed))
+}
+
 fn setting(arguments: &ControlArguments) -> Result<Setting, Failure> {
+    if arguments.weights.is_some() && arguments.control != ControlName::Group {
+        return Err(Failure::usage("--weights is for group"));
+    }
     match (arguments.control, arguments.tuning, arguments.flows) {
         (ControlName::Tfwc, None, None) => Ok(Setting::Tfwc),
         (ControlName::Tfwc, ..) => {
@@ -44,6 +68,10 @@ fn setting(arguments: &ControlArguments) -> Result<Setting, Failure> {
         }
         (ControlName::Multcp, None, Some(flows)) if (1.0..=Setting::MOST_FLOWS).contains(&flows) => {
             Ok(Setting::MulTcp(flows))
+        }
+        (ControlName::Group, None, None) => Ok(Setting::Group),
+        (ControlName::Group, ..) => {
+            Err(Failure::usage("group has weights and no other parameters, such as --weights weights.toml"))
         }
         (ControlName::Multcp, ..) => Err(Failure::usage(format_args!(
             "multcp needs a number of connections from 1 to {} and nothing else, such as --flows 4",
@@ -70,6 +98,9 @@ fn list() -> Result<(), Failure> {
     for loaded in kernel::list().map_err(Failure::failed)? {
         let default = if loaded.is_default { ", the default of new connections" } else { "" };
         text += &format!("{}: {} connections{default}\n", loaded.setting, loaded.flows);
+        if loaded.setting == Setting::Group {
+            text += &kernel::rules().map_err(Failure::failed)?.to_string();
+        }
     }
     print(if text.is_empty() { "none is loaded\n" } else { &text })
 }
@@ -85,8 +116,16 @@ fn status(control: Option<ControlName>, json: bool) -> Result<(), Failure> {
     let mut text = String::new();
     if !json {
         text += &format!(
-            "{:<8}{:<24}{:<24}{:>8}{:>10}{:>13}{:>10}{:>17}\n",
-            "control", "local", "remote", "cwnd", "ssthresh", "loss events", "timeouts", "loss event rate"
+            "{:<8}{:<24}{:<24}{:>8}{:>10}{:>13}{:>10}{:>17}{:>9}\n",
+            "control",
+            "local",
+            "remote",
+            "cwnd",
+            "ssthresh",
+            "loss events",
+            "timeouts",
+            "loss event rate",
+            "weight"
         );
     }
     for name in names {
@@ -100,8 +139,9 @@ fn status(control: Option<ControlName>, json: bool) -> Result<(), Failure> {
 fn line(name: &str, flow: &FlowStatus) -> String {
     let ssthresh = flow.ssthresh.map_or("-".to_owned(), |packets| packets.get().to_string());
     let rate = flow.loss_event_rate.map_or("-".to_owned(), |rate| format!("{:.4} %", 100.0 * rate));
+    let weight = flow.weight.map_or("-".to_owned(), |weight| weight.to_string());
     format!(
-        "{name:<8}{:<24}{:<24}{:>8}{ssthresh:>10}{:>13}{:>10}{rate:>17}\n",
+        "{name:<8}{:<24}{:<24}{:>8}{ssthresh:>10}{:>13}{:>10}{rate:>17}{weight:>9}\n",
         flow.local.to_string(),
         flow.remote.to_string(),
         flow.cwnd.get(),
@@ -120,6 +160,7 @@ fn json_line(name: &str, flow: &FlowStatus) -> String {
         "loss_events": flow.loss_events,
         "timeouts": flow.timeouts,
         "loss_event_rate": flow.loss_event_rate,
+        "weight": flow.weight.map(kernel::Weight::get),
     });
     format!("{line}\n")
 }

@@ -6,6 +6,7 @@
 //!   their names, [`trace`] a record of what one was told and answered.
 //! - [`tfrc`]: a rate instead of a window, both ends; [`loss_history`] is its estimate of the loss event rate.
 //! - [`vps`]: a group of flows that share by weights what as many standard flows would get.
+//! - [`joint`]: the same where only windows can be told, as in a kernel.
 //! - [`multfrc`]: how many connections a stream over a lossy link gets; [`aggregate`]: the same with one connection in place
 //!   of them (AIO-TFRC).
 //! - [`response`]: what a window, a loss rate and a number of flows give on a path.
@@ -14,6 +15,7 @@ pub mod aggregate;
 pub mod algorithm;
 pub mod control;
 pub mod cubic;
+pub mod joint;
 pub mod loss_history;
 pub mod multcp;
 pub mod multfrc;

@@ -11,6 +11,8 @@
 #include "flow.h"
 #include "tfwc.h"
 #include "multcp.h"
+#include "group.h"
+#include "weights.h"
 
 /* The kernel lends its functions only to programs that may be combined with it. */
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
@@ -30,6 +32,8 @@ struct {
 } flows SEC(".maps");
 
 extern __u32 tcp_reno_undo_cwnd(struct sock *sk) __ksym;
+extern __u32 tcp_reno_ssthresh(struct sock *sk) __ksym;
+extern void tcp_reno_cong_avoid(struct sock *sk, __u32 ack, __u32 acked) __ksym;
 
 static __always_inline struct tcp_sock *tcp_of(struct sock *sk)
 {
@@ -84,6 +88,13 @@ static __always_inline void loss_event(struct flow *flow, const struct parameter
 	flow->sequence += flight;
 }
 
+/* The kernel asks for a threshold. What of a window is still lost belongs to its loss event. */
+static __always_inline void threshold_asked(struct flow *flow, const struct parameters *set, __u32 flight)
+{
+	if (flow->has_acked || set->algorithm == MULTCP)
+		loss_event(flow, set, flight);
+}
+
 /* A time-out: the rest of the recovery is told after all. */
 static __always_inline void timed_out(struct flow *flow)
 {
@@ -130,9 +141,7 @@ __u32 BPF_PROG(control_ssthresh, struct sock *sk)
 	if (!flow || !set)
 		return most(tp->snd_cwnd / 2, 2);
 	take_over(flow, tp);
-	/* What of a window is still lost belongs to its loss event. */
-	if (flow->has_acked || set->algorithm == MULTCP)
-		loss_event(flow, set, tp->packets_out);
+	threshold_asked(flow, set, tp->packets_out);
 	return most(flow->ssthresh_q20 >> 20, 2);
 }
 
@@ -170,6 +179,180 @@ CONTROL(tfwc, "tfwc");
 CONTROL(ttfwc, "ttfwc");
 CONTROL(multcp, "multcp");
 
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct group);
+} group_state SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 2);
+	__type(key, __u32);
+	__type(value, struct rules);
+} rules SEC(".maps");
+
+static __always_inline struct group *group_now(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&group_state, &zero);
+}
+
+/* The socket's weight by the rules that are in force. */
+static __noinline __u32 find_weight(struct sock *sk, __u32 generation)
+{
+	__u32 set = generation & 1;
+	struct rules *found = bpf_map_lookup_elem(&rules, &set);
+
+	return found ? weight_of(found, sk) : ONE_Q16;
+}
+
+/* Tells the group what happened to a socket since it was told last, and takes its window. */
+static __noinline void tell_group(struct sock *sk, struct flow *flow, __u32 lost_at_least, __u32 has_timed_out)
+{
+	struct tcp_sock *tp = tcp_of(sk);
+	struct parameters *set = parameters_now();
+	struct group *group = group_now();
+	struct heard heard = {};
+
+	if (!set || !group || !flow->place)
+		return;
+	if (flow->generation != set->generation) {
+		flow->generation = set->generation;
+		flow->weight_q16 = find_weight(sk, set->generation);
+	}
+	heard.now_ns = bpf_ktime_get_ns();
+	heard.weight_q16 = flow->weight_q16;
+	heard.delivered = tp->delivered - flow->told_delivered;
+	heard.lost = most(tp->lost - flow->told_lost, lost_at_least);
+	heard.has_timed_out = has_timed_out;
+	heard.srtt_us = tp->srtt_us >> 3;
+	heard.used = tp->max_packets_out;
+	heard.is_limited = BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited) ||
+			   (tp->snd_cwnd < tp->snd_ssthresh && tp->snd_cwnd < 2 * tp->max_packets_out);
+	flow->told_delivered = tp->delivered;
+	flow->told_lost = tp->lost;
+	group_heard(group, flow->place - 1, &heard);
+	flow->window = heard.window;
+	flow->cwnd_q20 = (__u64)heard.window << 20;
+}
+
+SEC("struct_ops")
+void BPF_PROG(group_init, struct sock *sk)
+{
+	struct parameters *set = parameters_now();
+	struct flow *flow = bpf_sk_storage_get(&flows, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	struct tcp_sock *tp = tcp_of(sk);
+	struct group *group = group_now();
+	__u32 place;
+
+	if (!flow || !set || !group)
+		return;
+	flow->cwnd_q20 = (__u64)tp->snd_cwnd << 20;
+	flow->ssthresh_q20 = (__u64)TCP_INFINITE_SSTHRESH << 20;
+	flow->window = tp->snd_cwnd;
+	flow->told_delivered = tp->delivered;
+	flow->told_lost = tp->lost;
+	flow->generation = set->generation;
+	flow->weight_q16 = find_weight(sk, set->generation);
+	place = group_join(group, flow->weight_q16, bpf_ktime_get_ns());
+	flow->place = place < MOST_MEMBERS ? place + 1 : 0;
+	tp->snd_ssthresh = TCP_INFINITE_SSTHRESH;
+}
+
+SEC("struct_ops")
+void BPF_PROG(group_release, struct sock *sk)
+{
+	struct flow *flow = bpf_sk_storage_get(&flows, sk, 0, 0);
+	struct group *group = group_now();
+
+	if (!flow || !group || !flow->place)
+		return;
+	group_leave(group, flow->place - 1, bpf_ktime_get_ns());
+	flow->place = 0;
+}
+
+/* Each acknowledgement, whatever is being recovered. */
+SEC("struct_ops")
+void BPF_PROG(group_acked, struct sock *sk, const struct ack_sample *sample)
+{
+	struct flow *flow = bpf_sk_storage_get(&flows, sk, 0, 0);
+	struct tcp_sock *tp = tcp_of(sk);
+
+	if (!flow || !flow->place)
+		return;
+	tell_group(sk, flow, 0, 0);
+	/* Recovery goes down to the threshold. */
+	if (flow->state == TCP_CA_RECOVERY || flow->state == TCP_CA_CWR)
+		tp->snd_ssthresh = most(flow->window, 2);
+}
+
+SEC("struct_ops")
+void BPF_PROG(group_cong_avoid, struct sock *sk, __u32 ack, __u32 acked)
+{
+	struct flow *flow = bpf_sk_storage_get(&flows, sk, 0, 0);
+	struct tcp_sock *tp = tcp_of(sk);
+
+	/* Where the group is full a connection is on its own. */
+	if (!flow || !flow->place)
+		tcp_reno_cong_avoid(sk, ack, acked);
+	else
+		tp->snd_cwnd = most(least(flow->window, tp->snd_cwnd_clamp), 1);
+}
+
+SEC("struct_ops")
+__u32 BPF_PROG(group_ssthresh, struct sock *sk)
+{
+	struct flow *flow = bpf_sk_storage_get(&flows, sk, 0, 0);
+	struct tcp_sock *tp = tcp_of(sk);
+
+	if (!flow || !flow->place)
+		return tcp_reno_ssthresh(sk);
+	/* When the timer has run out all that is not SACKed is marked as lost. */
+	tell_group(sk, flow, 1, tp->lost_out + tp->sacked_out >= tp->packets_out);
+	flow->loss_events++;
+	flow->ssthresh_q20 = most(flow->window, 2) << 20;
+	return most(flow->window, 2);
+}
+
+SEC("struct_ops")
+void BPF_PROG(group_set_state, struct sock *sk, __u8 state)
+{
+	struct flow *flow = bpf_sk_storage_get(&flows, sk, 0, 0);
+
+	if (!flow)
+		return;
+	flow->state = state;
+	if (state != TCP_CA_LOSS)
+		return;
+	flow->timeouts++;
+	if (flow->place)
+		tell_group(sk, flow, 0, 1);
+}
+
+SEC("struct_ops")
+__u32 BPF_PROG(group_undo_cwnd, struct sock *sk)
+{
+	struct flow *flow = bpf_sk_storage_get(&flows, sk, 0, 0);
+
+	return flow && flow->place ? most(flow->window, tcp_of(sk)->snd_cwnd) : tcp_reno_undo_cwnd(sk);
+}
+
+SEC(".struct_ops.link")
+struct tcp_congestion_ops group = {
+	.init = (void *)group_init,
+	.release = (void *)group_release,
+	.pkts_acked = (void *)group_acked,
+	.cong_avoid = (void *)group_cong_avoid,
+	.ssthresh = (void *)group_ssthresh,
+	.set_state = (void *)group_set_state,
+	.undo_cwnd = (void *)group_undo_cwnd,
+	.flags = TCP_CONG_NON_RESTRICTED,
+	.name = "group",
+};
+
 /* Writes a line for each flow: addresses, windows, loss events. */
 SEC("iter/bpf_sk_storage_map")
 int tell_flows(struct bpf_iter__bpf_sk_storage_map *context)
@@ -188,14 +371,17 @@ int tell_flows(struct bpf_iter__bpf_sk_storage_map *context)
 	else
 		BPF_SEQ_PRINTF(seq, "%pI4:%u %pI4:%u ", &sk->__sk_common.skc_rcv_saddr, sk->__sk_common.skc_num,
 			       &sk->__sk_common.skc_daddr, bpf_ntohs(sk->__sk_common.skc_dport));
-	BPF_SEQ_PRINTF(seq, "%llu %llu %u %u %llu\n", flow->cwnd_q20 >> 20, flow->ssthresh_q20 >> 20, flow->loss_events, flow->timeouts,
+	BPF_SEQ_PRINTF(seq, "%llu %llu %u %u %llu ", flow->cwnd_q20 >> 20, flow->ssthresh_q20 >> 20, flow->loss_events, flow->timeouts,
 		       mean_q16);
+	/* 0: in no group, or alone because it is full. */
+	BPF_SEQ_PRINTF(seq, "%u\n", flow->place ? flow->weight_q16 : 0);
 	return 0;
 }
 
 /* What a test has happen to a flow. */
 struct event {
-	/* 0: the beginning, with a window and a threshold; 1: an acknowledgement; 2: a loss event; 3: a time-out; 4: a pause. */
+	/* 0: the beginning, with a window and a threshold; 1: an acknowledgement; 2: a loss event; 3: a time-out; 4: a pause;
+	   5: the kernel asks for a threshold. */
 	__u32 what;
 	__u32 packets;
 	__u32 is_cwnd_limited;
@@ -238,18 +424,56 @@ int replay(struct event *event)
 		flow->cwnd_q20 = flow->ssthresh_q20;
 		break;
 	case 3:
-		if (!event->is_repeated && (flow->has_acked || set->algorithm == MULTCP))
-			loss_event(flow, set, event->packets);
+		if (!event->is_repeated)
+			threshold_asked(flow, set, event->packets);
 		timed_out(flow);
 		flow->cwnd_q20 = ONE_Q20;
 		break;
 	case 4:
 		flow->cwnd_q20 = least(flow->cwnd_q20, (__u64)flow->restart_window << 20);
 		break;
+	case 5:
+		threshold_asked(flow, set, event->packets);
+		break;
 	default:
 		return 1;
 	}
 	event->cwnd_q20 = flow->cwnd_q20;
 	event->ssthresh_q20 = flow->ssthresh_q20;
+	return 0;
+}
+
+/* What a test has happen to a member of the group. */
+struct group_event {
+	/* 1: a member joins; 2: one leaves; 3: one hears something. */
+	__u32 what;
+	__u32 place;
+	struct heard heard;
+};
+
+/* The same for the group as `replay` for a flow. */
+SEC("syscall")
+int replay_group(struct group_event *event)
+{
+	struct group *state = group_now();
+	struct heard heard = event->heard;
+
+	if (!state)
+		return 1;
+	switch (event->what) {
+	case 1:
+		event->place = group_join(state, heard.weight_q16, heard.now_ns);
+		break;
+	case 2:
+		group_leave(state, event->place, heard.now_ns);
+		break;
+	case 3:
+		group_heard(state, event->place, &heard);
+		event->heard.window = heard.window;
+		event->heard.total_q20 = heard.total_q20;
+		break;
+	default:
+		return 1;
+	}
 	return 0;
 }

@@ -7,6 +7,7 @@
 enum algorithm {
 	TFWC = 1,
 	MULTCP = 2,
+	GROUP = 3,
 };
 
 /* What can be changed while flows run. */
@@ -22,6 +23,9 @@ struct parameters {
 	__u32 flows_q10;
 	/* MulTCP: up to how many times the initial window slow start triples, of 2^10. */
 	__u32 triples_q10;
+	/* Group: how often the rules have changed. Its last bit says which of the two sets is in force. */
+	__u32 generation;
+	__u32 padding;
 };
 
 /* Windows and intervals are in packets. */
@@ -57,7 +61,16 @@ struct flow {
 	__u8 has_acked;
 	/* Reno runs: before the first loss event, or because the equation gives less than two packets. */
 	__u8 is_reno;
-	__u8 padding[5];
+	/* The kernel's state of the connection, as the group was told. */
+	__u8 state;
+	__u8 padding[4];
+	/* The place in the group, from 1; 0: none. Of which generation of rules the weight is, and what the group was told of. */
+	__u32 place;
+	__u32 generation;
+	__u32 weight_q16;
+	__u32 told_delivered;
+	__u32 told_lost;
+	__u32 window;
 	/* The intervals, newest first. */
 	__u32 closed_q4[INTERVALS];
 };

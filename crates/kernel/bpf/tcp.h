@@ -21,9 +21,22 @@ struct sock_common {
 	struct in6_addr skc_v6_rcv_saddr;
 };
 
+struct kernfs_node {
+	__u64 id;
+};
+
+struct cgroup {
+	struct kernfs_node *kn;
+};
+
+struct sock_cgroup_data {
+	struct cgroup *cgroup;
+};
+
 struct sock {
 	struct sock_common __sk_common;
 	__u32 sk_mark;
+	struct sock_cgroup_data sk_cgrp_data;
 };
 
 struct inet_sock {
@@ -42,6 +55,11 @@ struct tcp_sock {
 	__u32 prior_cwnd;
 	__u32 packets_out;
 	__u32 max_packets_out;
+	__u32 sacked_out;
+	__u32 lost_out;
+	/* Packets delivered and found lost since the connection began. */
+	__u32 delivered;
+	__u32 lost;
 	__u32 srtt_us;
 	__u8 is_cwnd_limited : 1;
 };
@@ -82,6 +100,8 @@ struct tcp_congestion_ops {
 
 #pragma clang attribute pop
 
+#define TCP_CA_CWR 2
+#define TCP_CA_RECOVERY 3
 #define TCP_CA_LOSS 4
 #define TCP_INFINITE_SSTHRESH 0x7fffffff
 /* Ordinary users may choose it. */

@@ -1,7 +1,9 @@
-//! Anabranch's congestion controls for the kernel's own TCP: TFWC, TTFWC and MulTCP as BPF programs that any program can then choose.
+//! Anabranch's congestion controls for the kernel's own TCP: TFWC, TTFWC, MulTCP and a weighted group as BPF programs that any
+//! program can then choose.
 //!
 //! - [`Setting`]: which control, with its parameters.
 //! - [`load`], [`change`], [`unload`], [`list`], [`flows`]: what `anabranch cc` does.
+//! - [`Rules`], [`load_group`], [`set_rules`], [`rules`](rules()): the weights of the group.
 //! - [`replay`]: the same BPF code on a trace of events, to hold it against `congestion`.
 //!
 //! The programs are C (`bpf/`), compiled ahead: `make bpf` makes `bpf/control.bpf.o`, which is part of this crate, so that nobody who uses
@@ -10,12 +12,15 @@
 mod error;
 mod loaded;
 pub mod replay;
+mod rules;
 mod setting;
 mod status;
 
 pub use congestion::tfwc::Tuning;
+pub use congestion::vps::Weight;
 pub use error::Error;
-pub use loaded::{DIRECTORY, Loaded, change, list, load, unload};
+pub use loaded::{DIRECTORY, Loaded, change, list, load, load_group, rules, set_rules, unload};
+pub use rules::{MOST_RULES, Rules, RulesError};
 pub use setting::{NAMES, Setting};
 pub use status::{FlowStatus, flows};
 

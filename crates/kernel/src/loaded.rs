@@ -8,16 +8,18 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject}
 use rustix::mount::{MountFlags, mount};
 
 use crate::error::Error;
-use crate::setting::{NAMES, Setting};
+use crate::rules::Rules;
+use crate::setting::{GENERATION, NAMES, Setting};
 use crate::{OBJECT, status};
 
 /// Where the kernel shows BPF objects that outlive their loader.
 const BPF_FS: &str = "/sys/fs/bpf";
 /// Where the loaded controls are, a directory each.
 pub const DIRECTORY: &str = "/sys/fs/bpf/anabranch";
-/// In a control's directory: the registration, the parameters, the list of flows.
+/// In a control's directory: the registration, the parameters, the list of flows, and the group's rules.
 const LINK: &str = "link";
 const PARAMETERS: &str = "parameters";
+const RULES: &str = "rules";
 pub(crate) const FLOWS: &str = "flows";
 
 /// One acknowledgement may stand for as many packets as it wants to: kernels put many together.
@@ -46,6 +48,18 @@ fn directory(name: &str) -> PathBuf {
 /// # Errors
 /// When the kernel cannot or will not; every error says what to do.
 pub fn load(setting: Setting) -> Result<(), Error> {
+    load_with(setting, &Rules::default())
+}
+
+/// Registers the group with these weights.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_group(rules: &Rules) -> Result<(), Error> {
+    load_with(Setting::Group, rules)
+}
+
+fn load_with(setting: Setting, rules: &Rules) -> Result<(), Error> {
     check_kernel()?;
     mount_bpf_fs()?;
     let name = setting.name();
@@ -54,8 +68,11 @@ pub fn load(setting: Setting) -> Result<(), Error> {
         return Err(Error::Loaded(name));
     }
     let mut object =
-        prepare(Some(name))?.load().map_err(|error| Error::refused("take the program", &error))?;
+        prepare(Wanted::Control(name))?.load().map_err(|error| Error::refused("take the program", &error))?;
     write_parameters(&map(&object, PARAMETERS)?, &setting.to_bytes(UNLIMITED))?;
+    if setting == Setting::Group {
+        write_rules(&map(&object, RULES)?, 0, rules)?;
+    }
     fs::create_dir_all(&home).map_err(|source| Error::Io { path: home.clone(), source })?;
     let loaded = pin(&mut object, name, &home);
     if loaded.is_err() {
@@ -69,6 +86,9 @@ pub fn load(setting: Setting) -> Result<(), Error> {
 fn pin(object: &mut Object, name: &'static str, home: &Path) -> Result<(), Error> {
     let refused = |what| move |error: libbpf_rs::Error| Error::refused(what, &error);
     map(object, PARAMETERS)?.pin(home.join(PARAMETERS)).map_err(refused("keep the parameters"))?;
+    if name == Setting::Group.name() {
+        map(object, RULES)?.pin(home.join(RULES)).map_err(refused("keep the weights"))?;
+    }
     let sockets = map(object, "flows")?;
     let tell = object.progs_mut().find(|program| program.name() == "tell_flows");
     if let Some(tell) = tell {
@@ -87,21 +107,34 @@ fn pin(object: &mut Object, name: &'static str, home: &Path) -> Result<(), Error
     link.pin(home.join(LINK)).map_err(refused("keep the control"))
 }
 
-/// The object with the programs that are needed: those of one control, or only the one that replays.
-pub(crate) fn prepare(control: Option<&str>) -> Result<OpenObject, Error> {
+/// What is needed of the object.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// A control, and the program that lists its flows.
+    Control(&'static str),
+    /// Only the program that replays.
+    Replay(&'static str),
+}
+
+/// The object with the programs that are needed.
+pub(crate) fn prepare(wanted: Wanted) -> Result<OpenObject, Error> {
     libbpf_rs::set_print(None);
     let mut object = ObjectBuilder::default()
         .open_memory(OBJECT)
         .map_err(|error| Error::refused("open the program", &error))?;
     for mut map in object.maps_mut() {
         if NAMES.iter().any(|name| map.name() == *name) {
-            let is_wanted = control.is_some_and(|control| map.name() == control);
+            let is_wanted = matches!(wanted, Wanted::Control(control) if map.name() == control);
             map.set_autocreate(is_wanted).map_err(|error| Error::refused("choose a control", &error))?;
         }
     }
     for mut program in object.progs_mut() {
-        let is_replay = program.name() == "replay";
-        program.set_autoload(is_replay == control.is_none());
+        let name = program.name().to_string_lossy();
+        program.set_autoload(match wanted {
+            Wanted::Replay(replay) => name == replay,
+            Wanted::Control("group") => name.starts_with("group_") || name == "tell_flows",
+            Wanted::Control(_) => name.starts_with("control_") || name == "tell_flows",
+        });
     }
     Ok(object)
 }
@@ -118,8 +151,52 @@ pub(crate) fn write_parameters(map: &MapHandle, bytes: &[u8]) -> Result<(), Erro
         .map_err(|error| Error::refused("set the parameters", &error))
 }
 
-fn parameters(name: &'static str) -> Result<MapHandle, Error> {
-    let path = directory(name).join(PARAMETERS);
+/// Writes one of the two sets of rules.
+fn write_rules(map: &MapHandle, set: u32, rules: &Rules) -> Result<(), Error> {
+    map.update(&set.to_ne_bytes(), &rules.to_bytes(), MapFlags::ANY)
+        .map_err(|error| Error::refused("set the weights", &error))
+}
+
+/// Changes the group's weights. Each connection has its new one with its next acknowledgement.
+///
+/// # Errors
+/// When the group is not loaded, or the kernel will not.
+pub fn set_rules(rules: &Rules) -> Result<(), Error> {
+    let name = Setting::Group.name();
+    let parameters = pinned(name, PARAMETERS)?;
+    let mut bytes = read(&parameters, 0, name)?;
+    let other = || Error::OtherVersion(directory(name));
+    let place = bytes.get_mut(GENERATION..GENERATION + 4).ok_or_else(other)?;
+    let generation = u32::from_ne_bytes(place.try_into().map_err(|_| other())?).wrapping_add(1);
+    place.copy_from_slice(&generation.to_ne_bytes());
+    // First the set that nobody reads, then the word that says which one is read.
+    write_rules(&pinned(name, RULES)?, generation & 1, rules)?;
+    write_parameters(&parameters, &bytes)
+}
+
+/// The group's weights as they are.
+///
+/// # Errors
+/// When the group is not loaded, or is of another version.
+pub fn rules() -> Result<Rules, Error> {
+    let name = Setting::Group.name();
+    let other = || Error::OtherVersion(directory(name));
+    let bytes = read(&pinned(name, PARAMETERS)?, 0, name)?;
+    let generation = bytes.get(GENERATION..GENERATION + 4).and_then(|word| word.try_into().ok());
+    let set = u32::from_ne_bytes(generation.ok_or_else(other)?) & 1;
+    Rules::from_bytes(&read(&pinned(name, RULES)?, set, name)?).ok_or_else(other)
+}
+
+/// A value of an array of a loaded control.
+fn read(map: &MapHandle, place: u32, name: &str) -> Result<Vec<u8>, Error> {
+    let bytes = map.lookup(&place.to_ne_bytes(), MapFlags::ANY);
+    let bytes = bytes.map_err(|error| Error::refused("show the parameters", &error))?;
+    bytes.ok_or_else(|| Error::OtherVersion(directory(name)))
+}
+
+/// A map of a loaded control.
+fn pinned(name: &'static str, file: &str) -> Result<MapHandle, Error> {
+    let path = directory(name).join(file);
     match path.try_exists() {
         Ok(true) => {}
         Ok(false) => return Err(Error::NotLoaded(name)),
@@ -134,7 +211,11 @@ fn parameters(name: &'static str) -> Result<MapHandle, Error> {
 /// # Errors
 /// When it is not loaded, or the kernel will not.
 pub fn change(setting: Setting) -> Result<(), Error> {
-    write_parameters(&parameters(setting.name())?, &setting.to_bytes(UNLIMITED))
+    if setting == Setting::Group {
+        // It has no others than its weights.
+        return Ok(());
+    }
+    write_parameters(&pinned(setting.name(), PARAMETERS)?, &setting.to_bytes(UNLIMITED))
 }
 
 /// Takes a control away. Sockets that have it keep it until they close.
@@ -153,7 +234,7 @@ pub fn unload(name: &'static str) -> Result<(), Error> {
 
 /// Removes a control's directory; the registration goes first.
 fn remove(home: &Path) -> io::Result<()> {
-    for entry in [LINK, FLOWS, PARAMETERS] {
+    for entry in [LINK, FLOWS, PARAMETERS, RULES] {
         match fs::remove_file(home.join(entry)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -170,14 +251,12 @@ pub fn list() -> Result<Vec<Loaded>, Error> {
     let default = fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").unwrap_or_default();
     let mut loaded = Vec::new();
     for name in NAMES {
-        let map = match parameters(name) {
+        let map = match pinned(name, PARAMETERS) {
             Ok(map) => map,
             Err(Error::NotLoaded(_)) => continue,
             Err(error) => return Err(error),
         };
-        let bytes = map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY);
-        let bytes = bytes.map_err(|error| Error::refused("show the parameters", &error))?;
-        let setting = bytes.and_then(|bytes| Setting::from_bytes(name, &bytes));
+        let setting = Setting::from_bytes(name, &read(&map, 0, name)?);
         let setting = setting.ok_or_else(|| Error::OtherVersion(directory(name)))?;
         loaded.push(Loaded {
             setting,

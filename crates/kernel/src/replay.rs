@@ -3,11 +3,13 @@
 use libbpf_rs::{MapHandle, Object, ProgramInput};
 
 use congestion::control::Start;
+use congestion::joint::{Heard, MOST_MEMBERS};
 use congestion::trace::{Event, Windows};
-use units::Bytes;
+use congestion::vps::Weight;
+use units::{Bytes, Time};
 
 use crate::error::Error;
-use crate::loaded::{check_kernel, map, prepare, write_parameters};
+use crate::loaded::{Wanted, check_kernel, map, prepare, write_parameters};
 use crate::setting::Setting;
 
 const BITS: u32 = 20;
@@ -15,6 +17,23 @@ const NO_THRESHOLD: u32 = 0x7fff_ffff;
 /// Bytes of `struct event` (bpf/control.bpf.c), and where its answers begin.
 const EVENT_SIZE: usize = 40;
 const ANSWERS: usize = 24;
+
+fn object(program: &'static str) -> Result<Object, Error> {
+    check_kernel()?;
+    prepare(Wanted::Replay(program))?.load().map_err(|error| Error::refused("take the program", &error))
+}
+
+/// Runs a program of the object once on an event, which it changes.
+fn run(object: &mut Object, name: &'static str, event: &mut [u8]) -> Result<(), Error> {
+    let program = object.progs_mut().find(|program| program.name() == name);
+    let missing = || Error::Refused { what: name, problem: "the program is not in the object".to_owned() };
+    let input = ProgramInput { context_in: Some(event), ..Default::default() };
+    let output = program.ok_or_else(missing)?.test_run(input);
+    match output.map_err(|error| Error::refused(name, &error))?.return_value {
+        0 => Ok(()),
+        answer => Err(Error::Refused { what: name, problem: format!("the program answers {answer}") }),
+    }
+}
 
 /// A flow without a socket, whose events happen in the kernel.
 #[derive(Debug)]
@@ -32,8 +51,7 @@ impl Replay {
     /// # Errors
     /// When the kernel cannot or will not load the program.
     pub fn new(setting: Setting, start: &Start) -> Result<Self, Error> {
-        check_kernel()?;
-        let object = prepare(None)?.load().map_err(|error| Error::refused("take the program", &error))?;
+        let object = object("replay")?;
         let parameters = map(&object, "parameters")?;
         // As the core has it: an acknowledgement counts for one packet where the window grows, however much it acknowledges.
         write_parameters(&parameters, &setting.to_bytes(1))?;
@@ -65,6 +83,14 @@ impl Replay {
         }
     }
 
+    /// The kernel asks for a threshold with so much in flight; answers the windows after it. More often than a loss event happens.
+    ///
+    /// # Errors
+    /// When the kernel will not.
+    pub fn threshold(&mut self, flight: Bytes) -> Result<Windows, Error> {
+        self.tell([5, self.packets(flight), 0, 0, 0, 0])
+    }
+
     fn packets(&self, bytes: Bytes) -> u32 {
         u32::try_from(bytes.get() / self.segment).unwrap_or(u32::MAX)
     }
@@ -74,15 +100,7 @@ impl Replay {
         for (place, byte) in event.iter_mut().zip(words.into_iter().flat_map(u32::to_ne_bytes)) {
             *place = byte;
         }
-        let program = self.object.progs_mut().find(|program| program.name() == "replay");
-        let missing =
-            || Error::Refused { what: "replay", problem: "the program is not in the object".to_owned() };
-        let input = ProgramInput { context_in: Some(&mut event), ..Default::default() };
-        let output = program.ok_or_else(missing)?.test_run(input);
-        let answer = output.map_err(|error| Error::refused("replay", &error))?.return_value;
-        if answer != 0 {
-            return Err(Error::Refused { what: "replay", problem: format!("the program answers {answer}") });
-        }
+        run(&mut self.object, "replay", &mut event)?;
         let window = |at: usize| {
             let bytes: [u8; 8] = std::array::from_fn(|i| event[at + i]);
             Bytes::new(((u128::from(u64::from_ne_bytes(bytes)) * u128::from(self.segment)) >> BITS) as u64)
@@ -90,5 +108,97 @@ impl Replay {
         let (cwnd, ssthresh) = (window(ANSWERS), window(ANSWERS + 8));
         let has_threshold = ssthresh.get() < u64::from(NO_THRESHOLD) * self.segment;
         Ok(Windows { cwnd, ssthresh: if has_threshold { ssthresh } else { Bytes::MAX } })
+    }
+}
+
+/// Bytes of `struct group_event` (bpf/control.bpf.c), and where its answers are.
+const GROUP_EVENT_SIZE: usize = 56;
+const PLACE: usize = 4;
+const WINDOW: usize = 44;
+const TOTAL: usize = 48;
+
+/// A group without sockets, whose events happen in the kernel.
+#[derive(Debug)]
+pub struct ReplayGroup {
+    object: Object,
+    weights: Vec<Weight>,
+}
+
+impl ReplayGroup {
+    /// A group without members.
+    ///
+    /// # Errors
+    /// When the kernel cannot or will not load the program.
+    pub fn new() -> Result<Self, Error> {
+        Ok(Self { object: object("replay_group")?, weights: vec![Weight::ONE; MOST_MEMBERS] })
+    }
+
+    /// A connection joins. Answers its place; `None` when the group is full.
+    ///
+    /// # Errors
+    /// When the kernel will not.
+    pub fn join(&mut self, weight: Weight, now: Time) -> Result<Option<usize>, Error> {
+        let event = self.tell(1, 0, weight, now, [0; 6])?;
+        let place = u32::from_ne_bytes(std::array::from_fn(|i| event[PLACE + i])) as usize;
+        let own = self.weights.get_mut(place);
+        Ok(own.map(|own| {
+            *own = weight;
+            place
+        }))
+    }
+
+    /// A connection ends.
+    ///
+    /// # Errors
+    /// When the kernel will not.
+    pub fn leave(&mut self, place: usize, now: Time) -> Result<(), Error> {
+        self.tell(2, place, Weight::ONE, now, [0; 6]).map(|_| ())
+    }
+
+    /// Another weight from its next event on.
+    pub fn set_weight(&mut self, place: usize, weight: Weight) {
+        if let Some(own) = self.weights.get_mut(place) {
+            *own = weight;
+        }
+    }
+
+    /// A member hears something. Answers its window and the joint one, packets.
+    ///
+    /// # Errors
+    /// When the kernel will not.
+    pub fn heard(&mut self, place: usize, heard: &Heard) -> Result<(u32, f64), Error> {
+        let words = [
+            heard.delivered,
+            heard.lost,
+            u32::from(heard.has_timed_out),
+            u32::try_from(heard.srtt.as_micros()).unwrap_or(u32::MAX),
+            heard.used,
+            u32::from(heard.is_limited),
+        ];
+        let weight = self.weights.get(place).copied().unwrap_or(Weight::ONE);
+        let event = self.tell(3, place, weight, heard.now, words)?;
+        let window = u32::from_ne_bytes(std::array::from_fn(|i| event[WINDOW + i]));
+        let total = u64::from_ne_bytes(std::array::from_fn(|i| event[TOTAL + i]));
+        Ok((window, total as f64 / f64::from(1u32 << BITS)))
+    }
+
+    fn tell(
+        &mut self,
+        what: u32,
+        place: usize,
+        weight: Weight,
+        now: Time,
+        words: [u32; 6],
+    ) -> Result<[u8; GROUP_EVENT_SIZE], Error> {
+        let mut event = [0; GROUP_EVENT_SIZE];
+        let place = u32::try_from(place).unwrap_or(u32::MAX);
+        let head = [what, place].into_iter().flat_map(u32::to_ne_bytes).chain(now.as_nanos().to_ne_bytes());
+        let weight = (weight.get() * 65_536.0).round() as u32;
+        let rest = [weight].into_iter().chain(words).flat_map(u32::to_ne_bytes);
+        for (byte, value) in event.iter_mut().zip(head.chain(rest)) {
+            *byte = value;
+        }
+        run(&mut self.object, "replay_group", &mut event)?;
+        Ok(event)
     }
 }

@@ -7,10 +7,12 @@ use congestion::multcp;
 use congestion::tfwc::{Parameters, Tuning};
 
 /// The controls there are.
-pub const NAMES: [&str; 3] = ["tfwc", "ttfwc", "multcp"];
+pub const NAMES: [&str; 4] = ["tfwc", "ttfwc", "multcp", "group"];
 
 /// Bytes of `struct parameters` (bpf/flow.h).
-pub(crate) const PARAMETERS_SIZE: usize = 24;
+pub(crate) const PARAMETERS_SIZE: usize = 32;
+/// Where the generation of the group's rules is in it.
+pub(crate) const GENERATION: usize = 24;
 
 const ONE_Q10: f64 = 1024.0;
 const ONE_Q20: f64 = 1_048_576.0;
@@ -24,6 +26,8 @@ pub enum Setting {
     Ttfwc(Tuning),
     /// MulTCP, one flow as so many (1 to [`MOST_FLOWS`](Setting::MOST_FLOWS)).
     MulTcp(f64),
+    /// A weighted group of all connections that have it; the weights are [`Rules`](crate::Rules).
+    Group,
 }
 
 impl Setting {
@@ -36,26 +40,32 @@ impl Setting {
             Self::Tfwc => "tfwc",
             Self::Ttfwc(_) => "ttfwc",
             Self::MulTcp(_) => "multcp",
+            Self::Group => "group",
         }
     }
 
-    /// What the core calls it.
-    pub fn algorithm(self) -> Algorithm {
+    /// What the core calls it; `None` for the group, which is no control of a single flow.
+    pub fn algorithm(self) -> Option<Algorithm> {
         match self {
-            Self::Tfwc => Algorithm::Tfwc(Parameters::TFWC),
-            Self::Ttfwc(tuning) => Algorithm::Tfwc(Parameters::tuned(tuning)),
-            Self::MulTcp(flows) => Algorithm::MulTcp(flows),
+            Self::Tfwc => Some(Algorithm::Tfwc(Parameters::TFWC)),
+            Self::Ttfwc(tuning) => Some(Algorithm::Tfwc(Parameters::tuned(tuning))),
+            Self::MulTcp(flows) => Some(Algorithm::MulTcp(flows)),
+            Self::Group => None,
         }
     }
 
     /// `struct parameters`. `most_each`: how many packets one acknowledgement counts for where the window grows.
     pub(crate) fn to_bytes(self, most_each: u32) -> Vec<u8> {
         let (tuning, flows) = match self {
-            Self::Tfwc => (Tuning::SMOOTHEST, 1.0),
+            Self::Tfwc | Self::Group => (Tuning::SMOOTHEST, 1.0),
             Self::Ttfwc(tuning) => (tuning, 1.0),
             Self::MulTcp(flows) => (Tuning::SMOOTHEST, flows.clamp(1.0, Self::MOST_FLOWS)),
         };
-        let algorithm = if matches!(self, Self::MulTcp(_)) { 2 } else { 1 };
+        let algorithm = match self {
+            Self::Tfwc | Self::Ttfwc(_) => 1,
+            Self::MulTcp(_) => 2,
+            Self::Group => 3,
+        };
         let words = [
             algorithm,
             (tuning.share() * ONE_Q20).round() as u32,
@@ -64,6 +74,8 @@ impl Setting {
             (flows * ONE_Q10).round() as u32,
             // As many times the initial window as fit; windows are far smaller than what the largest would be.
             (multcp::tripling_factor(flows) * ONE_Q10).min(f64::from(u32::MAX)) as u32,
+            0,
+            0,
         ];
         words.into_iter().flat_map(u32::to_ne_bytes).collect()
     }
@@ -84,6 +96,7 @@ impl Setting {
                 Some(Self::Ttfwc(Tuning::new((tuning * 1e4).round() / 1e4)?))
             }
             "multcp" => Some(Self::MulTcp((f64::from(word(4)?) / ONE_Q10 * 1e2).round() / 1e2)),
+            "group" => Some(Self::Group),
             _ => None,
         }
     }
@@ -95,6 +108,7 @@ impl fmt::Display for Setting {
             Self::Tfwc => f.write_str("tfwc"),
             Self::Ttfwc(tuning) => write!(f, "ttfwc, tuning {tuning}"),
             Self::MulTcp(flows) => write!(f, "multcp, as {flows} flows"),
+            Self::Group => f.write_str("group"),
         }
     }
 }
@@ -106,10 +120,18 @@ mod tests {
     #[test]
     fn what_is_written_is_read() {
         let tuned = |tp| Setting::Ttfwc(Tuning::new(tp).unwrap());
-        for setting in [Setting::Tfwc, tuned(0.0), tuned(0.4), tuned(0.9), tuned(1.0), Setting::MulTcp(2.5)] {
+        for setting in [
+            Setting::Tfwc,
+            tuned(0.0),
+            tuned(0.4),
+            tuned(0.9),
+            tuned(1.0),
+            Setting::MulTcp(2.5),
+            Setting::Group,
+        ] {
             assert_eq!(Setting::from_bytes(setting.name(), &setting.to_bytes(1)), Some(setting));
         }
-        assert_eq!(Setting::from_bytes("ttfwc", &[0; 23]), None);
-        assert_eq!(Setting::from_bytes("bbr", &[0; 24]), None);
+        assert_eq!(Setting::from_bytes("ttfwc", &[0; 31]), None);
+        assert_eq!(Setting::from_bytes("bbr", &[0; 32]), None);
     }
 }

@@ -5,6 +5,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use congestion::vps::Weight;
 use units::Packets;
 
 use crate::error::Error;
@@ -27,6 +28,8 @@ pub struct FlowStatus {
     pub timeouts: u32,
     /// The loss event rate that the window follows; `None` where the control keeps none, or before the first loss event.
     pub loss_event_rate: Option<f64>,
+    /// Its weight in the group; `None` for other controls, and for a connection that found the group full and is on its own.
+    pub weight: Option<Weight>,
 }
 
 /// The kernel's threshold of a flow without a loss.
@@ -48,7 +51,7 @@ pub fn flows(name: &'static str) -> Result<Vec<FlowStatus>, Error> {
     text.lines().map(|line| flow(line).ok_or_else(|| other(path.clone()))).collect()
 }
 
-/// `local remote cwnd ssthresh loss-events time-outs mean-interval-in-2^-16-packets`.
+/// `local remote cwnd ssthresh loss-events time-outs mean-interval-in-2^-16-packets weight-in-2^-16`.
 fn flow(line: &str) -> Option<FlowStatus> {
     let mut words = line.split(' ');
     let (local, remote) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
@@ -56,6 +59,7 @@ fn flow(line: &str) -> Option<FlowStatus> {
     let (cwnd, ssthresh) = (Packets::new(number()?), number()?);
     let (loss_events, timeouts) = (number()?.try_into().ok()?, number()?.try_into().ok()?);
     let interval = number()?;
+    let weight = number()?;
     Some(FlowStatus {
         local,
         remote,
@@ -63,6 +67,7 @@ fn flow(line: &str) -> Option<FlowStatus> {
         ssthresh: (ssthresh < NO_THRESHOLD).then_some(Packets::new(ssthresh)),
         loss_events,
         timeouts,
+        weight: Weight::new(weight as f64 / 65_536.0),
         loss_event_rate: (interval > 0).then(|| 65_536.0 / interval as f64),
     })
 }
@@ -73,11 +78,11 @@ mod tests {
 
     #[test]
     fn a_line_is_a_flow() {
-        let told = flow("10.0.0.1:443 10.0.0.2:51000 32 2147483647 0 0 0").unwrap();
+        let told = flow("10.0.0.1:443 10.0.0.2:51000 32 2147483647 0 0 0 0").unwrap();
         assert_eq!((told.cwnd, told.ssthresh, told.loss_event_rate), (Packets::new(32), None, None));
-        let told = flow("[::1]:443 [::1]:51000 32 16 3 1 6553600").unwrap();
+        let told = flow("[::1]:443 [::1]:51000 32 16 3 1 6553600 262144").unwrap();
         assert_eq!((told.ssthresh, told.loss_events, told.timeouts), (Some(Packets::new(16)), 3, 1));
-        assert_eq!(told.loss_event_rate, Some(0.01));
+        assert_eq!((told.loss_event_rate, told.weight), (Some(0.01), Weight::new(4.0)));
         for broken in ["", "x", "10.0.0.1:443 10.0.0.2:51000 32", "10.0.0.1:443 10.0.0.2:51000 a 1 1 1 1"] {
             assert_eq!(flow(broken), None);
         }

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use congestion::tfwc::Tuning;
-use kernel::{Error, NAMES, Setting, change, flows, list, load, unload};
+use kernel::{Error, NAMES, Rules, Setting, Weight, change, flows, list, load, rules, set_rules, unload};
 use libbpf_rs::query::{LinkInfoIter, MapInfoIter, ProgInfoIter};
 
 /// How many programs, maps and links the kernel has.
@@ -72,7 +72,7 @@ fn controls_come_and_go() {
     assert!(matches!(flows("multcp"), Err(Error::NotLoaded("multcp"))));
     assert_eq!(list().unwrap(), []);
 
-    for setting in [Setting::Tfwc, tuned(0.9), Setting::MulTcp(4.0)] {
+    for setting in [Setting::Tfwc, tuned(0.9), Setting::MulTcp(4.0), Setting::Group] {
         load(setting).unwrap();
         assert!(matches!(load(setting), Err(Error::Loaded(_))));
     }
@@ -80,16 +80,28 @@ fn controls_come_and_go() {
     change(tuned(0.25)).unwrap();
     assert!(list().unwrap().iter().any(|loaded| loaded.setting == tuned(0.25) && loaded.flows == 0));
 
+    // Weights come from the last rules that were set.
+    assert_eq!(rules().unwrap(), Rules::default());
+    for weight in [2.0, 3.0] {
+        let set: Rules = format!("[[rule]]\nremote = \"127.0.0.0/8\"\nweight = {weight}").parse().unwrap();
+        set_rules(&set).unwrap();
+        assert_eq!(rules().unwrap(), set);
+    }
+
     // Each of them carries, and tells of its flow.
     for name in NAMES {
         carry(name, 20_000_000, || {
             let told = flows(name).unwrap();
             assert_eq!(told.len(), 1, "{name}: {told:?}");
             assert!(told[0].cwnd.get() >= 10, "{name}: {told:?}");
+            assert_eq!(told[0].weight, (name == "group").then(|| Weight::new(3.0).unwrap()));
         });
         unload(name).unwrap();
     }
     assert_eq!(list().unwrap(), []);
+
+    // The group's rules too are nobody's afterwards.
+    assert!(matches!(set_rules(&Rules::default()), Err(Error::NotLoaded("group"))));
 
     // A thousand times leaves nothing. The kernel frees what is gone a moment later.
     for _ in 0..1000 {

@@ -8,7 +8,8 @@ use std::{env, fs};
 
 use sha2::{Digest, Sha256};
 
-const SOURCES: [&str; 6] = ["control.bpf.c", "fixed.h", "flow.h", "multcp.h", "tcp.h", "tfwc.h"];
+const SOURCES: [&str; 8] =
+    ["control.bpf.c", "fixed.h", "flow.h", "group.h", "multcp.h", "tcp.h", "tfwc.h", "weights.h"];
 
 fn folder() -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("bpf")

@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use congestion::aggregate::Scheme;
+use congestion::joint::MOST_MEMBERS;
 use units::{Bytes, Duration, Time};
 
 use crate::model::{
-    Congestion, Discipline, Flow, Kind, Limit, Link, Loss, Model, NodeId, Pattern, Recovery, Share, Source,
-    Tcp, When,
+    Congestion, Discipline, Flow, Form, Kind, Limit, Link, Loss, Model, NodeId, Pattern, Recovery, Share,
+    Source, Tcp, When,
 };
 
 /// Where in a model something is wrong.
@@ -228,7 +229,10 @@ fn check_datagram(size: Bytes) -> Checked {
 }
 
 /// A group's flows come from one sender and begin alike; `groups` has the first flow of each.
-fn check_group<'a>(flow: &'a Flow, groups: &mut BTreeMap<&'a str, (NodeId, &'a Tcp, &'a Share)>) -> Checked {
+fn check_group<'a>(
+    flow: &'a Flow,
+    groups: &mut BTreeMap<&'a str, (NodeId, &'a Tcp, &'a Share, usize)>,
+) -> Checked {
     let Kind::Tcp { from, tcp, .. } = &flow.kind else { return Ok(()) };
     ensure(tcp.tuning.is_none(), || "only a media stream has a buffer that can tune its senders".to_owned())?;
     let Some(share) = &tcp.share else { return Ok(()) };
@@ -236,7 +240,8 @@ fn check_group<'a>(flow: &'a Flow, groups: &mut BTreeMap<&'a str, (NodeId, &'a T
     ensure(tcp.recovery == Recovery::Sack, || {
         format!("a flow in the group '{name}' recovers by `sack`: ns-2 knows no groups")
     })?;
-    let (sender, first, first_share) = groups.entry(name).or_insert((*from, tcp, share));
+    let (sender, first, first_share, count) = groups.entry(name).or_insert((*from, tcp, share, 0));
+    *count += 1;
     ensure(sender == from, || {
         format!("the flows of the group '{name}' come from several nodes, not from one")
     })?;
@@ -251,6 +256,15 @@ fn check_group<'a>(flow: &'a Flow, groups: &mut BTreeMap<&'a str, (NodeId, &'a T
     })?;
     ensure(first_share.watches == share.watches, || {
         format!("the group '{name}' watches in one flow and not in another")
+    })?;
+    ensure(share.form == Form::Vps || *count <= MOST_MEMBERS, || {
+        format!(
+            "the group '{name}' has more than {MOST_MEMBERS} flows: that is the most with the form `window`"
+        )
+    })?;
+    ensure(first_share.form == share.form, || format!("the group '{name}' has several forms"))?;
+    ensure(share.form == Form::Vps || (!share.watches && tcp.congestion == Congestion::Reno), || {
+        format!("the group '{name}' has the form `window`: that is for `reno`, and does not watch")
     })
 }
 

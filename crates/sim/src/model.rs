@@ -261,7 +261,17 @@ pub struct Tcp {
     pub tuning: Option<BufferRule>,
 }
 
-/// A flow's place in a weighted group (VPS): flows of one sender that share what as many plain flows would get.
+/// How a group shares.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Form {
+    /// Credit passes from flow to flow, packet by packet (VPS).
+    #[default]
+    Vps,
+    /// Each flow is told a window, with its own acknowledgements, as in a kernel (`congestion::joint`).
+    Window,
+}
+
+/// A flow's place in a weighted group: flows of one sender that share what as many plain flows would get.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Share {
     /// The group's name.
@@ -270,6 +280,8 @@ pub struct Share {
     pub weight: Weight,
     /// Whether members behind different bottlenecks are noticed and parted.
     pub watches: bool,
+    /// How the group shares; the same in all of its flows.
+    pub form: Form,
 }
 
 /// Delayed acknowledgements (RFC 5681, section 4.2).

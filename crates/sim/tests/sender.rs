@@ -3,7 +3,7 @@
 use congestion::algorithm::Algorithm;
 use congestion::vps::Weight;
 use sim::Simulation;
-use sim::model::{Flow, Kind, Link, Model, Node, Run, Share, Source, Tcp, When};
+use sim::model::{Flow, Form, Kind, Link, Model, Node, Run, Share, Source, Tcp, When};
 use sim::report::{FlowSample, Observer};
 use units::{Bytes, Duration, Rate, Time};
 
@@ -114,7 +114,7 @@ fn tfwc_takes_a_fair_share_and_is_smoother() {
 
 /// Members of a group with these weights beside as many Reno flows, all from one server through 4 Mbps for each of the first; what each
 /// delivered in every second, Mbps. `change`: the flows that begin late, at 40 s, and that stop, at 80 s.
-fn shared(weights: &[f64], change: (Option<usize>, Option<usize>), seed: u64) -> Vec<Vec<f64>> {
+fn shared(form: Form, weights: &[f64], change: (Option<usize>, Option<usize>), seed: u64) -> Vec<Vec<f64>> {
     let count = weights.len();
     let node = |number| Node { name: format!("node{number}") };
     let milliseconds = Duration::from_millis;
@@ -133,7 +133,7 @@ fn shared(weights: &[f64], change: (Option<usize>, Option<usize>), seed: u64) ->
     }
     let flows = (0..2 * count).map(|number| {
         let weight = weights.get(number).map(|weight| Weight::new(*weight).expect("a weight"));
-        let share = weight.map(|weight| Share { group: "group".into(), weight, watches: false });
+        let share = weight.map(|weight| Share { group: "group".into(), weight, watches: false, form });
         let (from, source) = if share.is_some() { (server, Source::Greedy) } else { (other, Source::Greedy) };
         let begin = if change.0 == Some(number) { 40 } else { 0 };
         let seconds = |seconds| Time::ZERO + Duration::from_secs(seconds);
@@ -176,37 +176,53 @@ fn accuracy(delivered: &[f64], weights: &[f64]) -> f64 {
     each.iter().sum::<f64>().powi(2) / (each.len() as f64 * each.iter().map(|a| a * a).sum::<f64>())
 }
 
-#[test]
-fn a_group_keeps_its_weights_and_its_share() {
+/// Mean allocation accuracy in a second at 1:4:8, and what the group gets beside as many plain flows.
+fn accuracy_and_share(form: Form) -> (f64, f64) {
     let weights = [1.0, 4.0, 8.0];
-    let (mut group, mut plain) = (0.0, 0.0);
+    let (mut group, mut plain, mut accuracies) = (0.0, 0.0, Vec::new());
     for seed in 1..=5 {
-        let delivered = shared(&weights, (None, None), seed);
-        let mut accuracies = Vec::new();
+        let delivered = shared(form, &weights, (None, None), seed);
         for second in 10..120 {
             let now: Vec<f64> = delivered.iter().map(|flow| flow[second]).collect();
             accuracies.push(accuracy(&now[..3], &weights));
             group += now[..3].iter().sum::<f64>();
             plain += now[3..].iter().sum::<f64>();
         }
-        let mean = accuracies.iter().sum::<f64>() / accuracies.len() as f64;
-        assert!(mean > 0.98, "{mean}");
     }
-    assert!((0.85..1.15).contains(&(group / plain)), "{}", group / plain);
+    (accuracies.iter().sum::<f64>() / accuracies.len() as f64, group / plain)
+}
+
+#[test]
+fn a_group_keeps_its_weights_and_its_share() {
+    let (accuracy, share) = accuracy_and_share(Form::Vps);
+    assert!(accuracy > 0.98, "{accuracy}");
+    assert!((0.85..1.15).contains(&share), "{share}");
+}
+
+#[test]
+fn a_group_under_one_window_keeps_its_weights_and_its_share() {
+    let (accuracy, share) = accuracy_and_share(Form::Window);
+    assert!(accuracy > 0.95, "{accuracy}");
+    assert!((0.85..1.15).contains(&share), "{share}");
 }
 
 #[test]
 fn flows_join_and_leave_a_group() {
-    let weights = [2.0, 1.0, 1.0];
-    let delivered = shared(&weights, (Some(1), Some(0)), 3);
-    let ratio = |one: usize, other: usize, seconds: std::ops::Range<usize>| {
-        let sum = |flow: usize| delivered[flow][seconds.clone()].iter().sum::<f64>();
-        sum(one) / sum(other)
-    };
-    assert!((ratio(0, 2, 10..40) / 2.0 - 1.0).abs() < 0.05);
-    assert!(delivered[1][..40].iter().sum::<f64>() == 0.0);
-    assert!((ratio(0, 1, 42..80) / 2.0 - 1.0).abs() < 0.05, "{}", ratio(0, 1, 42..80));
-    // The one that leaves hands over its share: the others go on as two of five flows.
-    assert!((ratio(1, 2, 83..120) - 1.0).abs() < 0.05);
-    assert!(delivered[0][83..].iter().sum::<f64>() == 0.0);
+    for (form, within) in [(Form::Vps, 0.05), (Form::Window, 0.1)] {
+        let weights = [2.0, 1.0, 1.0];
+        let delivered = shared(form, &weights, (Some(1), Some(0)), 3);
+        let ratio = |one: usize, other: usize, seconds: std::ops::Range<usize>| {
+            let sum = |flow: usize| delivered[flow][seconds.clone()].iter().sum::<f64>();
+            sum(one) / sum(other)
+        };
+        let before = ratio(0, 2, 10..40) / 2.0;
+        assert!((before - 1.0).abs() < within, "{form:?}: {before}");
+        assert!(delivered[1][..40].iter().sum::<f64>() == 0.0);
+        let joined = ratio(0, 1, 42..80) / 2.0;
+        assert!((joined - 1.0).abs() < within, "{form:?}: {joined}");
+        // The one that leaves hands over its share: the others go on as two of five flows.
+        let left = ratio(1, 2, 83..120);
+        assert!((left - 1.0).abs() < within, "{form:?}: {left}");
+        assert!(delivered[0][83..].iter().sum::<f64>() == 0.0);
+    }
 }

@@ -1,5 +1,7 @@
 //! `anabranch cc`.
 
+use std::path::PathBuf;
+
 use clap::{Args, Subcommand, ValueEnum};
 use kernel::Tuning;
 
@@ -40,7 +42,7 @@ pub enum CcCommand {
 /// A control with its parameters.
 #[derive(Args, Debug)]
 pub struct ControlArguments {
-    /// Which: tfwc sends smoothly at the fair rate; ttfwc is the same, tuned between smooth and fast; multcp is one connection that counts for several
+    /// Which: tfwc sends smoothly at the fair rate; ttfwc is the same, tuned between smooth and fast; multcp is one connection that counts for several; group has all its connections share, by weights, what as many plain ones would get
     #[arg(value_name = "CONTROL")]
     pub control: ControlName,
     /// ttfwc: from 0 (smooth) to 1 (fast)
@@ -49,6 +51,9 @@ pub struct ControlArguments {
     /// multcp: for how many connections each counts, from 1 to 1000
     #[arg(long, value_name = "N")]
     pub flows: Option<f64>,
+    /// group: the weights, by remote address and port, local port and cgroup (docs/kernel.md) [default: all count alike]
+    #[arg(long, value_name = "FILE")]
+    pub weights: Option<PathBuf>,
 }
 
 /// The controls by their names in the kernel.
@@ -60,6 +65,8 @@ pub enum ControlName {
     Ttfwc,
     /// One connection that counts for several
     Multcp,
+    /// Connections that share by weights
+    Group,
 }
 
 impl ControlName {
@@ -69,6 +76,7 @@ impl ControlName {
             Self::Tfwc => "tfwc",
             Self::Ttfwc => "ttfwc",
             Self::Multcp => "multcp",
+            Self::Group => "group",
         }
     }
 }

@@ -113,6 +113,10 @@ const CC: &[Example] = &[
 const CC_LOAD: &[Example] = &[
     ("anabranch cc load ttfwc --tuning 0.9", "TTFWC, nearly as fast as the equation allows"),
     ("anabranch cc load multcp --flows 4", "Connections that count for four each"),
+    (
+        "anabranch cc load group --weights weights.toml",
+        "Connections that share by weights what as many plain ones would get",
+    ),
 ];
 const CC_SET: &[Example] = &[("anabranch cc set ttfwc --tuning 0.2", "Make all of its connections smoother")];
 const CC_UNLOAD: &[Example] = &[("anabranch cc unload ttfwc", "Take it away")];

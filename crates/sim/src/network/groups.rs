@@ -1,15 +1,18 @@
-//! Weighted groups in the network: TCP senders that share their windows (VPS).
+//! Weighted groups in the network: TCP senders that share their windows, packet by packet (VPS) or window by window.
 
-use std::collections::BTreeMap;
+mod joint;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use congestion::control::Start;
+use congestion::joint::JointWindow;
 use congestion::vps::bottleneck::Settings;
 use congestion::vps::{Group, Heard, MemberId, Regrouped, Weight};
 use units::{Duration, Time};
 
 use super::{HalfId, Network};
-use crate::model::{Share, Tcp};
+use crate::model::{Form, Share, Tcp};
 use crate::report::Decision;
 use crate::tcp::Note;
 
@@ -17,6 +20,8 @@ use crate::tcp::Note;
 #[derive(Debug, Default)]
 pub(super) struct Groups {
     groups: Vec<Shared>,
+    joint: Vec<JointWindow>,
+    /// By the name a place in one of them.
     by_name: BTreeMap<String, usize>,
     places: BTreeMap<HalfId, Place>,
 }
@@ -34,7 +39,13 @@ struct Shared {
 struct Place {
     group: usize,
     weight: Weight,
+    form: Form,
     member: Option<MemberId>,
+    /// With windows: its place in the joint one, and the beginnings of the segments that are on their way.
+    seat: Option<usize>,
+    outstanding: BTreeSet<u64>,
+    /// Whether its window held it back when it sent last.
+    is_limited: bool,
     /// It leaves when everything that was written has arrived.
     leaves_when_done: bool,
     has_left: bool,
@@ -48,15 +59,28 @@ impl Network {
             initial_window: tcp.initial_window * tcp.segment,
             initial_ssthresh: tcp.initial_ssthresh.map(|window| window * tcp.segment),
         };
-        let Groups { groups, by_name, places } = &mut self.groups;
+        let Groups { groups, joint, by_name, places } = &mut self.groups;
         let group = *by_name.entry(share.group.clone()).or_insert_with(|| {
+            if share.form == Form::Window {
+                joint.push(JointWindow::new(tcp.initial_window.get() as u32));
+                return joint.len() - 1;
+            }
             let group = Group::new(tcp.congestion, start);
             let group = if share.watches { group.watching(Settings::default()) } else { group };
             groups.push(Shared { group, halves: BTreeMap::new(), watches: share.watches });
             groups.len() - 1
         });
-        let place =
-            Place { group, weight: share.weight, member: None, leaves_when_done: false, has_left: false };
+        let place = Place {
+            group,
+            weight: share.weight,
+            form: share.form,
+            member: None,
+            seat: None,
+            outstanding: BTreeSet::new(),
+            is_limited: true,
+            leaves_when_done: false,
+            has_left: false,
+        };
         places.insert(id, place);
     }
 
@@ -75,6 +99,10 @@ impl Network {
         let sender = &mut self.halves[id as usize].sender;
         if !sender.is_established() {
             self.sync_timer(id);
+            return;
+        }
+        if place.form == Form::Window {
+            self.share_window(id, delay_is_over);
             return;
         }
         let number = place.group;

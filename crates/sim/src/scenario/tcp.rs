@@ -9,7 +9,7 @@ use units::{Bytes, Duration, Packets};
 
 use super::error::{Fault, nearest};
 use super::table::Item;
-use crate::model::{Congestion, DelayedAck, Recovery, Rto, Share, Tcp};
+use crate::model::{Congestion, DelayedAck, Form, Recovery, Rto, Share, Tcp};
 
 /// The largest IP packet, and what SACK blocks can add to a TCP header.
 const LARGEST_PACKET: Bytes = Bytes::new(65_535);
@@ -98,7 +98,8 @@ fn congestion(item: Item<'_>) -> Result<Congestion, Fault> {
 /// A flow's `group`: a name, or a table with the name and the flow's weight.
 pub(super) fn share(item: Item<'_>) -> Result<Share, Fault> {
     if !item.value.is_table() {
-        return Ok(Share { group: item.text()?.to_owned(), weight: Weight::ONE, watches: false });
+        let group = item.text()?.to_owned();
+        return Ok(Share { group, weight: Weight::ONE, watches: false, form: Form::Vps });
     }
     let mut table = item.table("a flow's `group`")?;
     let group = table.need("name", Item::text)?.to_owned();
@@ -106,8 +107,9 @@ pub(super) fn share(item: Item<'_>) -> Result<Share, Fault> {
         .get("weight", |item| item.number(|weight| Weight::new(weight).is_some(), "from 0.001 to 1000"))?;
     let weight = weight.and_then(Weight::new);
     let watches = table.get("watch", Item::flag)?.unwrap_or(false);
+    let form = table.get("form", |item| item.one_of(&[("vps", Form::Vps), ("window", Form::Window)]))?;
     table.finish()?;
-    Ok(Share { group, weight: weight.unwrap_or(Weight::ONE), watches })
+    Ok(Share { group, weight: weight.unwrap_or(Weight::ONE), watches, form: form.unwrap_or_default() })
 }
 
 /// How a player's buffer tunes its senders.

@@ -65,6 +65,11 @@ impl Sender {
         self.latest_rtt.take()
     }
 
+    /// Payload of a full segment, bytes.
+    pub(crate) fn segment(&self) -> u64 {
+        self.segment
+    }
+
     /// What the group lets it send now.
     pub(crate) fn set_allowance(&mut self, bytes: u64) {
         if let Some(share) = &mut self.share {

@@ -2,7 +2,7 @@
 
 use congestion::algorithm::Algorithm;
 use congestion::vps::Weight;
-use sim::model::{Kind, Model, Pattern, Recovery, Share, Source, Tcp};
+use sim::model::{Form, Kind, Model, Pattern, Recovery, Share, Source, Tcp};
 use units::{Bytes, Duration, Rate};
 
 use crate::scheme::{MULTCP, RENO, Scheme, VPS};
@@ -76,7 +76,10 @@ impl Setup {
             MULTCP => Tcp { congestion: Algorithm::MulTcp(weight), ..reno() },
             VPS => {
                 let weight = Weight::new(weight).unwrap_or(Weight::ONE);
-                Tcp { share: Some(Share { group: "group".into(), weight, watches: false }), ..reno() }
+                Tcp {
+                    share: Some(Share { group: "group".into(), weight, watches: false, form: Form::Vps }),
+                    ..reno()
+                }
             }
             other => {
                 debug_assert_eq!(other, RENO);

@@ -1,0 +1,289 @@
+//! Several connections under one joint window, split by weights: a weighted group where no credit can pass from one socket to another, as
+//! in a kernel. [`vps`](crate::vps) is the exact form, packet by packet; this one only ever answers how large a member's window is, when
+//! that member hears something.
+//!
+//! - Each member brings a *virtual flow* with the standard window control (RFC 5681). Together their windows are the joint window W. What any
+//!   member has delivered counts for all of them, each by its part of W, so that W grows as that many plain flows would.
+//! - A lost packet is one of the virtual flows' in turn, each as often as its window is large. That flow halves, once a round trip. So a burst
+//!   that one large member loses counts as if plain flows had lost it; in MulTCP it would count once.
+//! - W is split so that rates stand as the weights: a member's part is as its weight times its round-trip time. For a virtual flow the round
+//!   trip is then the weighted mean of the members'.
+//! - A member that cannot use its part leaves the rest of it to the others (max-min by weight). One that begins, comes back from silence, or
+//!   had a time-out, is *capped*: it comes to its part as slow start would, and until then the others have it. So is one whose part more than
+//!   doubles at once.
+//! - Where nobody is held back by W, W does not grow.
+//!
+//! With one member this is Reno. What differs from VPS: a member hears of its new part with its own next acknowledgement and no sooner, and
+//! which virtual flow a packet belongs to is reckoned, not recorded.
+
+use units::{Duration, Time};
+
+use crate::vps::Weight;
+
+/// As many members as a group has at most: each event looks at all of them.
+pub const MOST_MEMBERS: usize = 32;
+
+/// A member that was not heard of for so many of its round-trip times, and for so long, uses nothing.
+const SILENT_ROUND_TRIPS: u64 = 4;
+const SILENT_AT_LEAST: Duration = Duration::from_millis(250);
+/// The virtual flow of a member that was silent for longer than this counts no more until the member is heard of.
+const COUNTS_FOR: Duration = Duration::from_secs(30);
+/// Of the packets that are lost at once no more count: by then every flow of any size has lost.
+const MOST_LOST: u32 = 32;
+/// Before the first measurement.
+const FIRST_ROUND_TRIP: Duration = Duration::from_millis(100);
+/// Turns that differ by less are alike: the first place goes first.
+const ALIKE: f64 = 1.0 / 1024.0;
+/// Least threshold (RFC 5681, equation 4), packets.
+const LEAST_THRESHOLD: f64 = 2.0;
+
+/// What a member hears. Packets are full segments.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Heard {
+    /// When.
+    pub now: Time,
+    /// Packets newly acknowledged, out of order or not.
+    pub delivered: u32,
+    /// Packets newly found lost.
+    pub lost: u32,
+    /// The retransmission timer ran out: nothing of its is in flight any more.
+    pub has_timed_out: bool,
+    /// Smoothed round-trip time; zero before the first measurement.
+    pub srtt: Duration,
+    /// Packets that it had in flight lately, at the most.
+    pub used: u32,
+    /// Whether its window was what held it back.
+    pub is_limited: bool,
+}
+
+/// A connection, and the virtual flow that it brought. Windows are in packets.
+#[derive(Clone, Copy, Debug)]
+struct Member {
+    weight: Weight,
+    seen: Time,
+    srtt: Duration,
+    used: f64,
+    is_limited: bool,
+    /// What it may have at the most on its way to its part, up to twice that.
+    cap: f64,
+    cwnd: f64,
+    ssthresh: f64,
+    /// The flow's recovery ends when the group has delivered this much.
+    recovered_at: f64,
+    /// How much a lost packet is its own: who has most loses it.
+    turn: f64,
+}
+
+impl Member {
+    fn is_silent(&self, now: Time) -> bool {
+        let round_trips = Duration::from_nanos(self.srtt.as_nanos().saturating_mul(SILENT_ROUND_TRIPS));
+        now.since(self.seen) > round_trips.max(SILENT_AT_LEAST)
+    }
+
+    fn counts(&self, now: Time) -> bool {
+        now.since(self.seen) <= COUNTS_FOR
+    }
+
+    /// What its part is as: a packet for each of these.
+    fn measure(&self) -> f64 {
+        let srtt = if self.srtt.is_zero() { FIRST_ROUND_TRIP } else { self.srtt };
+        self.weight.get() * srtt.as_secs_f64()
+    }
+
+    /// What it can use at the most.
+    fn claim(&self) -> f64 {
+        if self.is_limited { self.cap } else { self.cap.min(self.used) }
+    }
+}
+
+/// A group. Members have places, from 0 to [`MOST_MEMBERS`].
+#[derive(Clone, Debug)]
+pub struct JointWindow {
+    initial: f64,
+    members: Vec<Option<Member>>,
+    /// Packets delivered until now.
+    delivered: f64,
+    /// Packets for each of a member's [measure](Member::measure).
+    level: f64,
+    /// Whether the joint window is what holds members back.
+    is_full: bool,
+}
+
+impl JointWindow {
+    /// A group without members. `initial_window`: of each virtual flow, packets, at least one.
+    pub fn new(initial_window: u32) -> Self {
+        let initial = f64::from(initial_window.max(1));
+        Self { initial, members: vec![None; MOST_MEMBERS], delivered: 1.0, level: 0.0, is_full: false }
+    }
+
+    /// A connection joins. Answers its place; `None` when the group is full.
+    pub fn join(&mut self, weight: Weight, now: Time) -> Option<usize> {
+        let place = self.members.iter().position(Option::is_none)?;
+        self.members[place] = Some(Member {
+            weight,
+            seen: now,
+            srtt: Duration::ZERO,
+            used: 0.0,
+            is_limited: true,
+            cap: self.initial,
+            cwnd: self.initial,
+            ssthresh: f64::INFINITY,
+            recovered_at: 0.0,
+            turn: 0.0,
+        });
+        self.settle(place, now);
+        Some(place)
+    }
+
+    /// A connection ends, and its virtual flow with it. A place without a member is left alone, here and below.
+    pub fn leave(&mut self, place: usize, now: Time) {
+        if let Some(member) = self.members.get_mut(place) {
+            *member = None;
+        }
+        self.settle(place, now);
+    }
+
+    /// A member's part counts for this much from its next event on.
+    pub fn set_weight(&mut self, place: usize, weight: Weight) {
+        if let Some(Some(member)) = self.members.get_mut(place) {
+            member.weight = weight;
+        }
+    }
+
+    /// A member hears something.
+    pub fn heard(&mut self, place: usize, heard: &Heard) {
+        let Some(Some(member)) = self.members.get_mut(place) else { return };
+        let delivered = f64::from(heard.delivered);
+        if member.is_silent(heard.now) {
+            member.cap = member.cap.min(self.initial);
+        }
+        member.seen = heard.now;
+        member.srtt = heard.srtt;
+        member.used = f64::from(heard.used);
+        member.is_limited = heard.is_limited;
+        member.cap += delivered;
+        if !heard.is_limited {
+            member.cap = member.cap.min((2.0 * member.used).max(self.initial));
+        }
+        self.delivered += delivered;
+        self.settle(place, heard.now);
+        if self.is_full {
+            self.grow(delivered, heard.now);
+        }
+        if heard.has_timed_out
+            && let Some(Some(member)) = self.members.get_mut(place)
+        {
+            member.cap = 1.0;
+            member.used = 0.0;
+        }
+        if heard.lost > 0 {
+            let gone = if heard.has_timed_out { f64::from(heard.used) } else { 0.0 };
+            self.lose(heard.lost.min(MOST_LOST), gone, heard.now);
+        }
+        self.settle(place, heard.now);
+    }
+
+    /// The joint window, packets.
+    pub fn total(&self, now: Time) -> f64 {
+        self.counted(now).map(|member| member.cwnd).sum()
+    }
+
+    /// A member's window, packets: whole ones, at least one.
+    pub fn window(&self, place: usize, now: Time) -> u32 {
+        let Some(Some(member)) = self.members.get(place) else { return 1 };
+        let part = member.cap.min(self.part(member, self.total(now)));
+        (part + 0.5).max(1.0) as u32
+    }
+
+    /// Whether a virtual flow is still in slow start.
+    pub fn is_in_slow_start(&self, now: Time) -> bool {
+        self.counted(now).any(|member| member.cwnd < member.ssthresh)
+    }
+
+    fn counted(&self, now: Time) -> impl Iterator<Item = &Member> {
+        self.members.iter().flatten().filter(move |member| member.counts(now))
+    }
+
+    /// What a member's part is at the level, at most all.
+    fn part(&self, member: &Member, total: f64) -> f64 {
+        (self.level * member.measure()).min(total)
+    }
+
+    /// Finds the level at which the parts of those who can use them, and what the others use, are the joint window. One step from the level
+    /// that was: from below it never overshoots, so that a few events bring it there. Where all use less than their parts, each could have
+    /// what is left.
+    fn settle(&mut self, place: usize, now: Time) {
+        let total = self.total(now);
+        let (mut claimed, mut open, mut all, mut most) = (0.0, 0.0, 0.0, 0.0_f64);
+        for member in self.members.iter().flatten().filter(|member| !member.is_silent(now)) {
+            let (claim, measure) = (member.claim(), member.measure());
+            all += measure;
+            if claim < self.part(member, total) {
+                claimed += claim;
+                most = most.max(claim / measure);
+            } else {
+                open += measure;
+            }
+        }
+        self.is_full = open > 0.0 || claimed >= total;
+        let level = if open > 0.0 { (total - claimed) / open } else { most + (total - claimed) / all };
+        self.level = if all > 0.0 { level.max(total / all) } else { 0.0 };
+        // A part that grows at once, because others go, is come to as in slow start as well.
+        if let Some(Some(member)) = self.members.get(place) {
+            let most = 2.0 * self.part(member, total);
+            if let Some(Some(member)) = self.members.get_mut(place) {
+                member.cap = member.cap.min(most);
+            }
+        }
+    }
+
+    /// What was delivered counts for every virtual flow by its part of the joint window.
+    fn grow(&mut self, delivered: f64, now: Time) {
+        let total = self.total(now).max(1.0);
+        let reached = self.delivered;
+        for member in self.members.iter_mut().flatten() {
+            let beyond = delivered.min(reached - member.recovered_at);
+            if beyond > 0.0 && member.counts(now) {
+                let each = if member.cwnd < member.ssthresh { member.cwnd } else { 1.0 };
+                member.cwnd += beyond * each / total;
+            }
+        }
+    }
+
+    /// Packets were lost: each is the next virtual flow's in turn. `gone`: what was in flight until now besides what is.
+    fn lose(&mut self, lost: u32, gone: f64, now: Time) {
+        let total = self.total(now).max(1.0);
+        let in_flight: f64 = self
+            .members
+            .iter()
+            .flatten()
+            .filter(|member| !member.is_silent(now))
+            .map(|member| member.used)
+            .sum();
+        let counted = self.counted(now).count() as f64;
+        // A window that is full is the flight and a part of a packet more (as in `reno`).
+        let full = ((in_flight + gone + counted) / total).min(1.0);
+        for _ in 0..lost {
+            let mut whose: Option<(usize, f64)> = None;
+            for (place, member) in self.members.iter_mut().enumerate() {
+                let Some(member) = member.as_mut().filter(|member| member.counts(now)) else { continue };
+                member.turn += member.cwnd / total;
+                if whose.is_none_or(|(_, most)| member.turn > most + ALIKE) {
+                    whose = Some((place, member.turn));
+                }
+            }
+            let Some((place, _)) = whose else { return };
+            let Some(Some(member)) = self.members.get_mut(place) else { return };
+            member.turn -= 1.0;
+            if self.delivered > member.recovered_at {
+                member.ssthresh = (member.cwnd * full / 2.0).max(LEAST_THRESHOLD);
+                member.cwnd = member.ssthresh;
+                // What is in flight now was sent before.
+                member.recovered_at = self.delivered + in_flight;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

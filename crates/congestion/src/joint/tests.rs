@@ -1,0 +1,248 @@
+use proptest::prelude::*;
+use units::Bytes;
+
+use super::*;
+use crate::control::{Ack, Controller, Loss, Start, Timeout};
+use crate::reno::Reno;
+
+fn weight(number: f64) -> Weight {
+    Weight::new(number).unwrap()
+}
+
+fn at(millis: u64) -> Time {
+    Time::from_nanos(millis * 1_000_000)
+}
+
+/// A member whose window is what holds it back.
+fn limited(now: Time, srtt_ms: u64, window: u32) -> Heard {
+    Heard {
+        now,
+        delivered: 1,
+        lost: 0,
+        has_timed_out: false,
+        srtt: Duration::from_millis(srtt_ms),
+        used: window,
+        is_limited: true,
+    }
+}
+
+/// A group of members that all have something to send, after some seconds of acknowledgements: round trips in ms, weights.
+fn running(members: &[(u64, f64)]) -> (JointWindow, u64) {
+    let mut group = JointWindow::new(10);
+    for (_, each) in members {
+        group.join(weight(*each), at(0)).unwrap();
+    }
+    let mut millis = 0;
+    for _ in 0..400 {
+        millis += 1;
+        for (place, (srtt, _)) in members.iter().enumerate() {
+            let window = group.window(place, at(millis));
+            group.heard(place, &limited(at(millis), *srtt, window));
+        }
+        if millis % 100 == 0 {
+            let heard = Heard { lost: 3, ..limited(at(millis), members[0].0, group.window(0, at(millis))) };
+            group.heard(0, &heard);
+        }
+    }
+    (group, millis)
+}
+
+#[test]
+fn rates_stand_as_the_weights() {
+    for members in [&[(40, 4.0), (40, 2.0), (40, 1.0)][..], &[(20, 1.0), (80, 4.0), (160, 8.0)]] {
+        let (group, millis) = running(members);
+        let now = at(millis);
+        let total: f64 = members.iter().map(|(srtt, weight)| *srtt as f64 * weight).sum();
+        for (place, (srtt, weight)) in members.iter().enumerate() {
+            let part = group.total(now) * *srtt as f64 * weight / total;
+            let window = f64::from(group.window(place, now));
+            assert!((window - part).abs() <= 0.6, "member {place}: {window} in place of {part}");
+        }
+    }
+}
+
+#[test]
+fn what_one_leaves_goes_to_the_others_by_their_weights() {
+    let (mut group, millis) = running(&[(40, 4.0), (40, 2.0), (40, 1.0)]);
+    let now = at(millis + 1);
+    // Five packets are all that the first one has to send.
+    for _ in 0..5 {
+        let idle = Heard { used: 5, is_limited: false, ..limited(now, 40, 5) };
+        group.heard(0, &idle);
+        group.heard(1, &limited(now, 40, 10));
+    }
+    let rest = group.total(now) - 5.0;
+    assert!((f64::from(group.window(1, now)) - rest * 2.0 / 3.0).abs() <= 0.6);
+    assert!((f64::from(group.window(2, now)) - rest / 3.0).abs() <= 0.6);
+    // It may come back, and as slow start would.
+    assert_eq!(group.window(0, now), 10);
+    let before = group.window(1, now);
+    for _ in 0..100 {
+        group.heard(0, &limited(now, 40, 10));
+    }
+    assert!(group.window(1, now) < before);
+    let part = group.total(now) * 4.0 / 7.0;
+    assert!((f64::from(group.window(0, now)) - part).abs() <= 0.6, "{} of {part}", group.window(0, now));
+}
+
+#[test]
+fn a_member_that_is_silent_or_gone_hands_over() {
+    let (mut group, millis) = running(&[(40, 4.0), (40, 1.0)]);
+    let later = at(millis + 300);
+    for place in (0..300).step_by(50) {
+        group.heard(1, &limited(at(millis + place), 40, 10));
+    }
+    // Its window comes to all of it as in slow start.
+    for _ in 0..100 {
+        group.heard(1, &limited(later, 40, 10));
+    }
+    assert!(
+        (f64::from(group.window(1, later)) - group.total(later)).abs() <= 0.5,
+        "silent, and its flow counts"
+    );
+    group.leave(0, later);
+    group.heard(1, &limited(later, 40, 10));
+    assert!((f64::from(group.window(1, later)) - group.total(later)).abs() <= 0.5, "gone with its flow");
+    assert_eq!(group.counted(later).count(), 1);
+    // Nobody counts for ever.
+    let much_later = at(millis + 60_000);
+    assert!(group.total(much_later) == 0.0);
+    assert_eq!(group.window(1, much_later), 1);
+}
+
+#[test]
+fn a_burst_of_losses_halves_as_many_flows_as_it_has_packets() {
+    let (group, millis) = running(&[(40, 8.0), (40, 4.0), (40, 1.0)]);
+    let now = at(millis + 100);
+    let after = |lost: u32| {
+        let mut group = group.clone();
+        // Every recovery is over.
+        group.heard(0, &Heard { delivered: 1000, ..limited(now, 40, 1000) });
+        let before = group.total(now);
+        group.heard(0, &Heard { delivered: 0, lost, ..limited(now, 40, 1000) });
+        group.total(now) / before
+    };
+    assert!(after(1) > 0.6 && after(1) < 0.9, "{}", after(1));
+    assert!((after(20) - 0.5).abs() < 0.01, "{}", after(20));
+    assert!((after(20) - after(1000)).abs() < 1e-9);
+}
+
+#[test]
+fn a_window_that_nobody_fills_does_not_grow() {
+    let mut group = JointWindow::new(10);
+    group.join(Weight::ONE, at(0)).unwrap();
+    group.join(Weight::ONE, at(0)).unwrap();
+    for millis in 1..1000 {
+        for place in 0..2 {
+            let heard = Heard { used: 3, is_limited: false, ..limited(at(millis), 40, 3) };
+            group.heard(place, &heard);
+        }
+    }
+    assert!(group.total(at(1000)) <= 22.0, "{}", group.total(at(1000)));
+}
+
+#[test]
+fn a_full_group_takes_nobody_and_a_place_is_used_again() {
+    let mut group = JointWindow::new(10);
+    for _ in 0..MOST_MEMBERS {
+        assert!(group.join(Weight::ONE, at(0)).is_some());
+    }
+    assert_eq!(group.join(Weight::ONE, at(0)), None);
+    group.leave(7, at(0));
+    assert_eq!(group.join(Weight::ONE, at(0)), Some(7));
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Happens {
+    Acknowledged,
+    Lost,
+    TimedOut,
+}
+
+fn happens() -> impl Strategy<Value = Happens> {
+    prop_oneof![
+        200 => Just(Happens::Acknowledged),
+        3 => Just(Happens::Lost),
+        1 => Just(Happens::TimedOut),
+    ]
+}
+
+proptest! {
+    /// One member alone is Reno, as it is driven here: full windows, every packet acknowledged by itself.
+    #[test]
+    fn one_member_is_reno(events in prop::collection::vec(happens(), 1..2000)) {
+        let segment = Bytes::new(1000);
+        let start = Start { segment, initial_window: segment * 10, initial_ssthresh: None };
+        let mut reno = Reno::new(&start);
+        let mut group = JointWindow::new(10);
+        let place = group.join(Weight::ONE, at(0)).unwrap();
+        // Of what was in flight at a time-out; what is lost of it belongs to the time-out (RFC 6675, section 5.1).
+        let mut timed_out = 0;
+        // A loss is found by what was sent after it.
+        let mut has_acked = true;
+        for (millis, event) in events.into_iter().enumerate() {
+            let now = at(millis as u64);
+            let window = (reno.cwnd().get() / 1000) as u32;
+            let flight = segment * u64::from(window);
+            let heard = limited(now, 40, window);
+            match event {
+                Happens::Lost | Happens::TimedOut if timed_out > 0 || !has_acked => {}
+                Happens::Acknowledged => {
+                    timed_out = u32::saturating_sub(timed_out, 1);
+                    has_acked = true;
+                    let srtt = Duration::from_millis(40);
+                    reno.on_ack(&Ack { now, acked: segment, flight, rtt: None, srtt, is_cwnd_limited: true });
+                    group.heard(place, &heard);
+                }
+                Happens::Lost => {
+                    has_acked = false;
+                    reno.on_loss(&Loss { now, flight });
+                    group.heard(place, &Heard { delivered: 0, lost: 1, ..heard });
+                    // Its recovery: what was in flight is acknowledged, and grows nothing.
+                    group.heard(place, &Heard { delivered: window, ..heard });
+                }
+                Happens::TimedOut => {
+                    timed_out = window;
+                    reno.on_timeout(&Timeout { now, flight, is_repeated: false });
+                    group.heard(place, &Heard { delivered: 0, lost: window, has_timed_out: true, ..heard });
+                }
+            }
+            let difference = f64::from(group.window(place, now)) - reno.cwnd().as_f64() / 1000.0;
+            prop_assert!(difference.abs() <= 2.0, "{millis}: {} and {}", group.window(place, now), reno.cwnd());
+        }
+    }
+
+    /// Whatever happens, the windows of those who can use them are the joint window or less, and nothing grows without bound.
+    #[test]
+    fn windows_are_bounded(
+        weights in prop::collection::vec(0.001..1000.0, 1..=MOST_MEMBERS),
+        events in prop::collection::vec((0..MOST_MEMBERS + 1, 0u32..50, 0u32..40, 0u64..500, 0u32..200, any::<bool>(), 0u64..400, 0..60u8), 1..500),
+    ) {
+        let mut group = JointWindow::new(10);
+        for each in &weights {
+            group.join(weight(*each), at(0)).unwrap();
+        }
+        let mut millis = 0;
+        for (place, delivered, lost, srtt_ms, used, is_limited, pause, kind) in events {
+            millis += pause;
+            let now = at(millis);
+            if kind == 0 {
+                group.leave(place, now);
+                continue;
+            }
+            let srtt = Duration::from_millis(srtt_ms);
+            let before = group.total(now);
+            group.heard(place, &Heard { now, delivered, lost, has_timed_out: kind == 1, srtt, used, is_limited });
+            let total = group.total(now);
+            prop_assert!(total.is_finite());
+            // At the most everybody doubles; who was not counted for long may come back with what it had.
+            if before > 0.0 && group.members.iter().flatten().all(|member| member.counts(now)) {
+                prop_assert!(total <= 10.0 * weights.len() as f64 + before + f64::from(delivered) * weights.len() as f64 + 1.0);
+            }
+            for member in 0..weights.len() {
+                let window = f64::from(group.window(member, now));
+                prop_assert!(window >= 1.0 && window <= total.max(1.0) + 0.5);
+            }
+        }
+    }
+}
