@@ -65,7 +65,7 @@ fn what_is_wrong_is_told_with_its_line_and_what_is_right() {
         ("[[rule]]\npath = \"/***\"\nweight = 1\n", 2, "is no pattern"),
         ("[[rule]]\nclient = \"10.0.0.0/99\"\nweight = 1\n", 2, "10.0.0.0/8"),
         ("[[rule]]\nheader = \"gold\"\nweight = 1\n", 2, "X-Plan: gold"),
-        ("[[rule]]\nbuffer_below = \"5\"\nweight = 1\n", 2, "200ms"),
+        ("[[rule]]\nbuffer_below = \"soon\"\nweight = 1\n", 2, "200ms"),
         ("[[rule]]\nclient = \"10.0.0.1\"\nweight = \"four\"\n", 3, "expected f64"),
         ("default = 1\n\n[[rule]]\nweight = 4\n", 3, "a rule says what it is for"),
         ("[[rule]]\npath = \"/a\"\n", 1, "missing field `weight`"),
