@@ -177,7 +177,12 @@ impl FromStr for Rules {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        toml::from_str(text).map_err(|error| error.to_string().trim_end().to_owned())
+        toml::from_str(text).map_err(|error| {
+            // In a line, without the picture of the place.
+            let told = error.to_string();
+            let place = told.lines().next().unwrap_or_default();
+            format!("{place}: {}", error.message().trim_end().replace('\n', "; "))
+        })
     }
 }
 
