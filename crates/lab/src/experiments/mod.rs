@@ -1,6 +1,7 @@
 //! The experiments: one file for each published result or family of results.
 
 mod describe;
+mod draw;
 mod multfrc;
 mod multitcp;
 mod multitcp_eq6_4;

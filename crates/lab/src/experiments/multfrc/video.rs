@@ -62,7 +62,7 @@ pub(super) fn figure_17() -> Experiment {
             [Sending::new(TFRC, Connections::TFRC), Sending::multfrc(Control::PAPER), Sending::auto()]
                 .map(|sending| Job {
                     case: Case::new(sending.look, 0.0),
-                    models: vec![packet_by_packet(sending, seed)],
+                    models: vec![packet_by_packet(PATH, sending, seed)],
                     decisions: &[],
                     measure: Box::new(move |runs| {
                         let Some(run) = runs.first() else { return Measured::default() };

@@ -12,7 +12,7 @@ use crate::validation::network::{Network, PLENTY};
 /// Size of a packet on the wire in the simulations.
 pub(super) const SIZE: Bytes = Bytes::new(1000);
 /// Links of the model: host to base and back, base to mobile and back.
-const BOTTLENECK: usize = 2;
+pub(super) const BOTTLENECK: usize = 2;
 /// A report's size on the wire, and the fast link's rate in bits per millisecond.
 const REPORT_BITS: f64 = 320.0;
 const ACCESS_KBPS: f64 = 1e5;

@@ -2,12 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use rand_core::Rng;
-use rand_pcg::Pcg64Mcg;
 use sim::model::{Link, Node, NodeId};
 use units::{Duration, Rate};
 
 use super::network::duplex;
+use crate::experiments::draw::numbers;
 
 const ROUTERS: usize = 20;
 const ACCESS_NODES: usize = 100;
@@ -36,11 +35,7 @@ pub(super) struct Network {
 
 /// Draws a network. The first servers of a client stay the same when there are more.
 pub(super) fn draw(seed: u64) -> Network {
-    // An odd factor spreads small seeds; a multiplicative generator needs an odd state.
-    let mut random =
-        Pcg64Mcg::new((u128::from(seed).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835)) | 1);
-    random.next_u64();
-    let mut below = |end: usize| ((u128::from(random.next_u64()) * end as u128) >> 64) as usize;
+    let mut below = numbers(seed);
     let mut links = Vec::new();
     let mut linked = BTreeSet::new();
     let backbone = |links: &mut Vec<Link>, one, other| {
