@@ -19,8 +19,12 @@ const RATE: &str = "throughput of TTFWC";
 const TCP_RATE: &str = "throughput of TCP";
 const LOSS: &str = "loss rate";
 
-const ALONE: &str = "not the queue: with 40, 80 and 200 packets TFWC gets 1.26, 1.17 and 1.16 times as much as the one TCP beside it (300 s, seeds 1 and 2), \
-    which gets 1.02 times as much as another TCP; the cause is not found";
+const ALONE: &str = "who is dropped at a full queue: TCP's receiver is 2.6 ms farther away than TTFWC's. The other way round TTFWC gets 0.83 times as much as TCP at 0.0 and 0.91 \
+    times at 0.4 and 0.9 (table; seeds 1 to 5), and where the link loses 0.2 % of the packets by itself and the queue of 400 packets never fills, 1.04 times at 0.0 and 1.11 times at 0.9";
+const DISTANCE: &str = "in part where the distance to Reno's window is taken. Chapter 4's listing takes it at a loss event, from halves, and so is it here; taken when the flat period is \
+    over, as section 3.2 and figure 3.2 have it, 0.9 gains 3.3 %, and with weights of the intervals whose sums are the 5.3 and 2.8 of section 4.1 (0.82^i and 0.65^i) as well, \
+    3.7 % and 0.4 1.9 % (seeds 1 to 5), with ns-2's recovery from losses too 3.7 % and 1.3 %. Over n to 32, seeds 1 and 2: 2.1 % as it is here, 2.1 % \
+    without the limit (3.1), 1.4 % added at once, 3.0 % with the old estimate of Reno's window kept. The rest is not found";
 
 /// The dumbbell of figure 5.5.
 pub(super) const PATH: Path = Path {
@@ -32,6 +36,9 @@ pub(super) const PATH: Path = Path {
     seconds: 300,
     warm_up: 20,
 };
+
+/// A further run of one flow of each: its receiver is 2.6 ms away, and TCP's is not.
+const FARTHER: &str = "farther";
 
 /// So many of a scheme and as many TCPs, one by one; the receivers are 0 to 2.6 ms away.
 pub(super) fn senders(scheme: Scheme, update: Update, count: usize) -> Vec<Sender> {
@@ -94,7 +101,12 @@ fn one(
         .collect();
     relations.extend(more);
     let columns = [(RATE, RATE), (TCP_RATE, TCP_RATE), (LOSS, LOSS)];
-    let rows = COUNTS.map(|n| (format!("n = {n}"), scheme, String::new(), n));
+    let rows = COUNTS.map(|n| (format!("n = {n}"), scheme, String::new(), n)).into_iter().chain([(
+        "n = 1, TTFWC farther".to_owned(),
+        scheme,
+        FARTHER.to_owned(),
+        1.0,
+    )]);
     let axis = || Axis { scale: Scale::Logarithmic, shows: None, ..Axis::new("n", "") };
     let tcp = Curve {
         label: "TCP beside it".into(),
@@ -119,22 +131,30 @@ fn one(
         random: true,
         jobs: Box::new(move |seed| {
             let mut jobs = Vec::new();
+            let job = |case: Case, senders: &[Sender]| {
+                let count = senders.len() / 2;
+                Job {
+                    case,
+                    models: vec![model(&PATH, senders, None, seed)],
+                    decisions: &[],
+                    measure: Box::new(move |runs| {
+                        runs.first().map_or_else(Measured::default, |run| measure(run, count))
+                    }),
+                }
+            };
             for scheme in &schemes {
                 for n in COUNTS {
-                    let count = n as usize;
-                    jobs.push(Job {
-                        case: Case::new(*scheme, n),
-                        models: vec![model(&PATH, &senders(*scheme, Update::Accurate, count), None, seed)],
-                        decisions: &[],
-                        measure: Box::new(move |runs| {
-                            runs.first().map_or_else(Measured::default, |run| measure(run, count))
-                        }),
-                    });
+                    let senders = senders(*scheme, Update::Accurate, n as usize);
+                    jobs.push(job(Case::new(*scheme, n), &senders));
                 }
             }
+            let mut two = senders(scheme, Update::Accurate, 1);
+            let [one, other] = [two[0].access_ms, two[1].access_ms];
+            (two[0].access_ms, two[1].access_ms) = (other, one);
+            jobs.push(job(Case { setting: FARTHER.into(), ..Case::new(scheme, 1.0) }, &two));
             jobs
         }),
-        relations: explained(relations, &[("friendly-1", ALONE), ("gain", "cause not found")]),
+        relations: explained(relations, &[("friendly-1", ALONE), ("gain", DISTANCE)]),
         plots: vec![
             plot_figures(
                 ("throughput", "Normalized throughput", RATE),

@@ -1,5 +1,6 @@
 //! TTFWC: a window that is smooth or fast, as a parameter says, and friendly to TCP.
 
+mod beside_tcp;
 mod buffer;
 mod friendliness;
 mod network;
@@ -15,6 +16,7 @@ pub(super) fn experiments() -> Vec<Experiment> {
     all.extend(friendliness::experiments());
     all.extend(smoothness::experiments());
     all.extend(round_trips::experiments());
+    all.extend(beside_tcp::experiments());
     all.push(buffer::experiment());
     all
 }

@@ -1,8 +1,8 @@
 //! Figures 5.1 to 5.4: two flows beside datagrams that come and go.
 
 use congestion::tfwc::Update;
-use sim::model::Model;
-use units::Duration;
+use sim::model::{Kind, Model};
+use units::{Bytes, Duration};
 
 use super::ASSUMED;
 use super::network::{Path, Sender, control, loss, model};
@@ -51,23 +51,36 @@ fn in_bins(mut model: Model) -> Model {
     model
 }
 
-fn jobs(schemes: &[Scheme], seed: u64) -> Vec<Job> {
-    let mut jobs = Vec::new();
-    for scheme in schemes {
-        for period in PERIODS {
-            let control = control(*scheme, Update::Accurate);
-            let senders = [1.2, 1.4].map(|far| Sender { control, access_ms: (1.0, far) });
-            jobs.push(Job {
-                case: Case::new(*scheme, period),
-                models: vec![in_bins(model(&PATH, &senders, Some((10, period)), seed))],
-                decisions: &[],
-                measure: Box::new(move |runs| {
-                    runs.first().map_or_else(Measured::default, |run| measure(run, period))
-                }),
-            });
+/// A further run: datagrams of ns-2's default size at the same rate, which fill a queue that is counted in packets five times as fast.
+const SMALL: &str = "datagrams of 210 bytes";
+const SMALL_SIZE: Bytes = Bytes::new(210);
+
+fn with_small_datagrams(mut model: Model) -> Model {
+    for flow in &mut model.flows {
+        if let Kind::Udp { size, .. } = &mut flow.kind {
+            *size = SMALL_SIZE;
         }
     }
-    jobs
+    model
+}
+
+fn job(scheme: Scheme, setting: &str, period: f64, seed: u64) -> Job {
+    let control = control(scheme, Update::Accurate);
+    let senders = [1.2, 1.4].map(|far| Sender { control, access_ms: (1.0, far) });
+    let model = in_bins(model(&PATH, &senders, Some((10, period)), seed));
+    Job {
+        case: Case { setting: setting.into(), ..Case::new(scheme, period) },
+        models: vec![if setting == SMALL { with_small_datagrams(model) } else { model }],
+        decisions: &[],
+        measure: Box::new(move |runs| {
+            runs.first().map_or_else(Measured::default, |run| measure(run, period))
+        }),
+    }
+}
+
+fn jobs(schemes: &[Scheme], settings: &[&str], seed: u64) -> Vec<Job> {
+    let cases = settings.iter().flat_map(|setting| schemes.iter().map(move |scheme| (*scheme, *setting)));
+    cases.flat_map(|(scheme, setting)| PERIODS.map(|x| job(scheme, setting, x, seed))).collect()
 }
 
 /// The smallest of a scheme's utilization over x, as a part of TCP's at the same x.
@@ -101,18 +114,21 @@ fn columns() -> [(&'static str, &'static str); 2] {
     [(UTILIZATION, UTILIZATION), (LOSS, LOSS)]
 }
 
-fn rows(schemes: &[Scheme]) -> Vec<(String, Scheme, String, f64)> {
-    let row = |(scheme, x): (Scheme, f64)| (format!("{}, x = {x} s", scheme.name), scheme, String::new(), x);
-    schemes.iter().flat_map(|scheme| PERIODS.map(|x| (*scheme, x))).map(row).collect()
+fn rows(schemes: &[Scheme], settings: &[&str]) -> Vec<(String, Scheme, String, f64)> {
+    let row = |scheme: Scheme, setting: &str| {
+        PERIODS.map(|x| (format!("{}, x = {x} s {setting}", scheme.name), scheme, setting.to_owned(), x))
+    };
+    settings.iter().flat_map(|setting| schemes.iter().flat_map(move |scheme| row(*scheme, setting))).collect()
 }
 
 fn axis() -> Axis {
     Axis { scale: Scale::Logarithmic, shows: None, ..Axis::new("x", "s") }
 }
 
-const NOT_FOUND: &str = "cause not found";
-const HOLDS: &str = "the flows hold their windows when the datagrams come, so that there is less to grow when they go: at x of 0.2 to 3.2 s they lose two and a \
-    half to three and a half times as much as TCP (table; seeds 1 to 5). Why the thesis's flows did not is not found";
+const SMALL_DATAGRAMS: &str = "the size of the datagrams, which the thesis does not tell, behind a queue counted in packets: with the 210 bytes of ns-2's default in place of \
+    1000 the smallest part is 0.915 at 0.0, 0.925 at 0.4 and 0.931 at 0.9 (table; seeds 1 to 5)";
+const FEW_PERIODS: &str = "the thesis has it in a very small range of x only, and this is the mean over all: at x = 0.05 s flows at 0.9 lose 1.77 times as much as at 0.0, at 51.2 s \
+    1.29 times, and between these less, down to 0.63 times at 3.2 s (table; seeds 1 to 5)";
 
 fn one(
     id: &'static str,
@@ -129,8 +145,8 @@ fn one(
         claim,
         assumed: assumed(),
         random: true,
-        jobs: Box::new(move |seed| jobs(&[scheme, SACK], seed)),
-        relations: explained(vec![relation], &[("less", HOLDS)]),
+        jobs: Box::new(move |seed| jobs(&[scheme, SACK], &["", SMALL], seed)),
+        relations: explained(vec![relation], &[("less", SMALL_DATAGRAMS)]),
         plots: vec![plot_figures(
             ("utilization", "Utilization of the idle bandwidth", UTILIZATION),
             axis(),
@@ -138,7 +154,12 @@ fn one(
             &[scheme, SACK],
             Vec::new(),
         )],
-        tables: vec![table("periods", "Utilization and losses", &columns(), rows(&[scheme, SACK]))],
+        tables: vec![table(
+            "periods",
+            "Utilization and losses",
+            &columns(),
+            rows(&[scheme, SACK], &["", SMALL]),
+        )],
     }
 }
 
@@ -190,7 +211,7 @@ pub(super) fn experiments() -> Vec<Experiment> {
             claim: "The loss rate is higher with a larger parameter.",
             assumed: assumed(),
             random: true,
-            jobs: Box::new(move |seed| jobs(&all, seed)),
+            jobs: Box::new(move |seed| jobs(&all, &[""], seed)),
             relations: explained(
                 vec![
                     Relation::new(
@@ -204,7 +225,7 @@ pub(super) fn experiments() -> Vec<Experiment> {
                         Expected::Above(1.0),
                     ),
                 ],
-                &[("0.9", NOT_FOUND), ("0.4", NOT_FOUND)],
+                &[("0.9", FEW_PERIODS), ("0.4", FEW_PERIODS)],
             ),
             plots: vec![plot_figures(
                 ("loss", "Loss rate (figure 5.4)", LOSS),
@@ -213,7 +234,7 @@ pub(super) fn experiments() -> Vec<Experiment> {
                 &all,
                 Vec::new(),
             )],
-            tables: vec![table("periods", "Utilization and losses", &columns(), rows(&all))],
+            tables: vec![table("periods", "Utilization and losses", &columns(), rows(&all, &[""]))],
         },
     ]
 }
