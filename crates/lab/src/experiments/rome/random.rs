@@ -12,6 +12,9 @@ const ROUTERS: usize = 20;
 const ACCESS_NODES: usize = 100;
 /// Pairs of routers that are drawn for a link besides the tree that joins all.
 const MORE_LINKS: usize = ROUTERS;
+const BACKBONE: Rate = Rate::from_mbps(100);
+/// The link of [`behind_one_link`].
+const SHARED: Rate = Rate::from_mbps(9);
 const ACCESS_KBPS: [u64; 5] = [56, 128, 256, 512, 1000];
 /// How many clients there are.
 pub(super) const CLIENTS: usize = 50;
@@ -39,7 +42,7 @@ pub(super) fn draw(seed: u64) -> Network {
     let mut links = Vec::new();
     let mut linked = BTreeSet::new();
     let backbone = |links: &mut Vec<Link>, one, other| {
-        duplex(links, one, other, Rate::from_mbps(100), Duration::from_millis(10));
+        duplex(links, one, other, BACKBONE, Duration::from_millis(10));
     };
     for router in 1..ROUTERS {
         let other = below(router);
@@ -72,6 +75,28 @@ pub(super) fn draw(seed: u64) -> Network {
     Network { nodes: routers.chain(access).collect(), links, clients }
 }
 
+/// The same clients, each behind an access link and with servers of its own, and one link between all servers and all clients.
+pub(super) fn behind_one_link(seed: u64) -> Network {
+    const SERVERS: NodeId = 0;
+    const CLIENTS: NodeId = 1;
+    let delay = Duration::from_millis(5);
+    let mut nodes: Vec<Node> = ["servers", "clients"].map(|name| Node { name: name.into() }).into();
+    let mut links = Vec::new();
+    duplex(&mut links, SERVERS, CLIENTS, SHARED, Duration::from_millis(20));
+    let mut node = |router: NodeId, rate: Rate| {
+        nodes.push(Node { name: format!("node {}", nodes.len()) });
+        duplex(&mut links, router, nodes.len() - 1, rate, delay);
+        nodes.len() - 1
+    };
+    let clients = draw(seed).clients.into_iter().map(|client| Client {
+        node: node(CLIENTS, client.access),
+        servers: std::array::from_fn(|_| node(SERVERS, BACKBONE)),
+        ..client
+    });
+    let clients = clients.collect();
+    Network { nodes, links, clients }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -97,6 +122,18 @@ mod tests {
             assert_eq!(network.clients.len(), CLIENTS);
             assert!(network.clients.iter().all(|client| !client.servers.contains(&client.node)));
         }
+    }
+
+    #[test]
+    fn behind_one_link_clients_keep_their_access_and_share_nothing_else() {
+        let (one, other) = (behind_one_link(3), draw(3));
+        let access = |network: &Network| -> Vec<Rate> { network.clients.iter().map(|c| c.access).collect() };
+        assert_eq!(access(&one), access(&other));
+        let ends: BTreeSet<NodeId> =
+            one.clients.iter().flat_map(|c| c.servers.into_iter().chain([c.node])).collect();
+        assert_eq!(ends.len(), CLIENTS * (1 + MOST_SERVERS));
+        let between: Vec<_> = one.links.iter().filter(|link| link.from < 2 && link.to < 2).collect();
+        assert!(between.len() == 2 && between.iter().all(|link| link.rate == SHARED));
     }
 
     #[test]
