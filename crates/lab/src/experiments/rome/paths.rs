@@ -221,6 +221,7 @@ const AHEAD: usize = 6;
 
 const THREE: &str = "the rate coordinator is not why: with strict fairness it is 2.11 Mbps, and 1.8 to 2.0 with queues of 20 packets, phi of five \
     round trips or 12 segments ahead. A connection gets less than half beside a TCP here; 2.65 would be the half";
+const MORE_HELD: &str = "auto holds more of the 3 Mbps, 2.56 where TCP-ROME has 2.07, and the TCPs have as much less: 2.66 where they have 3.18 beside TCP-ROME (20 seeds)";
 const TOO_LATE: &str = "a segment is asked for again only when its play time is nearer than a round trip, and then comes behind the six that the other \
     connection has to bring first: as much is late in 10-20 s as without. With our rule, by when it is expected, nothing is late there; \
     stalls remain, and with strict fairness as well there is none";
@@ -413,13 +414,16 @@ fn ours() -> Vec<Relation> {
     vec![
         more("auto-stalls", "stall time", "s", STALLED.into(), Expected::AtMost(0.0)),
         more("auto-connections", "mean connections", "", MEAN_CONNECTIONS.into(), Expected::AtMost(0.0)),
-        more(
-            "auto-cross",
-            "throughput of the three TCPs at the end",
-            "Mbps",
-            during(CROSS, "three TCPs"),
-            Expected::AtLeast(0.0),
-        ),
+        Relation {
+            cause: Some(MORE_HELD.into()),
+            ..more(
+                "auto-cross",
+                "throughput of the three TCPs at the end",
+                "Mbps",
+                during(CROSS, "three TCPs"),
+                Expected::AtLeast(0.0),
+            )
+        },
     ]
 }
 
