@@ -254,7 +254,13 @@ impl Group {
         member.wanted = member.wanted.saturating_sub(bytes);
         member.touched = now;
         member.in_flight += bytes;
-        let flow_id = pool.ready.last().map_or(member.own, |(_, flow)| *flow);
+        // What is sent together stands for one virtual flow as long as that has credit: a burst is dropped together as well.
+        let may_send = |id: &VirtualId| {
+            self.virtuals.get(id).is_some_and(|flow| flow.pool == member.pool && flow.free() >= self.segment)
+        };
+        let flow_id = pool.sending.filter(may_send).or_else(|| pool.ready.last().map(|(_, flow)| *flow));
+        let flow_id = flow_id.unwrap_or(member.own);
+        pool.sending = Some(flow_id);
         // What is sent again before its loss was told takes the place of the first one.
         let replaced = member.records.take(range.clone());
         member.in_flight -= replaced.iter().map(records::Record::bytes).sum::<u64>();

@@ -22,6 +22,8 @@ pub(super) struct Pool {
     pub waiting: BTreeSet<(Served, MemberId)>,
     /// Virtual flows by what their windows leave free, without those that leave nothing.
     pub ready: BTreeSet<(u64, VirtualId)>,
+    /// The virtual flow that what was sent last stands for.
+    pub sending: Option<VirtualId>,
     /// What the member was served that was granted last: where one begins that comes back.
     pub clock: Served,
 }

@@ -325,6 +325,23 @@ fn losses_of_one_window_are_one_loss_event_for_each_virtual_flow() {
 }
 
 #[test]
+fn a_burst_stands_for_one_virtual_flow() {
+    let mut world = World::new(Algorithm::Reno, 10);
+    let members = [1.0, 1.0].map(|share| world.join(share));
+    let now = world.now;
+    world.group.allocate(now);
+    for packet in 0..4 {
+        world.group.on_sent(members[0], packet * SEGMENT..(packet + 1) * SEGMENT, now);
+    }
+    for packet in 0..2 {
+        world.group.on_loss(members[0], packet * SEGMENT..(packet + 1) * SEGMENT, now);
+    }
+    // The other one has lost nothing.
+    assert!(world.group.total_window() > Bytes::new(10 * SEGMENT));
+    world.check();
+}
+
+#[test]
 fn what_is_not_used_is_taken_back() {
     let mut world = World::new(Algorithm::Reno, 10);
     let (silent, busy) = (world.join(1.0), world.join(1.0));

@@ -30,6 +30,11 @@ const SEGMENT: Bytes = Bytes::new(1452);
 const INITIAL_WINDOW: Bytes = Bytes::new(10 * SEGMENT.get());
 /// RFC 9002, section 7.2: two packets are the least that a window may be.
 const LEAST_WINDOW: Bytes = Bytes::new(2 * SEGMENT.get());
+/// A server whose window is full waits until it has room for so many packets, as a TCP sends whose receiver acknowledges every second segment
+/// (RFC 5681, section 4.2). At a full DropTail queue the second of two packets that come together is the one that is dropped: a server
+/// that answers a client's acknowledgement of every packet with one packet is spared what TCP bears beside it, and had 1.5 to 2.0
+/// times its rate (docs/benchmarks.md, "Weights over HTTP/3").
+const AT_ONCE: u64 = 2;
 /// What a connection keeps of what is sent until it is acknowledged: enough for 160 Mbps at 100 ms.
 const SEND_WINDOW: u64 = 2 << 20;
 /// A client's requests at a time on one connection (RFC 9114, section 6.1, asks for 100).

@@ -10,7 +10,7 @@ use quinn::congestion::{Controller as QuinnController, ControllerFactory};
 use quinn_proto::RttEstimator;
 use units::{Bytes, Duration};
 
-use super::{Epoch, INITIAL_WINDOW, InFlight, LEAST_WINDOW, start};
+use super::{AT_ONCE, Epoch, INITIAL_WINDOW, InFlight, LEAST_WINDOW, SEGMENT, start};
 
 /// Nothing was sent for so many smoothed round-trip times: the flow was idle. A retransmission time-out is about as much.
 const IDLE_ROUND_TRIPS: u64 = 4;
@@ -133,7 +133,8 @@ impl QuinnController for Single {
     fn on_mtu_update(&mut self, _: u16) {}
 
     fn window(&self) -> u64 {
-        self.window
+        let needed = self.in_flight.saturating_add(AT_ONCE * SEGMENT.get());
+        if self.in_flight > 0 && self.window < needed { self.in_flight } else { self.window }
     }
 
     /// For another path, which is begun anew (RFC 9000, section 9.4).
@@ -160,5 +161,32 @@ pub(crate) struct SingleFactory {
 impl ControllerFactory for SingleFactory {
     fn build(self: Arc<Self>, now: Instant, _: u16) -> Box<dyn QuinnController> {
         Box::new(Single::new(self.algorithm, self.in_flight.clone(), now))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_opens_for_two_packets() {
+        let now = Instant::now();
+        let mut single = Single::new(Algorithm::Reno, InFlight::default(), now);
+        let segment = SEGMENT.get();
+        single.on_sent(now, 8 * segment, 7);
+        assert_eq!(single.window(), INITIAL_WINDOW.get() + 1);
+        single.on_sent(now, segment, 8);
+        assert_eq!(single.window(), 9 * segment, "one packet more waits for the next acknowledgement");
+        single.on_end_acks(now, 8 * segment, false, None);
+        assert_eq!(single.window(), INITIAL_WINDOW.get() + 1);
+    }
+
+    #[test]
+    fn the_least_window_is_open_with_nothing_in_flight() {
+        let now = Instant::now();
+        let mut single = Single::new(Algorithm::Reno, InFlight::default(), now);
+        single.on_sent(now, SEGMENT.get(), 0);
+        single.on_congestion_event(now, now, true, SEGMENT.get());
+        assert!(single.window() > LEAST_WINDOW.get());
     }
 }
