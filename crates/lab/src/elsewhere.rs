@@ -15,7 +15,7 @@ pub(crate) struct Row {
     pub why: &'static str,
 }
 
-const ROWS: [Row; 3] = [
+const ROWS: [Row; 2] = [
     Row {
         id: "ttfwc-tab5.1",
         paper: Paper::Ttfwc,
@@ -27,12 +27,6 @@ const ROWS: [Row; 3] = [
         paper: Paper::Ttfwc,
         what: "CPU time of a call of loss recovery in the kernel",
         why: "As for table 5.1",
-    },
-    Row {
-        id: "multfrc-fig17",
-        paper: Paper::Multfrc,
-        what: "Real video over a channel from a trace, with Reed-Solomon codes",
-        why: "There is no experiment of it yet",
     },
 ];
 
