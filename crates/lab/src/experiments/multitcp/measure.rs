@@ -1,5 +1,6 @@
 //! What is measured in a run: the stream in each phase, its player, and what is left to the cross traffic.
 
+use sim::report::FlowSample;
 use stream::playback::{Parameters, Playback, PlaybackReport};
 use units::{Bytes, Duration, Rate, Time};
 
@@ -50,13 +51,13 @@ pub(super) fn measure(recording: &Recording, phases: &[Phase], rate: Rate, plays
         let (delivered, left): (Bytes, Bytes) =
             (stream.iter().map(|sample| sample.delivered).sum(), cross.map(|sample| sample.delivered).sum());
         let highest = stream.iter().map(|sample| sample.delivered).max().unwrap_or_default();
-        let windows: f64 = stream.iter().map(|sample| sample.receive_window.as_f64()).sum();
+        let windows: f64 = stream.iter().map(|sample| window_kb(sample)).sum();
         let connections: f64 = stream.iter().map(|sample| f64::from(sample.connections)).sum();
         measured = measured
             .figure(&during(THROUGHPUT, phase.0), kbps(Rate::of(delivered, phase.length())), "kbps")
             .figure(&during(CROSS, phase.0), kbps(Rate::of(left, phase.length())), "kbps")
             .figure(&during(HIGHEST, phase.0), kbps(Rate::of(highest, Duration::from_secs(1))), "kbps")
-            .figure(&during(WINDOW, phase.0), windows / count / 1e3, "kB")
+            .figure(&during(WINDOW, phase.0), windows / count, "kB")
             .figure(&during(CONNECTIONS, phase.0), connections / count, "");
     }
     let totals = recording.totals.flows[STREAM].media.unwrap_or_default();
@@ -66,7 +67,7 @@ pub(super) fn measure(recording: &Recording, phases: &[Phase], rate: Rate, plays
         let report = played(recording, rate);
         (report.stalls, report.stalled)
     };
-    let course = |value: fn(&sim::report::FlowSample) -> f64| {
+    let course = |value: fn(&FlowSample) -> f64| {
         recording.flow(STREAM).map(move |sample| (sample.at.as_secs_f64(), value(sample)))
     };
     measured
@@ -75,8 +76,13 @@ pub(super) fn measure(recording: &Recording, phases: &[Phase], rate: Rate, plays
         .figure(MEAN_CONNECTIONS, totals.connections_mean, "")
         .figure(MOST_CONNECTIONS, totals.connections_max.into(), "")
         .series(THROUGHPUT, recording.rate_series(STREAM, BIN))
-        .series(WINDOW, binned(course(|sample| sample.receive_window.as_f64() / 1e3)))
+        .series(WINDOW, binned(course(window_kb)))
         .series(CONNECTIONS, binned(course(|sample| sample.connections.into())))
+}
+
+/// A window that nothing limits has no size: it is no number, and what it would be part of is left out.
+fn window_kb(sample: &FlowSample) -> f64 {
+    if sample.receive_window == Bytes::MAX { f64::NAN } else { sample.receive_window.as_f64() / 1e3 }
 }
 
 fn kbps(rate: Rate) -> f64 {
