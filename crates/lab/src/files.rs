@@ -1,8 +1,8 @@
 //! The files of a directory of results.
 //!
 //! `DIR/ID/` has an experiment's plots (SVG, PNG), the points of each plot and the values of each table (CSV), every figure of every run
-//! (`runs.csv`) and the outcome (`outcome.json`). From the outcomes of all experiments in `DIR` come `verdicts.json`, `report.html`
-//! and a page for each paper.
+//! (`runs.csv`) and the outcome (`outcome.json`). From the outcomes of all experiments in `DIR` come `verdicts.json`, `report.html`,
+//! a page for each paper, and all of them as `report.pdf`.
 
 use std::fs;
 use std::io;
@@ -101,7 +101,7 @@ pub fn write(directory: &Path, experiment: &Experiment, results: &Results) -> Re
     Ok(outcome)
 }
 
-/// Writes `verdicts.json`, `report.html` and the papers' pages for all experiments that `directory` has results of, and returns their outcomes.
+/// Writes `verdicts.json`, `report.html`, the papers' pages and `report.pdf` for all experiments that `directory` has results of, and returns their outcomes.
 ///
 /// # Errors
 /// There are none, or a file cannot be read or written.
@@ -130,10 +130,13 @@ pub fn bind(directory: &Path) -> Result<Vec<Outcome>, FilesError> {
         let path = directory.join(&outcome.id).join(format!("{plot}.svg"));
         fs::read_to_string(&path).map_err(|error| FilesError::Read { path, error })
     };
-    for paper in report::papers(&outcomes) {
-        store(&directory.join(report::page_of(paper)), report::page(paper, &outcomes, picture)?)?;
+    let chapters = report::chapters(&outcomes, picture)?;
+    for chapter in &chapters {
+        store(&directory.join(report::file(&chapter.name)), report::page(chapter))?;
     }
-    store(&directory.join(report::OVERVIEW), report::overview(&outcomes))?;
+    let path = directory.join("report.pdf");
+    let pdf = report::pdf(&chapters).map_err(|error| FilesError::Picture { path: path.clone(), error })?;
+    store(&path, pdf)?;
     Ok(outcomes)
 }
 

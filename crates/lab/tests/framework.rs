@@ -212,6 +212,7 @@ fn files_do_not_depend_on_the_number_of_jobs_at_a_time() {
             "rates.png",
             "rates.svg",
             "report.html",
+            "report.pdf",
             "runs.csv",
             "verdicts.json"
         ]
@@ -296,6 +297,40 @@ fn the_report_needs_nothing_else_and_says_what_it_is_given() {
         assert!(!report.contains(outside), "{outside}");
     }
     assert_eq!(report.matches("<svg").count(), 2);
+}
+
+#[test]
+fn the_pdf_has_the_pages_bookmarks_and_texts_of_the_report() {
+    let directory = written();
+    let pdf = lopdf::Document::load(directory.path().join("report.pdf")).unwrap();
+    // The overview, and a paper whose experiment has two plots.
+    assert_eq!(pdf.get_pages().len(), 3);
+    // Without spaces: lines end elsewhere, and plots place every letter by itself.
+    let close = |text: &str| text.split_whitespace().collect::<String>();
+    let text = |page| close(&pdf.extract_text(&[page]).unwrap());
+    for (page, has) in [
+        (1, "Published results, reproduced"),
+        (1, "Each paper by itself: MultiTCP"),
+        (1, "1 of 3"),
+        (2, "MultiTCP, reproduced"),
+        (2, "A <title>"),
+        (2, "The paper: claimed & done"),
+        (2, "<rates>"),
+        (3, "300.0 ± 196 kbps"),
+        (3, "a <known> cause"),
+        (3, "<script>alert(1)</script>"),
+        (3, "Made by anabranch lab run synthetic-one --seeds 5, version"),
+    ] {
+        assert!(text(page).contains(&close(has)), "{has} is not on page {page}: {}", text(page));
+    }
+    let bookmarks: Vec<_> =
+        pdf.get_toc().unwrap().toc.into_iter().map(|entry| (entry.level, entry.title, entry.page)).collect();
+    let wanted = [
+        (1, "Published results, reproduced", 1),
+        (1, "MultiTCP, reproduced", 2),
+        (2, "synthetic-one: A <title>", 2),
+    ];
+    assert_eq!(bookmarks, wanted.map(|(level, title, page)| (level, title.to_owned(), page)));
 }
 
 #[test]

@@ -21,7 +21,7 @@ pub enum LabCommand {
     List,
     /// Run experiments, judge what their papers report, and write verdicts, tables, plots and a report
     Run(RunArguments),
-    /// Bind everything that a directory has results of into its verdicts.json, report.html and a page for each paper
+    /// Bind everything that a directory has results of into its verdicts.json, a report of a page for each paper, and report.pdf
     Report {
         /// The directory: what 'lab run --out' was given
         #[arg(value_name = "DIR")]

@@ -187,7 +187,7 @@ const SIM_FILES: [(&str, &str); 4] = [
 ];
 
 const RESULTS: (&str, &str) = (
-    "DIR/verdicts.json, DIR/report.html, DIR/ID/, DIR/runs/",
+    "DIR/verdicts.json, DIR/report.html, DIR/report.pdf, DIR/ID/, DIR/runs/",
     "The verdicts; the report; tables (CSV) and plots (SVG, PNG) of every experiment; the finished runs, which another run does not repeat.",
 );
 

@@ -16,8 +16,8 @@ use crate::scheme::Scheme;
 
 use axis::Layout;
 
-/// The text of PNGs is drawn with this subset of DejaVu Sans, so that no machine needs a font.
-const FONT: &[u8] = include_bytes!("../../assets/plot-font.ttf");
+/// The text of PNGs and of the PDF is drawn with this subset of DejaVu Sans, so that no machine needs a font.
+pub(crate) const FONT: &[u8] = include_bytes!("../../assets/plot-font.ttf");
 /// Where a figure is looked at it finds this font or one that is as wide.
 const FAMILY: &str = "DejaVu Sans, Verdana, sans-serif";
 
@@ -130,15 +130,23 @@ fn at(place: f64) -> String {
     format!("{place:.1}")
 }
 
+/// An SVG document of ours with its text laid out, whatever fonts the machine has.
+///
+/// # Errors
+/// The document is not one of ours.
+pub(crate) fn tree(svg: &str) -> Result<usvg::Tree, String> {
+    let mut fonts = fontdb::Database::new();
+    fonts.load_font_data(FONT.to_vec());
+    let options = usvg::Options { fontdb: Arc::new(fonts), ..usvg::Options::default() };
+    usvg::Tree::from_str(svg, &options).map_err(|error| error.to_string())
+}
+
 /// An SVG document of ours as PNG, whatever fonts the machine has.
 ///
 /// # Errors
 /// The document is not one of ours.
 pub(crate) fn png(svg: &str) -> Result<Vec<u8>, String> {
-    let mut fonts = fontdb::Database::new();
-    fonts.load_font_data(FONT.to_vec());
-    let options = usvg::Options { fontdb: Arc::new(fonts), ..usvg::Options::default() };
-    let tree = usvg::Tree::from_str(svg, &options).map_err(|error| error.to_string())?;
+    let tree = tree(svg)?;
     let size = tree.size().to_int_size().scale_by(PIXELS).ok_or("the figure has no size")?;
     let mut picture = Pixmap::new(size.width(), size.height()).ok_or("the figure has no size")?;
     resvg::render(&tree, Transform::from_scale(PIXELS, PIXELS), &mut picture.as_mut());
