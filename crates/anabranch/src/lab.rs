@@ -7,10 +7,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::available_parallelism;
+use std::time::Duration;
 
 use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
 use lab::experiment::Experiment;
 use lab::outcome::{Outcome, Verdict};
+use lab::real::{Real, RealOptions, Testbed};
+use lab::results::Results;
 use lab::sweep::{self, Share, Sweep, SweepError};
 use lab::{Options, Progress, RunError, experiments, files, validation};
 
@@ -45,15 +48,17 @@ pub async fn run(arguments: LabArguments, output: &Output) -> Result<(), Failure
 fn list() -> Result<(), Failure> {
     let lines = experiments::all().into_iter().map(|experiment| {
         let Experiment { id, paper, place, title, .. } = experiment;
-        format!("{id:<20} {title} ({paper}, {place})\n")
+        let real = if experiments::REAL.contains(&id) { "; --real" } else { "" };
+        format!("{id:<20} {title} ({paper}, {place}{real})\n")
     });
     print(&lines.collect::<String>())
 }
 
 async fn run_experiments(arguments: RunArguments, output: &Output) -> Result<(), Failure> {
-    let chosen = lab::select(experiments::all(), &arguments.ids).map_err(Failure::usage)?;
-    let runs = arguments.out.join(RUNS);
+    let chosen = Arc::new(lab::select(experiments::all(), &arguments.ids).map_err(Failure::usage)?);
     // Better now than after the runs.
+    let real = if arguments.real { Some(real_runs(&chosen, arguments.testbed)?) } else { None };
+    let runs = arguments.out.join(RUNS);
     fs::create_dir_all(&runs)
         .map_err(|error| Failure::failed(format_args!("cannot write to {}: {error}", runs.display())))?;
     if arguments.fresh {
@@ -69,13 +74,68 @@ async fn run_experiments(arguments: RunArguments, output: &Output) -> Result<(),
         seeds,
         arguments.out.display()
     ));
-    let out = arguments.out.clone();
-    let outcomes = in_background(output, true, move |stop, progress| {
-        let options = Options { seeds, jobs, cache: Some(&runs), stop, progress };
-        make(&chosen, &options, &out)
+    let (experiments, kept, out) = (Arc::clone(&chosen), runs.clone(), arguments.out.clone());
+    let (results, mut outcomes) = in_background(output, true, move |stop, progress| {
+        let options = Options { seeds, jobs, cache: Some(&kept), stop, progress };
+        make(&experiments, &options, &out)
     })
     .await?;
+    if let Some((real, testbed)) = real {
+        output.say(format_args!("with real programs, one run after the other: {}", told(&real, seeds)));
+        let out = arguments.out.clone();
+        outcomes = in_background(output, true, move |stop, progress| {
+            let options =
+                RealOptions { seeds, testbed: &testbed, directory: &out, cache: &runs, stop, progress };
+            measure(&chosen, &results, &real, outcomes, &options)
+        })
+        .await?;
+    }
     tell(&outcomes, &arguments.out)
+}
+
+/// Real runs, and the ids of the experiments that have them.
+type RealRuns = Vec<(&'static str, Real)>;
+
+/// The real runs of experiments, and a testbed that can make them.
+fn real_runs(chosen: &[Experiment], testbed: Option<PathBuf>) -> Result<(RealRuns, Testbed), Failure> {
+    let real: RealRuns = chosen.iter().filter_map(|one| Some((one.id, experiments::real(one.id)?))).collect();
+    if real.is_empty() {
+        return Err(Failure::usage(format_args!(
+            "--real: none of these experiments has real runs; those that have are {}",
+            experiments::REAL.join(", ")
+        )));
+    }
+    let testbed = Testbed::find(testbed).map_err(Failure::failed)?;
+    testbed.check(real.iter().flat_map(|(_, real)| real.needs)).map_err(Failure::failed)?;
+    Ok((real, testbed))
+}
+
+/// The ids of experiments with real runs, and how long these take.
+fn told(real: &RealRuns, seeds: u64) -> String {
+    let trials = real.iter().flat_map(|(_, real)| (1..=seeds).flat_map(|seed| (real.trials)(seed)));
+    let seconds = trials.map(|trial| trial.duration.as_secs_f64()).sum();
+    let ids: Vec<&str> = real.iter().map(|(id, _)| *id).collect();
+    let time = Duration::try_from_secs_f64(seconds).unwrap_or_default();
+    format!("{}; about {} if none was made before", ids.join(", "), HumanDuration(time))
+}
+
+/// Makes the real runs, and writes what they gave beside what was simulated.
+fn measure(
+    chosen: &[Experiment],
+    results: &[Results],
+    real: &RealRuns,
+    mut outcomes: Vec<Outcome>,
+    options: &RealOptions<'_>,
+) -> Result<Vec<Outcome>, LabError> {
+    let measured = lab::real::run(real, options)?;
+    for ((id, real), measured) in real.iter().zip(&measured) {
+        let simulated = chosen.iter().zip(results).zip(&mut outcomes);
+        for ((experiment, results), outcome) in simulated.filter(|((one, _), _)| one.id == *id) {
+            *outcome = files::write(options.directory, experiment, results, Some((real, measured)))?;
+        }
+    }
+    files::bind(options.directory)?;
+    Ok(outcomes)
 }
 
 fn jobs(wanted: Option<NonZeroUsize>) -> NonZeroUsize {
@@ -202,13 +262,17 @@ enum LabError {
 }
 
 /// Runs the experiments, and writes what they gave.
-fn make(chosen: &[Experiment], options: &Options<'_>, out: &Path) -> Result<Vec<Outcome>, LabError> {
+fn make(
+    chosen: &[Experiment],
+    options: &Options<'_>,
+    out: &Path,
+) -> Result<(Vec<Results>, Vec<Outcome>), LabError> {
     let results = lab::run(chosen, options)?;
     let written =
-        chosen.iter().zip(&results).map(|(experiment, results)| files::write(out, experiment, results));
+        chosen.iter().zip(&results).map(|(experiment, results)| files::write(out, experiment, results, None));
     let outcomes = written.collect::<Result<_, _>>()?;
     files::bind(out)?;
-    Ok(outcomes)
+    Ok((results, outcomes))
 }
 
 fn show(bar: &ProgressBar, Progress { done, total, left }: Progress) {
@@ -231,6 +295,14 @@ fn tell(outcomes: &[Outcome], directory: &Path) -> Result<(), Failure> {
                 outcome.id,
                 judgement.in_words(),
                 judgement.published,
+            );
+        }
+        for compared in outcome.measured.iter().flat_map(|comparison| &comparison.rows) {
+            let simulated =
+                compared.simulated.map_or_else(|| "nothing".into(), |estimate| estimate.to_string());
+            text += &format!(
+                "real        {}  {}: {}: measured {} {}, simulated {simulated}\n",
+                outcome.id, compared.case, compared.figure, compared.measured, compared.unit
             );
         }
     }

@@ -1,7 +1,7 @@
 //! The files of a directory of results.
 //!
 //! `DIR/ID/` has an experiment's plots (SVG, PNG), the points of each plot and the values of each table (CSV), every figure of every run
-//! (`runs.csv`) and the outcome (`outcome.json`). From the outcomes of all experiments in `DIR` come `verdicts.json`, `report.html`,
+//! (`runs.csv`; of real programs `measured.csv`) and the outcome (`outcome.json`). From the outcomes of all experiments in `DIR` come `verdicts.json`, `report.html`,
 //! a page for each paper, and all of them as `report.pdf`.
 
 use std::fs;
@@ -11,9 +11,11 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use thiserror::Error;
 
+use crate::comparison::Comparison;
 use crate::experiment::{Experiment, Plot};
 use crate::outcome::{FilledTable, Outcome, Verdict};
 use crate::plot::{self, Drawn};
+use crate::real::Real;
 use crate::report;
 use crate::results::Results;
 use crate::statistics::Estimate;
@@ -76,16 +78,23 @@ struct Entry<'a> {
     cause: Option<&'a str>,
 }
 
-/// Writes what an experiment gave into `directory`.
+/// Writes what an experiment gave into `directory`, and beside it what real programs gave.
 ///
 /// # Errors
 /// A file cannot be written.
-pub fn write(directory: &Path, experiment: &Experiment, results: &Results) -> Result<Outcome, FilesError> {
+pub fn write(
+    directory: &Path,
+    experiment: &Experiment,
+    results: &Results,
+    measured: Option<(&Real, &Results)>,
+) -> Result<Outcome, FilesError> {
     let own = directory.join(experiment.id);
     fs::create_dir_all(&own).map_err(|error| FilesError::Write { path: own.clone(), error })?;
-    let outcome = Outcome::of(experiment, results);
+    let mut outcome = Outcome::of(experiment, results);
+    outcome.measured = measured.map(|(real, measured)| Comparison::of(experiment, real, results, measured));
     for plot in &experiment.plots {
-        let curves = plot::drawn(plot, results);
+        let mut curves = plot::drawn(plot, results);
+        curves.extend(measured.into_iter().flat_map(|(_, measured)| plot::drawn_real(plot, measured)));
         let svg = plot::svg(plot, &curves);
         let path = own.join(format!("{}.png", plot.id));
         let png = plot::png(&svg).map_err(|error| FilesError::Picture { path: path.clone(), error })?;
@@ -97,6 +106,9 @@ pub fn write(directory: &Path, experiment: &Experiment, results: &Results) -> Re
         store(&own.join(format!("{}.csv", table.id)), table_csv(table))?;
     }
     store(&own.join("runs.csv"), runs_csv(results))?;
+    if let Some((_, measured)) = measured {
+        store(&own.join("measured.csv"), runs_csv(measured))?;
+    }
     store_json(&own.join(OUTCOME), &outcome)?;
     Ok(outcome)
 }
@@ -156,10 +168,10 @@ fn entries(outcomes: &[Outcome]) -> Vec<Entry<'_>> {
     entries
 }
 
-fn curves_csv(plot: &Plot, curves: &[Drawn<'_>]) -> Vec<u8> {
+fn curves_csv(plot: &Plot, curves: &[Drawn]) -> Vec<u8> {
     let heads = ["curve", &plot::label(&plot.x), &plot::label(&plot.y), "ci95_low", "ci95_high", "seeds"];
-    let row = |curve: &Drawn<'_>, x: f64, y: Estimate| {
-        let mut row = vec![curve.label.to_owned(), x.to_string()];
+    let row = |curve: &Drawn, x: f64, y: Estimate| {
+        let mut row = vec![curve.label.clone(), x.to_string()];
         row.extend(estimate_cells(Some(y)));
         row
     };

@@ -2,14 +2,17 @@
 //!
 //! - [`experiment`]: what an experiment is; [`experiments`] has them all, [`select()`] finds those that are meant.
 //! - [`run()`]: runs their jobs side by side; [`results`] are read by relations, plots and tables.
+//! - [`real`]: the same from real programs; [`comparison`]: how far the simulation is from them.
 //! - [`outcome`]: the verdicts; [`files`]: everything that is written; [`reproduction`]: all in a page of documentation.
 //! - [`sweep`]: a scenario at many points of its parameters, in shares.
 //! - [`scheme`], [`statistics`]: what all have in common.
 
+pub mod comparison;
 pub mod experiment;
 pub mod experiments;
 pub mod files;
 pub mod outcome;
+pub mod real;
 pub mod reproduction;
 pub mod results;
 pub mod scheme;

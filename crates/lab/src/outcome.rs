@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::comparison::Comparison;
 use crate::experiment::{Experiment, Paper, Relation};
 use crate::results::Results;
 use crate::statistics::Estimate;
@@ -38,6 +39,9 @@ pub struct Outcome {
     pub plots: Vec<(String, String)>,
     /// Its tables.
     pub tables: Vec<FilledTable>,
+    /// What real programs gave, if they ran.
+    #[serde(default)]
+    pub measured: Option<Comparison>,
 }
 
 /// Whether the paper's statement holds in our runs.
@@ -140,6 +144,7 @@ impl Outcome {
             verdicts: experiment.relations.iter().map(|relation| judge(relation, results)).collect(),
             plots: experiment.plots.iter().map(|plot| (plot.id.clone(), plot.title.clone())).collect(),
             tables: experiment.tables.iter().map(fill).collect(),
+            measured: None,
         }
     }
 

@@ -15,6 +15,7 @@ use thiserror::Error;
 use crate::cache::{self, Cache};
 use crate::experiment::{Experiment, Job, Measured};
 use crate::progress::{Forecast, Progress, now};
+use crate::real::TestbedError;
 use crate::results::Results;
 use crate::simulate::{Recording, simulate};
 
@@ -54,6 +55,14 @@ pub enum RunError {
     /// Two jobs of an experiment cannot be told apart.
     #[error("{0}: two runs of the experiment have this name")]
     Twice(String),
+    /// A run of real programs could not be made.
+    #[error("{run}: {error}")]
+    Real {
+        /// Which run.
+        run: String,
+        /// Why not.
+        error: TestbedError,
+    },
     /// A finished run cannot be kept.
     #[error("cannot write to {}: {error}", path.display())]
     Keep {

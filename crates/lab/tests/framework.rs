@@ -193,7 +193,7 @@ fn files_do_not_depend_on_the_number_of_jobs_at_a_time() {
     let written = |jobs| {
         let directory = tempfile::tempdir().unwrap();
         let (experiment, results) = results(jobs);
-        files::write(directory.path(), &experiment, &results).unwrap();
+        files::write(directory.path(), &experiment, &results, None).unwrap();
         files::bind(directory.path()).unwrap();
         files_below(directory.path())
     };
@@ -223,7 +223,7 @@ fn files_do_not_depend_on_the_number_of_jobs_at_a_time() {
 fn written() -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
     let (experiment, results) = results(2);
-    files::write(directory.path(), &experiment, &results).unwrap();
+    files::write(directory.path(), &experiment, &results, None).unwrap();
     files::bind(directory.path()).unwrap();
     directory
 }

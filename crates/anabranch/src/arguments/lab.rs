@@ -97,6 +97,12 @@ pub struct RunArguments {
     /// Repeat every run, also those that an earlier call has finished
     #[arg(long)]
     pub fresh: bool,
+    /// Run real programs over emulated paths as well, and put what they measure beside the simulation ('lab list' tells where)
+    #[arg(long)]
+    pub real: bool,
+    /// The testbed's program [default: anabranch-testbed beside this program, else on the PATH]
+    #[arg(long, value_name = "FILE", requires = "real")]
+    pub testbed: Option<PathBuf>,
     /// Where the results go; a run that was interrupted or killed goes on with what is there
     #[arg(long, value_name = "DIR", default_value = "lab-results")]
     pub out: PathBuf,

@@ -133,6 +133,7 @@ const LAB_RUN: &[Example] = &[
     ("anabranch lab run multitcp-eq6.4", "One experiment"),
     ("anabranch lab run all --seeds 10 --out results", "All of them, with narrower confidence intervals"),
     ("anabranch lab run all --quick", "All of them with one seed, for a look"),
+    ("anabranch lab run vps-fig3 --seeds 3 --real", "A figure, and what real programs make of it"),
 ];
 const LAB_SWEEP: &[Example] = &[
     ("anabranch lab sweep sweep.toml", "All of it on this machine, into sweep-results/table.csv"),

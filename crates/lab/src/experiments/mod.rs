@@ -10,6 +10,7 @@ mod ttfwc;
 mod vps;
 
 use crate::experiment::Experiment;
+use crate::real::Real;
 
 /// Every experiment, by paper and place.
 pub fn all() -> Vec<Experiment> {
@@ -22,11 +23,23 @@ pub fn all() -> Vec<Experiment> {
     all
 }
 
+/// The experiments that real programs can run as well.
+pub const REAL: [&str; 1] = ["multitcp-fig8.7"];
+
+/// The real runs of an experiment, if it has some.
+pub fn real(id: &str) -> Option<Real> {
+    match id {
+        "multitcp-fig8.7" => Some(multitcp::real_figure_8_7()),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+    use crate::experiment::Case;
 
     #[test]
     fn every_experiment_holds_together() {
@@ -39,6 +52,7 @@ mod tests {
                 "{id} is a file's name"
             );
             assert!(!experiment.relations.is_empty(), "{id} checks nothing");
+            assert_eq!(real(id).is_some(), REAL.contains(&id), "{id}");
             let mut files: Vec<&str> = experiment.plots.iter().map(|plot| &*plot.id).collect();
             files.extend(experiment.tables.iter().map(|table| &*table.id));
             files.push("runs");
@@ -53,6 +67,20 @@ mod tests {
                         panic!("{id}, {}: {:?}: {error}", job.case, error.place);
                     }
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn every_real_run_stands_beside_a_simulated_one() {
+        for experiment in all() {
+            let Some(real) = real(experiment.id) else { continue };
+            assert!(!real.differs.is_empty(), "{}: a real path is never the simulated one", experiment.id);
+            let simulated: Vec<Case> = (experiment.jobs)(1).into_iter().map(|job| job.case).collect();
+            for trial in (real.trials)(1) {
+                assert!(simulated.contains(&trial.case), "{}: {}", experiment.id, trial.case);
+                let scenario = toml::from_str::<toml::Table>(&trial.scenario);
+                assert!(scenario.is_ok(), "{}, {}: {scenario:?}", experiment.id, trial.case);
             }
         }
     }

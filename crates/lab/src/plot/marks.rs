@@ -10,6 +10,8 @@ use crate::scheme::Marker;
 const HALF: f64 = 4.0;
 /// A formula is a thin dotted line in the colour of what it is the formula of.
 const FORMULA_DASHES: &str = "2 3";
+/// What real programs gave has the scheme's colour and marker, another line and open markers.
+const REAL_DASHES: &str = "4 2";
 
 /// A point on the page, with the ends of its confidence interval.
 struct Place {
@@ -19,7 +21,7 @@ struct Place {
 }
 
 /// A curve.
-pub(super) fn curve(curve: &Drawn<'_>, x: &Layout, y: &Layout) -> Markup {
+pub(super) fn curve(curve: &Drawn, x: &Layout, y: &Layout) -> Markup {
     let places: Vec<Place> = (curve.points.iter())
         .filter_map(|point| {
             let interval = point.y.interval().and_then(|[low, high]| Some([y.place(low)?, y.place(high)?]));
@@ -32,7 +34,7 @@ pub(super) fn curve(curve: &Drawn<'_>, x: &Layout, y: &Layout) -> Markup {
     let some = |place: &(usize, &Place)| place.0 % step == step / 2;
     html! {
         @match curve.style {
-            Style::Measured => {
+            Style::Figure => {
                 @for place in &places { (error_bar(curve, place)) }
                 (line())
                 @for place in &places { (marker(curve, place.x, place.y)) }
@@ -49,7 +51,7 @@ pub(super) fn curve(curve: &Drawn<'_>, x: &Layout, y: &Layout) -> Markup {
 }
 
 /// A line of the legend.
-pub(super) fn legend(curve: &Drawn<'_>, x: f64, y: f64) -> Markup {
+pub(super) fn legend(curve: &Drawn, x: f64, y: f64) -> Markup {
     let middle = x + 17.0;
     html! {
         @if curve.style != Style::Published { (line(curve, &[(x, y), (x + 34.0, y)])) }
@@ -58,10 +60,13 @@ pub(super) fn legend(curve: &Drawn<'_>, x: f64, y: f64) -> Markup {
     }
 }
 
-fn line(curve: &Drawn<'_>, places: &[(f64, f64)]) -> Markup {
+fn line(curve: &Drawn, places: &[(f64, f64)]) -> Markup {
     let points: Vec<String> = places.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
-    let (dashes, width) =
-        if curve.style == Style::Formula { (FORMULA_DASHES, "1.2") } else { (curve.look.dashes, "1.8") };
+    let (dashes, width) = match curve.style {
+        Style::Formula => (FORMULA_DASHES, "1.2"),
+        _ if curve.is_real => (REAL_DASHES, "1.2"),
+        _ => (curve.look.dashes, "1.8"),
+    };
     let dashes = Some(dashes).filter(|dashes| !dashes.is_empty());
     html! {
         @if places.len() > 1 {
@@ -71,7 +76,7 @@ fn line(curve: &Drawn<'_>, places: &[(f64, f64)]) -> Markup {
     }
 }
 
-fn band(curve: &Drawn<'_>, places: &[Place]) -> Markup {
+fn band(curve: &Drawn, places: &[Place]) -> Markup {
     let edge = |which: usize| {
         places
             .iter()
@@ -86,7 +91,7 @@ fn band(curve: &Drawn<'_>, places: &[Place]) -> Markup {
     }
 }
 
-fn error_bar(curve: &Drawn<'_>, place: &Place) -> Markup {
+fn error_bar(curve: &Drawn, place: &Place) -> Markup {
     html! {
         @if let Some([low, high]) = place.interval {
             path d=(format!(
@@ -97,7 +102,7 @@ fn error_bar(curve: &Drawn<'_>, place: &Place) -> Markup {
     }
 }
 
-fn marker(curve: &Drawn<'_>, x: f64, y: f64) -> Markup {
+fn marker(curve: &Drawn, x: f64, y: f64) -> Markup {
     let (left, right, top, bottom) = (x - HALF, x + HALF, y - HALF, y + HALF);
     let path = match curve.look.marker {
         Marker::Circle => format!("M{left:.1} {y:.1}a{HALF} {HALF} 0 1 0 8 0a{HALF} {HALF} 0 1 0 -8 0Z"),
@@ -109,6 +114,7 @@ fn marker(curve: &Drawn<'_>, x: f64, y: f64) -> Markup {
             format!("M{left:.1} {top:.1}L{right:.1} {bottom:.1}M{left:.1} {bottom:.1}L{right:.1} {top:.1}")
         }
     };
-    let fill = if curve.style == Style::Published { "#ffffff" } else { curve.look.colour };
+    let is_open = curve.style == Style::Published || curve.is_real;
+    let fill = if is_open { "#ffffff" } else { curve.look.colour };
     html! { path d=(path) fill=(fill) stroke=(curve.look.colour) stroke-width="1.3" {} }
 }

@@ -10,7 +10,7 @@ use resvg::tiny_skia::{Pixmap, Transform};
 use resvg::usvg::{self, fontdb};
 
 use crate::curve::Point;
-use crate::experiment::{Axis, Plot, Points};
+use crate::experiment::{Axis, Curve, Plot, Points};
 use crate::results::Results;
 use crate::scheme::Scheme;
 
@@ -36,10 +36,12 @@ const PIXELS: f32 = 2.0;
 const MARKERS: usize = 8;
 
 /// A curve with its points.
-pub(crate) struct Drawn<'a> {
-    pub label: &'a str,
+pub(crate) struct Drawn {
+    pub label: String,
     pub look: Scheme,
     pub style: Style,
+    /// Whether real programs gave it.
+    pub is_real: bool,
     pub points: Vec<Point>,
 }
 
@@ -47,7 +49,7 @@ pub(crate) struct Drawn<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Style {
     /// A line, a marker at every point, error bars.
-    Measured,
+    Figure,
     /// A line in a band, some markers.
     Course,
     /// Open markers.
@@ -57,23 +59,34 @@ pub(crate) enum Style {
 }
 
 /// The curves of a plot with what the results have of them.
-pub(crate) fn drawn<'a>(plot: &'a Plot, results: &Results) -> Vec<Drawn<'a>> {
-    let curve = |curve: &'a crate::experiment::Curve| Drawn {
-        label: &curve.label,
+pub(crate) fn drawn(plot: &Plot, results: &Results) -> Vec<Drawn> {
+    let curve = |curve: &Curve| Drawn {
+        label: curve.label.clone(),
         look: curve.look,
         style: match curve.points {
-            Points::Figure { .. } => Style::Measured,
+            Points::Figure { .. } => Style::Figure,
             Points::Series { .. } => Style::Course,
             Points::Published(_) => Style::Published,
             Points::Formula(_) => Style::Formula,
         },
+        is_real: false,
         points: curve.points(plot.variant, results),
     };
     plot.curves.iter().map(curve).collect()
 }
 
+/// The same curves from real runs, those that they have.
+pub(crate) fn drawn_real(plot: &Plot, measured: &Results) -> Vec<Drawn> {
+    let is_of_runs = |curve: &Drawn| matches!(curve.style, Style::Figure | Style::Course);
+    let curves = drawn(plot, measured).into_iter().filter(is_of_runs);
+    curves
+        .filter(|curve| !curve.points.is_empty())
+        .map(|curve| Drawn { label: format!("{}, measured", curve.label), is_real: true, ..curve })
+        .collect()
+}
+
 /// A figure as an SVG document.
-pub(crate) fn svg(plot: &Plot, curves: &[Drawn<'_>]) -> String {
+pub(crate) fn svg(plot: &Plot, curves: &[Drawn]) -> String {
     let longest = curves.iter().map(|curve| curve.label.chars().count()).max().unwrap_or(0);
     let right = WIDTH - LEGEND - (longest as f64 * LETTER).min(WIDTH / 3.0);
     let xs = curves.iter().flat_map(|curve| &curve.points).map(|point| point.x);
@@ -156,7 +169,6 @@ pub(crate) fn png(svg: &str) -> Result<Vec<u8>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::Curve;
     use crate::scheme;
 
     fn picture(title: &str) -> (String, Vec<u8>) {

@@ -4,9 +4,10 @@ mod content;
 mod html;
 mod pdf;
 
+use crate::comparison::{Compared, Comparison};
 use crate::experiment::Paper;
 use crate::outcome::{FilledCell, FilledTable, Judgement, Outcome, Verdict};
-use crate::statistics::Estimate;
+use crate::statistics::{Estimate, significant};
 
 pub(crate) use content::Chapter;
 use content::{Block, Column, Place, Section, Style, Table, Text};
@@ -180,6 +181,7 @@ fn section<E>(
         blocks.push(Block::Figure(picture(outcome, plot)?));
     }
     blocks.extend(outcome.tables.iter().map(|table| Block::Table(filled(table))));
+    blocks.extend(outcome.measured.as_ref().map(comparison).into_iter().flatten());
     blocks.push(Block::Table(relations(outcome)));
     if !outcome.assumed.is_empty() {
         blocks.push(Block::Heading("Assumed"));
@@ -192,6 +194,45 @@ fn section<E>(
         .and(format!(", version {}, {seeds}", outcome.version), Style::Plain);
     blocks.push(Block::Paragraph(made));
     Ok(Section { name: outcome.id.clone(), title: outcome.title.clone(), blocks })
+}
+
+/// What real programs gave, beside what was simulated.
+fn comparison(comparison: &Comparison) -> Vec<Block> {
+    let row = |compared: &Compared| {
+        let ratio = compared.ratio().map_or_else(|| "–".into(), |ratio| significant(ratio, 3));
+        vec![
+            (&*compared.case).into(),
+            (&*compared.figure).into(),
+            (&*compared.unit).into(),
+            measured(compared.simulated).into(),
+            measured(Some(compared.measured)).into(),
+            ratio.into(),
+        ]
+    };
+    let times =
+        if comparison.seeds == 1 { "once".into() } else { format!("{} times each", comparison.seeds) };
+    let made = Text::plain("Measured with real programs over emulated paths, ")
+        .and(times, Style::Plain)
+        .and(", by ", Style::Plain)
+        .and(&comparison.command, Style::Code)
+        .and(". In what these runs differ from the simulated ones:", Style::Plain);
+    vec![
+        Block::Table(Table {
+            caption: "Simulated and measured".into(),
+            columns: vec![
+                Column::text("run"),
+                Column::text("figure"),
+                Column::text("unit"),
+                Column::number("simulated"),
+                Column::number("measured"),
+                Column::number("measured / simulated"),
+            ],
+            rows: comparison.rows.iter().map(row).collect(),
+            foot: None,
+        }),
+        Block::Paragraph(made),
+        Block::List(comparison.differs.iter().map(|differs| (&**differs).into()).collect()),
+    ]
 }
 
 fn relations(outcome: &Outcome) -> Table {

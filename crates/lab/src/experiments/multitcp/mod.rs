@@ -4,6 +4,7 @@ mod emulated;
 mod family;
 mod measure;
 mod network;
+mod real;
 mod simulated;
 
 use sim::model::Algorithm;
@@ -11,6 +12,7 @@ use stream::multitcp::{AdvancedParameters, Parameters};
 use units::Bytes;
 
 use crate::experiment::Experiment;
+use crate::real::Real;
 
 /// Every experiment of the chapter, by figure.
 pub(super) fn experiments() -> Vec<Experiment> {
@@ -22,6 +24,11 @@ pub(super) fn experiments() -> Vec<Experiment> {
         emulated::figure_8_6(),
         simulated::figure_8_7(),
     ]
+}
+
+/// Figure 8.7 with real programs.
+pub(super) fn real_figure_8_7() -> Real {
+    real::figure_8_7()
 }
 
 /// One connection with a window of 8 packets: 800 kbps at 80 ms.

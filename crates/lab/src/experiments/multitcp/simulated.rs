@@ -228,4 +228,4 @@ pub(super) fn figure_8_7() -> Experiment {
     .experiment(relations)
 }
 
-const CONGESTED: &str = "9 TCPs";
+pub(super) const CONGESTED: &str = "9 TCPs";

@@ -1,0 +1,138 @@
+//! Figure 8.7 with real programs: nginx, the kernel's Reno, and the program that streams.
+
+use units::Duration;
+
+use super::measure::{
+    CONNECTIONS, CROSS, MEAN_CONNECTIONS, MOST_CONNECTIONS, STALLED, STALLS, THROUGHPUT, during,
+};
+use super::network::DEPHASED;
+use super::simulated::CONGESTED;
+use crate::experiment::{Case, Measured};
+use crate::real::{Observed, Real, Trial};
+use crate::scheme::{ADVANCED, AUTO, N1, N2, N3, N4, N5, Scheme};
+use crate::statistics::mean;
+
+const SECONDS: u64 = 200;
+/// Longer than the run: who is ahead of the player would have all of it before the end.
+const FILM_SECONDS: u64 = SECONDS + 30;
+/// What the figures are of: behind the first ten seconds, as in the simulated runs.
+const COUNTED_S: std::ops::Range<f64> = 10.5..200.5;
+/// Seconds for a point of a course.
+const BIN: usize = 5;
+
+pub(super) fn figure_8_7() -> Real {
+    Real {
+        differs: [
+            "nginx, the kernel's Reno with SACK, iperf3 as cross traffic; the path is emulated. Packets have 1448 bytes in place of 1000, \
+             so that the queue has 35 of them: as many bytes as 50",
+            "the kernel has delayed acknowledgements, an initial window of 10 and timestamps; nothing waits for a random time",
+            "N = 1 to 5 and the advanced algorithm are 'anabranch fetch --rate', auto is 'anabranch play' with a player that holds all that it gets; \
+             the player of section 8.3 is modelled behind what arrives",
+        ]
+        .map(Into::into)
+        .into(),
+        needs: &["ip", "ss", "unshare", "nginx", "iperf3", "ffmpeg", "curl"],
+        trials: Box::new(|seed| [N1, N2, N3, N4, N5, ADVANCED, AUTO].map(|scheme| trial(scheme, seed)).into()),
+    }
+}
+
+fn trial(scheme: Scheme, seed: u64) -> Trial {
+    Trial {
+        case: Case { variant: DEPHASED, ..Case::new(scheme, 0.0) },
+        scenario: format!(
+            r#"
+[run]
+duration = "{SECONDS}s"
+seed = {seed}
+[film]
+rate = "720k"
+duration = "{FILM_SECONDS}s"
+prebuffer = "10s"
+pause = "5s"
+[[path]]
+name = "main"
+rate = "6M"
+rtt = "80ms"
+queue = 35
+[[server]]
+name = "origin"
+congestion = "reno"
+[[cross]]
+name = "tcps"
+flows = 9
+congestion = "reno"
+start = "0s"
+[[client]]
+name = "stream"
+command = {:?}
+"#,
+            command(scheme)
+        ),
+        files: Vec::new(),
+        kernel: Vec::new(),
+        duration: Duration::from_secs(SECONDS),
+        reading: Box::new(read),
+    }
+}
+
+/// What stands for a scheme of the figure.
+fn command(scheme: Scheme) -> Vec<&'static str> {
+    let mut command = vec!["{anabranch}"];
+    let basic = ["fetch", "--preset", "table8.1", "--algorithm", "basic", "-o", "-", "--connections"];
+    match scheme {
+        N1 => command.extend(basic.into_iter().chain(["1"])),
+        N2 => command.extend(basic.into_iter().chain(["2"])),
+        N3 => command.extend(basic.into_iter().chain(["3"])),
+        N4 => command.extend(basic.into_iter().chain(["4"])),
+        N5 => command.extend(basic.into_iter().chain(["5"])),
+        ADVANCED => command.extend(["fetch", "--preset", "table8.3", "--algorithm", "advanced", "-o", "-"]),
+        other => {
+            debug_assert_eq!(other, AUTO);
+            command.extend(["play", "--algorithm", "auto", "--connections", "15", "--player", "curl -sS {}"]);
+        }
+    }
+    command.extend(["--quiet", "--no-stripe", "--rate", "{rate}", "{url1}"]);
+    command
+}
+
+fn read(observed: &Observed) -> Result<Measured, String> {
+    let summary = observed.summary()?;
+    if !summary.right {
+        return Err("what arrived is not the film".into());
+    }
+    let kbps = |flow: &str| -> Result<Vec<(f64, f64)>, String> {
+        let rows = observed.traffic(flow)?;
+        Ok(rows.iter().map(|row| (row.time_s, row.payload_bps / 1e3)).collect())
+    };
+    let (stream, cross) = (kbps("film")?, kbps("tcps")?);
+    let connections: Vec<(f64, f64)> =
+        observed.connections()?.iter().map(|look| (look.time_s, look.established)).collect();
+    let looks_in_a_bin = BIN * 5;
+    Ok(Measured::default()
+        .figure(&during(THROUGHPUT, CONGESTED), counted(&stream), "kbps")
+        .figure(&during(CROSS, CONGESTED), counted(&cross), "kbps")
+        .figure(&during(CONNECTIONS, CONGESTED), counted(&connections), "")
+        .figure(STALLS, summary.playback.stalls, "")
+        .figure(STALLED, summary.playback.stall_s, "s")
+        .figure(MEAN_CONNECTIONS, summary.connections_mean, "")
+        .figure(MOST_CONNECTIONS, summary.connections_max, "")
+        .series(THROUGHPUT, binned(&stream, BIN))
+        .series(CONNECTIONS, binned(&connections, looks_in_a_bin)))
+}
+
+/// The mean of what counts.
+fn counted(course: &[(f64, f64)]) -> f64 {
+    let counted: Vec<f64> =
+        course.iter().filter(|(at, _)| COUNTED_S.contains(at)).map(|(_, value)| *value).collect();
+    mean(&counted).unwrap_or(f64::NAN)
+}
+
+/// Means of so many values each, which make a bin; the testbed looks at equal distances, a little late each time.
+fn binned(course: &[(f64, f64)], count: usize) -> Vec<(f64, f64)> {
+    let bins = course.chunks_exact(count).enumerate();
+    bins.filter_map(|(index, bin)| {
+        let values: Vec<f64> = bin.iter().map(|(_, value)| *value).collect();
+        Some((((index + 1) * BIN) as f64, mean(&values)?))
+    })
+    .collect()
+}

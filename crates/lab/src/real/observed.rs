@@ -1,0 +1,113 @@
+//! What the testbed has written of a run: its summary and its rows.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+/// The directory of a real run that has ended.
+pub struct Observed {
+    directory: PathBuf,
+}
+
+/// What is read of `summary.json`.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Summary {
+    /// Whether what had arrived was the film's beginning.
+    pub right: bool,
+    /// Most connections at a time.
+    pub connections_max: f64,
+    /// The mean number of connections.
+    pub connections_mean: f64,
+    /// What a player would have shown.
+    pub playback: Viewing,
+}
+
+/// The testbed's model of a player.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Viewing {
+    /// How often it stopped.
+    pub stalls: f64,
+    /// How long it stood still, in seconds.
+    pub stall_s: f64,
+}
+
+/// A row of `traffic.csv`: what came out of a path in the second before.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Traffic {
+    /// The second's end.
+    pub time_s: f64,
+    /// The path.
+    pub path: String,
+    /// The client (`film`), or a group of cross traffic.
+    pub flow: String,
+    /// Payload of TCP or UDP that arrived.
+    pub payload_bps: f64,
+    /// Bytes of the network layer that arrived.
+    pub network_bps: f64,
+}
+
+/// A row of `connections.csv`.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Connections {
+    /// When.
+    pub time_s: f64,
+    /// How many there were.
+    pub established: f64,
+}
+
+impl Observed {
+    /// What is in a directory.
+    pub fn new(directory: &Path) -> Self {
+        Self { directory: directory.into() }
+    }
+
+    /// The summary.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn summary(&self) -> Result<Summary, String> {
+        serde_json::from_str(&self.text("summary.json")?).map_err(|error| format!("summary.json: {error}"))
+    }
+
+    /// The traffic of a flow over all paths, by second.
+    ///
+    /// # Errors
+    /// It cannot be read, or the flow is not in it.
+    pub fn traffic(&self, flow: &str) -> Result<Vec<Traffic>, String> {
+        let rows: Vec<Traffic> = self.rows("traffic.csv")?;
+        let rows: Vec<Traffic> = rows.into_iter().filter(|row| row.flow == flow).collect();
+        if rows.is_empty() { Err(format!("traffic.csv has nothing of '{flow}'")) } else { Ok(rows) }
+    }
+
+    /// The client's connections, five times a second.
+    ///
+    /// # Errors
+    /// They cannot be read.
+    pub fn connections(&self) -> Result<Vec<Connections>, String> {
+        self.rows("connections.csv")
+    }
+
+    /// The lines of a file of statistics (`--stats`).
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn lines(&self, name: &str) -> Result<Vec<serde_json::Value>, String> {
+        let lines = self.text(name)?;
+        lines
+            .lines()
+            .map(|line| serde_json::from_str(line).map_err(|error| format!("{name}: {error}")))
+            .collect()
+    }
+
+    fn rows<T: DeserializeOwned>(&self, name: &str) -> Result<Vec<T>, String> {
+        let text = self.text(name)?;
+        let mut reader = csv::Reader::from_reader(text.as_bytes());
+        reader.deserialize().map(|row| row.map_err(|error| format!("{name}: {error}"))).collect()
+    }
+
+    fn text(&self, name: &str) -> Result<String, String> {
+        fs::read_to_string(self.directory.join(name)).map_err(|error| format!("{name}: {error}"))
+    }
+}
