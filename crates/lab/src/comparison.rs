@@ -50,12 +50,19 @@ impl Comparison {
         let Some(first) = measured.seeds().next() else {
             return Self { seeds, command: String::new(), differs: real.differs.clone(), rows: Vec::new() };
         };
+        // Zero stands for no parameter at all, unless other runs have one.
+        let has_points = measured.runs().any(|(_, case, _)| case.point != 0.0);
+        let label = |case: &Case| {
+            let whole = case.to_string();
+            let end = if has_points { "" } else { " at 0" };
+            whole.strip_suffix(end).unwrap_or(&whole).to_owned()
+        };
         let mut rows = Vec::new();
         for (_, case, figures) in measured.runs().filter(|(seed, ..)| *seed == first) {
             for (figure, _, unit) in &figures.figures {
                 let Some(own) = estimate(measured, case, figure) else { continue };
                 rows.push(Compared {
-                    case: case.to_string(),
+                    case: label(case),
                     figure: figure.clone(),
                     unit: unit.clone(),
                     simulated: estimate(simulated, case, figure),

@@ -24,12 +24,13 @@ pub fn all() -> Vec<Experiment> {
 }
 
 /// The experiments that real programs can run as well.
-pub const REAL: [&str; 1] = ["multitcp-fig8.7"];
+pub const REAL: [&str; 2] = ["multitcp-fig8.7", "vps-fig3"];
 
 /// The real runs of an experiment, if it has some.
 pub fn real(id: &str) -> Option<Real> {
     match id {
         "multitcp-fig8.7" => Some(multitcp::real_figure_8_7()),
+        "vps-fig3" => Some(vps::real_figure_3()),
         _ => None,
     }
 }

@@ -63,7 +63,11 @@ fn variation(values: &[f64]) -> f64 {
 
 /// Both metrics over all time scales, and of the whole run; the first `warm_up` seconds do not count.
 pub(super) fn metrics(run: &Recording, weights: &[f64], warm_up: usize) -> Measured {
-    let all = seconds(run);
+    metrics_of(&seconds(run), weights, warm_up)
+}
+
+/// The same of what each flow delivered in every second: first those with weights, then as many plain ones, or the sum of these.
+pub(super) fn metrics_of(all: &[Vec<f64>], weights: &[f64], warm_up: usize) -> Measured {
     let counted = all.get(warm_up.min(all.len() / 2)..).unwrap_or_default();
     let plain = weights.len();
     let mut series: [Vec<(f64, f64)>; 4] = Default::default();
@@ -82,7 +86,8 @@ pub(super) fn metrics(run: &Recording, weights: &[f64], warm_up: usize) -> Measu
     }
     let (accuracies, ratios) = bins(counted, weights, plain, counted.len().max(1));
     let rate = |flows: std::ops::Range<usize>| {
-        let sum: f64 = counted.iter().map(|second| second[flows.clone()].iter().sum::<f64>()).sum();
+        let of = |second: &Vec<f64>| second.iter().skip(flows.start).take(flows.len()).sum::<f64>();
+        let sum: f64 = counted.iter().map(of).sum();
         sum / counted.len().max(1) as f64
     };
     measured = measured
@@ -107,6 +112,16 @@ mod tests {
         assert_eq!(accuracy(&[0.0, 0.0], &[1.0, 1.0]), None);
         // Shares of 1/2 each where 1/4 and 3/4 are due: A_i = 2 and 2/3; (8/3)^2 / (2 (4 + 4/9)) = 0.8.
         assert!((accuracy(&[3.0, 3.0], &[1.0, 3.0]).unwrap() - 0.8).abs() < 1e-12);
+    }
+
+    #[test]
+    fn plain_flows_may_be_told_as_their_sum() {
+        let each = vec![vec![1.0, 3.0, 1.5, 0.5]; 4];
+        let sum = vec![vec![1.0, 3.0, 2.0]; 4];
+        let metrics = |seconds: &[Vec<f64>]| metrics_of(seconds, &[1.0, 3.0], 1);
+        assert_eq!(metrics(&each), metrics(&sum));
+        let fairness = metrics(&sum).figures.into_iter().find(|(name, ..)| name == FAIRNESS).unwrap();
+        assert_eq!(fairness.1, 2.0);
     }
 
     #[test]

@@ -3,10 +3,12 @@
 mod dilution;
 mod measure;
 mod network;
+mod real;
 mod scales;
 mod sweeps;
 
 use crate::experiment::Experiment;
+use crate::real::Real;
 
 /// Every experiment of the paper, by figure.
 pub(super) fn experiments() -> Vec<Experiment> {
@@ -19,6 +21,11 @@ pub(super) fn experiments() -> Vec<Experiment> {
         sweeps::figure_9(),
         dilution::dilution(),
     ]
+}
+
+/// Figure 3 over HTTP/3.
+pub(super) fn real_figure_3() -> Real {
+    real::figure_3()
 }
 
 /// What the paper leaves open, or what was done otherwise, in all its simulations.

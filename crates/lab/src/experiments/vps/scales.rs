@@ -14,7 +14,7 @@ use crate::scheme::{FIRST, MULTCP, RENO, SECOND, Scheme, THIRD, VPS};
 use crate::simulate::Recording;
 use crate::statistics::mean;
 
-const WEIGHTS: [f64; 3] = [1.0, 4.0, 8.0];
+pub(super) const WEIGHTS: [f64; 3] = [1.0, 4.0, 8.0];
 const SECONDS: u64 = 600;
 
 /// A point of a series over time scales.

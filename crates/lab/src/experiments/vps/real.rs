@@ -1,0 +1,117 @@
+//! Figure 3 over HTTP/3: `anabranch serve --weights` beside the kernel's Reno.
+
+use units::Duration;
+
+use super::measure::metrics_of;
+use super::network::WARM_UP;
+use super::scales::WEIGHTS;
+use crate::experiment::{Case, Measured};
+use crate::real::{Observed, Real, Trial};
+use crate::scheme::VPS;
+
+/// What counts, behind the warm-up: two bins of the longest time scale.
+const COUNTED: u64 = 120;
+/// The clients end before the run does.
+const CLIENTS: u64 = WARM_UP + COUNTED + 5;
+const SECONDS: u64 = CLIENTS + 10;
+/// The files of the weights 1, 4 and 8.
+const FILES: [&str; 3] = ["one", "four", "eight"];
+
+pub(super) fn figure_3() -> Real {
+    Real {
+        differs: [
+            "140 s in place of 600 s, of which the first 20 do not count: two bins of 60 s, so that their variation says little",
+            "VPS weighs responses over HTTP/3 (anabranch serve --weights, QUIC) by their paths, each to a connection of its own; MulTCP has no real run. The plain flows are \
+             the kernel's Reno, over TCP: headers, packets and acknowledgements differ from those of QUIC",
+            "the path is emulated: 12 Mbps, a round trip of 140 ms, a queue of 140 packets of up to 1500 bytes, as many bytes as 201 of 1040; the background \
+             is a constant 240 kbps, the mean of what is on and off in the simulation. All flows begin at once",
+            "what a client got in a second is counted by its own clock, what the plain flows got by the testbed's",
+        ]
+        .map(Into::into)
+        .into(),
+        needs: &["ip", "ss", "unshare", "iperf3", "openssl", "timeout"],
+        trials: Box::new(|seed| vec![trial(seed)]),
+    }
+}
+
+fn trial(seed: u64) -> Trial {
+    let files = FILES.join(" ");
+    let weights: Vec<String> = FILES
+        .iter()
+        .zip(WEIGHTS)
+        .map(|(file, weight)| format!("[[rule]]\npath = \"/{file}\"\nweight = {weight}\n"))
+        .collect();
+    Trial {
+        case: Case::new(VPS, 0.0),
+        scenario: format!(
+            r#"
+[run]
+duration = "{SECONDS}s"
+seed = {seed}
+[[path]]
+name = "main"
+rate = "12M"
+rtt = "140ms"
+queue = 140
+[[server]]
+name = "origin"
+command = ["sh", "{{here}}/serve.sh", "{{anabranch}}"]
+[[cross]]
+name = "reno"
+congestion = "reno"
+flows = 3
+start = "0s"
+[[cross]]
+name = "background"
+kind = "udp"
+rate = "240k"
+start = "0s"
+[[client]]
+name = "clients"
+output = "none"
+command = ["sh", "-c", """
+for file in {files}; do
+    timeout {CLIENTS} '{{anabranch}}' fetch --quiet --http3-only --connections 1 --cacert '{{here}}/cert.pem' \
+        --stats '{{here}}/'$file.jsonl -o - https://{{address1}}/$file > /dev/null &
+done
+wait"""]
+"#
+        ),
+        files: vec![("weights.toml", weights.concat()), ("serve.sh", server())],
+        kernel: Vec::new(),
+        duration: Duration::from_secs(SECONDS),
+        reading: Box::new(read),
+    }
+}
+
+/// Serves files that nobody gets to the end of. They are in `/run`, which goes away with the run.
+fn server() -> String {
+    let files: Vec<String> = FILES.iter().map(|file| format!("/run/files/{file}")).collect();
+    format!(
+        "cd \"$(dirname \"$0\")\" && mkdir /run/files && truncate -s 1G {} || exit 1\n\
+         openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=testbed \
+         -addext subjectAltName=IP:10.77.0.2 -keyout key.pem -out cert.pem || exit 1\n\
+         exec \"$1\" serve /run/files --http 10.77.0.2:80 --h3 10.77.0.2:443 --cert cert.pem --key key.pem --congestion reno --weights weights.toml\n",
+        files.join(" ")
+    )
+}
+
+fn read(observed: &Observed) -> Result<Measured, String> {
+    let mut columns = Vec::new();
+    for file in FILES {
+        let lines = observed.lines(&format!("{file}.jsonl"))?;
+        let intervals = lines.iter().filter(|line| line["event"] == "interval");
+        let rates: Option<Vec<f64>> =
+            intervals.map(|line| line["rate_bps"].as_f64().map(|bps| bps / 1e6)).collect();
+        columns.push(rates.ok_or_else(|| format!("{file}.jsonl has an interval without a rate"))?);
+    }
+    columns.push(observed.traffic("reno")?.iter().map(|row| row.payload_bps / 1e6).collect());
+    let wanted = (WARM_UP + COUNTED) as usize;
+    let shortest = columns.iter().map(Vec::len).min().unwrap_or(0);
+    if shortest < wanted {
+        return Err(format!("{shortest} s were measured in place of {wanted}"));
+    }
+    let seconds: Vec<Vec<f64>> =
+        (0..wanted).map(|second| columns.iter().map(|column| column[second]).collect()).collect();
+    Ok(metrics_of(&seconds, &WEIGHTS, WARM_UP as usize))
+}
