@@ -11,6 +11,7 @@ mod vps;
 
 use crate::experiment::Experiment;
 use crate::real::Real;
+use crate::scheme::{TTFWC_0_0, TTFWC_0_4, TTFWC_0_9};
 
 /// Every experiment, by paper and place.
 pub fn all() -> Vec<Experiment> {
@@ -24,13 +25,17 @@ pub fn all() -> Vec<Experiment> {
 }
 
 /// The experiments that real programs can run as well.
-pub const REAL: [&str; 2] = ["multitcp-fig8.7", "vps-fig3"];
+pub const REAL: [&str; 5] =
+    ["multitcp-fig8.7", "vps-fig3", "ttfwc-fig5.16", "ttfwc-fig5.17", "ttfwc-fig5.18"];
 
 /// The real runs of an experiment, if it has some.
 pub fn real(id: &str) -> Option<Real> {
     match id {
         "multitcp-fig8.7" => Some(multitcp::real_figure_8_7()),
         "vps-fig3" => Some(vps::real_figure_3()),
+        "ttfwc-fig5.16" => Some(ttfwc::real(TTFWC_0_0)),
+        "ttfwc-fig5.17" => Some(ttfwc::real(TTFWC_0_4)),
+        "ttfwc-fig5.18" => Some(ttfwc::real(TTFWC_0_9)),
         _ => None,
     }
 }

@@ -12,7 +12,7 @@ use crate::simulate::Recording;
 use crate::statistics::jain_index;
 
 /// Round trips without a queue, ms. At 250 Mbps every second one.
-const TRIPS: [f64; 5] = [16.0, 32.0, 120.0, 240.0, 320.0];
+pub(super) const TRIPS: [f64; 5] = [16.0, 32.0, 120.0, 240.0, 320.0];
 const FAST_TRIPS: [f64; 3] = [16.0, 120.0, 320.0];
 const TTFWC: [Scheme; 3] = [TTFWC_0_0, TTFWC_0_4, TTFWC_0_9];
 const ALL: [Scheme; 5] = [TTFWC_0_0, TTFWC_0_4, TTFWC_0_9, RENO, CUBIC];
@@ -169,7 +169,7 @@ fn fairness(
     }
 }
 
-fn tp(scheme: Scheme) -> &'static str {
+pub(super) fn tp(scheme: Scheme) -> &'static str {
     scheme.name.rsplit(' ').next().unwrap_or_default()
 }
 
