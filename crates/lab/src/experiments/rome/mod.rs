@@ -4,10 +4,17 @@ mod many;
 mod network;
 mod paths;
 mod random;
+mod real;
 
 use crate::experiment::Experiment;
+use crate::real::Real;
 
 /// Every experiment of the paper, by figure.
 pub(super) fn experiments() -> Vec<Experiment> {
     vec![paths::figure_8(), paths::figure_9(), many::figure_11(), many::figure_12(), many::figure_13()]
+}
+
+/// Figure 8 with real programs.
+pub(super) fn real_figure_8() -> Real {
+    real::figure_8()
 }

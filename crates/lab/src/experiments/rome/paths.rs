@@ -17,28 +17,28 @@ const FILM: Rate = Rate::from_mbps(3);
 const DURATION: Duration = Duration::from_secs(100);
 const SAMPLING: Duration = Duration::from_millis(100);
 /// Access links: kbit/s and delay in ms.
-const ACCESS: [(u64, u64); 3] = [(1500, 10), (1500, 20), (2500, 30)];
+pub(super) const ACCESS: [(u64, u64); 3] = [(1500, 10), (1500, 20), (2500, 30)];
 /// When the TCP on each of them begins, in seconds.
-const CROSS_FROM: [u64; 3] = [10, 40, 70];
+pub(super) const CROSS_FROM: [u64; 3] = [10, 40, 70];
 const CLIENT: NodeId = 0;
 const CORE: NodeId = 1;
 const SINK: NodeId = 2;
 const STREAM: FlowId = 0;
 
 /// Name, from and to in seconds.
-const PHASES: [(&str, u64, u64); 4] =
+pub(super) const PHASES: [(&str, u64, u64); 4] =
     [("alone", 3, 10), ("one TCP", 15, 40), ("two TCPs", 42, 70), ("three TCPs", 72, 100)];
-const THROUGHPUT: &str = "throughput";
-const CROSS: &str = "cross traffic";
-const STALLS: &str = "stalls";
-const STALLED: &str = "stall time";
-const MEAN_CONNECTIONS: &str = "mean connections";
-const MOST_CONNECTIONS: &str = "most connections";
+pub(super) const THROUGHPUT: &str = "throughput";
+pub(super) const CROSS: &str = "cross traffic";
+pub(super) const STALLS: &str = "stalls";
+pub(super) const STALLED: &str = "stall time";
+pub(super) const MEAN_CONNECTIONS: &str = "mean connections";
+pub(super) const MOST_CONNECTIONS: &str = "most connections";
 const LATE: &str = "late";
 const ARRIVED: &str = "arrived in order";
-const CONNECTION: [&str; 3] = ["connection 1", "connection 2", "connection 3"];
+pub(super) const CONNECTION: [&str; 3] = ["connection 1", "connection 2", "connection 3"];
 
-fn during(quantity: &str, phase: &str) -> String {
+pub(super) fn during(quantity: &str, phase: &str) -> String {
     format!("{quantity}, {phase}")
 }
 

@@ -1,0 +1,149 @@
+//! Figure 8 with real programs: three nginx behind unequal links, and the program that streams.
+
+use units::Duration;
+
+use super::paths::{
+    ACCESS, CONNECTION, CROSS, CROSS_FROM, MEAN_CONNECTIONS, MOST_CONNECTIONS, PHASES, STALLED, STALLS,
+    THROUGHPUT, during,
+};
+use crate::experiment::{Case, Measured};
+use crate::real::{Observed, Real, Traffic, Trial};
+use crate::scheme::{AUTO, ROME, SINGLE, Scheme};
+
+const SECONDS: u64 = 100;
+/// Longer than the run: who is ahead of the player would have all of it before the end.
+const FILM_SECONDS: u64 = SECONDS + 30;
+/// From each link to the client and back: 19 ms behind the core, 1 ms before the access link, one way.
+const ELSEWHERE_MS: u64 = 20;
+
+pub(super) fn figure_8() -> Real {
+    Real {
+        differs: [
+            "nginx, the kernel's Reno with SACK, iperf3 as cross traffic; the paths are emulated, each by itself. Packets have 1448 bytes in place of \
+             1000, so that queues have 35 of them: as many bytes as 50",
+            "the kernel has delayed acknowledgements, an initial window of 10 and timestamps; nothing waits for a random time",
+            "TCP-ROME and auto are 'anabranch play' with a player that holds all that it gets, the single flow is curl at the film's rate; every \
+             connection is asked for two ranges ahead",
+        ]
+        .map(Into::into)
+        .into(),
+        needs: &["ip", "ss", "unshare", "nginx", "iperf3", "ffmpeg", "curl"],
+        trials: Box::new(|seed| [ROME, SINGLE, AUTO].map(|scheme| trial(scheme, seed)).into()),
+    }
+}
+
+fn trial(scheme: Scheme, seed: u64) -> Trial {
+    let paths = ACCESS.iter().zip(CROSS_FROM).enumerate().map(|(number, ((kbps, delay_ms), from))| {
+        let round_trip_ms = 2 * (delay_ms + ELSEWHERE_MS);
+        format!(
+            r#"
+[[path]]
+name = "path{number}"
+server = "server{number}"
+rate = "{kbps}k"
+rtt = "{round_trip_ms}ms"
+queue = 35
+[[server]]
+name = "server{number}"
+congestion = "reno"
+[[cross]]
+name = "tcp{number}"
+path = "path{number}"
+congestion = "reno"
+start = "{from}s"
+"#
+        )
+    });
+    let paths: String = paths.collect();
+    Trial {
+        case: Case::new(scheme, 0.0),
+        scenario: format!(
+            r#"
+[run]
+duration = "{SECONDS}s"
+seed = {seed}
+[film]
+rate = "3M"
+duration = "{FILM_SECONDS}s"
+{paths}
+[[client]]
+name = "stream"
+command = {:?}
+"#,
+            command(scheme)
+        ),
+        files: Vec::new(),
+        kernel: Vec::new(),
+        duration: Duration::from_secs(SECONDS),
+        reading: Box::new(read),
+    }
+}
+
+/// What stands for a scheme of the figure.
+fn command(scheme: Scheme) -> Vec<&'static str> {
+    if scheme == SINGLE {
+        // 3 Mbps in bytes.
+        return vec!["curl", "-sS", "--limit-rate", "375000", "{url3}"];
+    }
+    let mut command = vec!["{anabranch}", "play", "--quiet", "--no-stripe", "--rate", "{rate}"];
+    command.extend(["--player", "curl -sS {}", "--algorithm"]);
+    command.extend(if scheme == ROME {
+        ["rome", "--connections", "3", "--per-host", "1"]
+    } else {
+        ["auto", "--connections", "15", "--per-host", "5"]
+    });
+    command.extend(["{url1}", "{url2}", "{url3}"]);
+    command
+}
+
+fn read(observed: &Observed) -> Result<Measured, String> {
+    let summary = observed.summary()?;
+    if !summary.right {
+        return Err("what arrived is not the film".into());
+    }
+    let stream = observed.traffic("film")?;
+    let of_path = |number: usize| {
+        let name = format!("path{number}");
+        stream.iter().filter(|row| row.path == name).cloned().collect::<Vec<_>>()
+    };
+    let links: Vec<Vec<Traffic>> = (0..ACCESS.len()).map(of_path).collect();
+    let mut cross = Vec::new();
+    for number in 0..ACCESS.len() {
+        cross.extend(observed.traffic(&format!("tcp{number}"))?);
+    }
+    let mut measured = Measured::default();
+    for (phase, from, to) in PHASES {
+        let within = from as f64 + 0.5..to as f64 + 0.5;
+        // Rows are of a second each: their sum over all paths, by the seconds.
+        let mbps = |rows: &[Traffic], value: fn(&Traffic) -> f64| {
+            let sum: f64 = rows.iter().filter(|row| within.contains(&row.time_s)).map(value).sum();
+            sum / (to - from) as f64 / 1e6
+        };
+        measured = measured
+            .figure(&during(THROUGHPUT, phase), mbps(&stream, |row| row.payload_bps), "Mbps")
+            .figure(&during(CROSS, phase), mbps(&cross, |row| row.payload_bps), "Mbps");
+        for (name, link) in CONNECTION.iter().zip(&links) {
+            measured = measured.figure(&during(name, phase), mbps(link, |row| row.network_bps), "Mbps");
+        }
+    }
+    measured = measured
+        .figure(STALLS, summary.playback.stalls, "")
+        .figure(STALLED, summary.playback.stall_s, "s")
+        .figure(MEAN_CONNECTIONS, summary.connections_mean, "")
+        .figure(MOST_CONNECTIONS, summary.connections_max, "");
+    // The testbed looks every second, a little late each time; the last look is at the end, and of no whole second.
+    let by_second = |values: Vec<f64>| {
+        values
+            .into_iter()
+            .take(SECONDS as usize)
+            .enumerate()
+            .map(|(index, value)| (index as f64 + 1.0, value))
+    };
+    for (name, link) in CONNECTION.iter().zip(&links) {
+        measured = measured.series(name, by_second(link.iter().map(|row| row.network_bps / 1e6).collect()));
+    }
+    let seconds = links.iter().map(Vec::len).min().unwrap_or(0);
+    let total =
+        (0..seconds).map(|second| links.iter().map(|link| link[second].payload_bps).sum::<f64>() / 1e6);
+    Ok(measured.series(THROUGHPUT, by_second(total.collect())))
+}
