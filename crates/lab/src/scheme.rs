@@ -91,6 +91,8 @@ schemes! {
     SINGLE: "single flow", GREY, DASHED, Triangle;
     /// Virtual packet substitution.
     VPS: "VPS", BLUE, SOLID, Circle;
+    /// Ours: a weighted group by windows, as in a kernel.
+    WINDOWS: "group by windows", BLACK, DASHED, Wedge;
     /// MulTCP.
     MULTCP: "MulTCP", VERMILION, DASHED, Square;
     /// Reno.

@@ -5,7 +5,7 @@ use congestion::vps::Weight;
 use sim::model::{Form, Kind, Model, Pattern, Recovery, Share, Source, Tcp};
 use units::{Bytes, Duration, Rate};
 
-use crate::scheme::{MULTCP, RENO, Scheme, VPS};
+use crate::scheme::{MULTCP, RENO, Scheme, VPS, WINDOWS};
 use crate::validation::network::{Network, PLENTY, tcp};
 
 /// What does not count of a run, seconds.
@@ -74,12 +74,10 @@ impl Setup {
     fn tcp(&self, weight: f64) -> Tcp {
         match self.scheme {
             MULTCP => Tcp { congestion: Algorithm::MulTcp(weight), ..reno() },
-            VPS => {
+            VPS | WINDOWS => {
                 let weight = Weight::new(weight).unwrap_or(Weight::ONE);
-                Tcp {
-                    share: Some(Share { group: "group".into(), weight, watches: false, form: Form::Vps }),
-                    ..reno()
-                }
+                let form = if self.scheme == VPS { Form::Vps } else { Form::Window };
+                Tcp { share: Some(Share { group: "group".into(), weight, watches: false, form }), ..reno() }
             }
             other => {
                 debug_assert_eq!(other, RENO);

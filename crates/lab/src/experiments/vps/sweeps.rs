@@ -6,7 +6,7 @@ use super::network::{Setup, WARM_UP};
 use crate::experiment::{Axis, Case, Curve, Expected, Experiment, Job, Measured, Paper, Points, Relation};
 use crate::experiments::describe::{explained, extreme, plot_figures, table};
 use crate::results::OneSeed;
-use crate::scheme::{MULTCP, RENO, Scheme, VPS};
+use crate::scheme::{MULTCP, RENO, Scheme, VPS, WINDOWS};
 
 const SECONDS: u64 = 300;
 const COUNTS: [f64; 5] = [3.0, 6.0, 9.0, 12.0, 15.0];
@@ -240,14 +240,25 @@ pub(super) fn figure_9() -> Experiment {
         extreme(VPS, &DISTANCES, ACCURACY, f64::min),
         Expected::AtLeast(0.99),
     ));
+    relations.extend([30.0, 45.0].map(|x| {
+        let further = move |seed: OneSeed<'_>| {
+            let ratio = |scheme| Some(seed.figure(scheme, x, AGGREGATE)? / seed.figure(scheme, x, PLAIN)?);
+            Some((ratio(WINDOWS)? - 1.0).abs() - (ratio(VPS)? - 1.0).abs())
+        };
+        let claim =
+            format!("distance of the aggregate from that of the plain flows, as a part of it, x = {x} ms, a group by windows less VPS");
+        Relation::new((&format!("windows-{x}"), &claim, "ours, not in the paper", ""), further, Expected::AtMost(0.0))
+    }));
     let columns = [
         ("weighted flows (Mbps)", AGGREGATE),
         ("plain flows (Mbps)", PLAIN),
         ("allocation accuracy", ACCURACY),
     ];
-    let rows = [(VPS, ""), (VPS, NEAR), (RENO, "")].into_iter().flat_map(|(scheme, setting)| {
-        DISTANCES.map(|x| (format!("{} {setting}, x = {x} ms", scheme.name), scheme, setting.to_owned(), x))
-    });
+    let rows =
+        [(VPS, ""), (VPS, NEAR), (RENO, ""), (WINDOWS, "")].into_iter().flat_map(|(scheme, setting)| {
+            DISTANCES
+                .map(|x| (format!("{} {setting}, x = {x} ms", scheme.name), scheme, setting.to_owned(), x))
+        });
     let beside = |label: &str, look, name: &str| Curve {
         label: label.into(),
         look,
@@ -261,6 +272,11 @@ pub(super) fn figure_9() -> Experiment {
         Vec::new(),
     );
     plot.curves = vec![beside("VPS", VPS, AGGREGATE), beside("TCP beside it", RENO, PLAIN)];
+    plot.curves.push(Curve {
+        label: WINDOWS.name.into(),
+        look: WINDOWS,
+        points: Points::Figure { scheme: WINDOWS, setting: String::new(), name: AGGREGATE.into() },
+    });
     Experiment {
         id: "vps-fig9",
         title: "Receivers at different distances",
@@ -279,7 +295,7 @@ pub(super) fn figure_9() -> Experiment {
         jobs: Box::new(|seed| {
             let mut jobs = Vec::new();
             for x in DISTANCES {
-                for scheme in [VPS, RENO] {
+                for scheme in [VPS, RENO, WINDOWS] {
                     let setup = Setup { spread_ms: x, ..Setup::new(scheme, &[1.0, 4.0, 8.0], SECONDS) };
                     jobs.push(job(Case::new(scheme, x), &setup, seed));
                 }
