@@ -87,7 +87,7 @@ fn finished_runs_are_not_repeated_and_a_run_finds_its_files() {
     let directory = tempfile::tempdir().unwrap();
     let scenario = concat!(
         "test \"$(cat '{here}/beside.txt')\" = 'what is beside' || exit 1\n",
-        "printf 'time_s,path,flow,payload_bps,network_bps\\n1.0,main,film,300000,310000\\n' > traffic.csv"
+        "printf 'time_s,path,flow,payload_bps,network_bps,packets_sent,packets_arrived\\n1.0,main,film,300000,310000,30,30\\n' > traffic.csv"
     );
     let go = || made(directory.path(), real(scenario), &AtomicBool::new(false), &|_| ()).unwrap();
     let results = go();

@@ -25,14 +25,22 @@ pub fn all() -> Vec<Experiment> {
 }
 
 /// The experiments that real programs can run as well.
-pub const REAL: [&str; 6] =
-    ["multitcp-fig8.7", "rome-fig8", "vps-fig3", "ttfwc-fig5.16", "ttfwc-fig5.17", "ttfwc-fig5.18"];
+pub const REAL: [&str; 7] = [
+    "multitcp-fig8.7",
+    "rome-fig8",
+    "multfrc-fig7i",
+    "vps-fig3",
+    "ttfwc-fig5.16",
+    "ttfwc-fig5.17",
+    "ttfwc-fig5.18",
+];
 
 /// The real runs of an experiment, if it has some.
 pub fn real(id: &str) -> Option<Real> {
     match id {
         "multitcp-fig8.7" => Some(multitcp::real_figure_8_7()),
         "rome-fig8" => Some(rome::real_figure_8()),
+        "multfrc-fig7i" => Some(multfrc::real_figure_7i()),
         "vps-fig3" => Some(vps::real_figure_3()),
         "ttfwc-fig5.16" => Some(ttfwc::real(TTFWC_0_0)),
         "ttfwc-fig5.17" => Some(ttfwc::real(TTFWC_0_4)),

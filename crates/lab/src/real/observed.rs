@@ -46,6 +46,10 @@ pub struct Traffic {
     pub payload_bps: f64,
     /// Bytes of the network layer that arrived.
     pub network_bps: f64,
+    /// Packets that were put into the path.
+    pub packets_sent: f64,
+    /// Packets that came out.
+    pub packets_arrived: f64,
 }
 
 /// A row of `connections.csv`.

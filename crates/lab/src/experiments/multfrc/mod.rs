@@ -7,6 +7,7 @@ mod dynamics;
 mod fixed;
 mod newcomers;
 mod packets;
+mod real;
 mod steady;
 mod table_iv;
 mod table_v;
@@ -19,6 +20,7 @@ use congestion::tfrc::{Filter, Parameters};
 
 use super::describe;
 use crate::experiment::Experiment;
+use crate::real::Real;
 use crate::scheme::{self, Scheme};
 
 /// Every experiment of the paper, by figure and table.
@@ -39,6 +41,11 @@ pub(super) fn experiments() -> Vec<Experiment> {
         video::figure_17(),
         control::equation_10(),
     ]
+}
+
+/// Figure 7 (i) over QUIC.
+pub(super) fn real_figure_7i() -> Real {
+    real::figure_7i()
 }
 
 /// What the paper leaves open in all its simulations.

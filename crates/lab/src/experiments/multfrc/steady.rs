@@ -14,7 +14,7 @@ use crate::experiment::{
 use crate::results::OneSeed;
 use crate::scheme::{AIO_TFRC, AIO_TFRC_FIRST, AUTO, MULTFRC, Scheme};
 
-const LOSSES: [f64; 5] = [0.0, 0.02, 0.04, 0.06, 0.08];
+pub(super) const LOSSES: [f64; 5] = [0.0, 0.02, 0.04, 0.06, 0.08];
 /// Without zero, where MULTFRC is one TFRC connection, and its queue is not the control's.
 const LOSSY: &[f64] = &[0.02, 0.04, 0.06, 0.08];
 /// Ours has to hold from no losses to 10 %.
