@@ -53,6 +53,25 @@ fn the_list_has_every_experiment() {
     assert!(text(&list.stdout).lines().any(|line| line.starts_with(ID)));
 }
 
+#[test]
+fn real_runs_that_cannot_be_made_are_told_before_anything_runs() {
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().join("results");
+    let real = |more: &[&str]| {
+        lab(&[&["run", "--real", "--quick", "--out", out.to_str().unwrap()], more].concat()).output().unwrap()
+    };
+    let said = ends_with(&real(&[ID]), 2);
+    assert!(said.contains("none of these experiments has real runs") && said.contains("vps-fig3"), "{said}");
+    let none = directory.path().join("no-testbed");
+    let said = ends_with(&real(&["vps-fig3", "--testbed", none.to_str().unwrap()]), 1);
+    assert!(said.contains("no-testbed") && said.contains("--testbed FILE says where it is"), "{said}");
+    assert!(!out.exists());
+    ends_with(&lab(&["run", ID, "--testbed", "file"]).output().unwrap(), 2);
+    let list = lab(&["list"]).output().unwrap();
+    let marked = text(&list.stdout).lines().filter(|line| line.ends_with("; --real)")).count();
+    assert_eq!(marked, lab::experiments::REAL.len());
+}
+
 /// How many finished runs are kept.
 fn kept(directory: &Path) -> usize {
     let programs = fs::read_dir(directory.join("runs")).into_iter().flatten();

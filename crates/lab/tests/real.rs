@@ -134,6 +134,20 @@ fn what_is_wrong_is_told_with_what_to_do() {
     assert!(said.contains("apt-get install no-such-program"), "{said}");
 }
 
+#[test]
+fn the_testbed_knows_every_scenario() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("scenario.toml");
+    for id in lab::experiments::REAL {
+        for trial in (lab::experiments::real(id).unwrap().trials)(1) {
+            fs::write(&file, &trial.scenario).unwrap();
+            if let Err(error) = testbed::scenario::Scenario::load(&file) {
+                panic!("{id}, {}: {error}", trial.case);
+            }
+        }
+    }
+}
+
 /// Simulated, the rate is 200 kbps.
 fn experiment() -> Experiment {
     let curve = |points| Curve { label: "one".into(), look: N1, points };
