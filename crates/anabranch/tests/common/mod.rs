@@ -60,11 +60,12 @@ impl World {
     }
 
     /// Makes a certificate for this machine, `cert.pem`, and its key, `key.pem`.
-    pub fn certificate(&self) {
+    pub fn certificate(&self) -> rcgen::KeyPair {
         let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
         let made = rcgen::generate_simple_self_signed(names).unwrap();
         fs::write(self.path("cert.pem"), made.cert.pem()).unwrap();
         fs::write(self.path("key.pem"), made.signing_key.serialize_pem()).unwrap();
+        made.signing_key
     }
 
     /// Over HTTP/3, with that certificate.
