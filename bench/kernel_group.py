@@ -1,0 +1,135 @@
+#!/usr/bin/env python3
+"""Measures the kernel's weighted group (`anabranch cc load group --weights`) beside plain Reno: iperf3 over one emulated bottleneck of 8 Mbps.
+
+Usage: bench/kernel_group.py [--runs N] [--seconds 60] [--anabranch FILE] [--testbed FILE]
+
+shares    three connections with the weights 1, 4 and 8 beside three Reno flows: A, the allocation accuracy of what arrives in each second (Lau
+          and Lee, equations 1 and 2), and F, a group's flow over a plain flow (equation 3).
+dilution  two connections, one of which its application holds at 1 Mbps, beside two Reno flows: which part of what the one leaves does the other
+          one get, with a group and with Reno (section 1)?
+
+Prints a Markdown table. Needs root and iperf3.
+"""
+
+import argparse
+import csv
+import json
+import pathlib
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+
+import tables
+from quic import QUEUE, RATE, RTT_MS, SERVER, SETTLE, accuracy
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+FIRST_PORT = 6001
+
+
+def main():
+    built = ROOT / "target/release"
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--seconds", type=int, default=60, help="over which the shares are measured")
+    parser.add_argument("--anabranch", type=pathlib.Path, default=built / "anabranch")
+    parser.add_argument("--testbed", type=pathlib.Path, default=built / "anabranch-testbed")
+    options = parser.parse_args()
+    missing = [str(name) for name in ["iperf3", options.anabranch, options.testbed] if not shutil.which(name)]
+    if missing:
+        sys.exit(f"Missing: {', '.join(missing)}: make setup build")
+    found = {}
+    for seed in range(1, options.runs + 1):
+        for experiment in (shares, dilution):
+            for name, value in experiment(options, seed).items():
+                found.setdefault(name, []).append(value)
+                print(f"{seed}: {name} {value:.4f}", file=sys.stderr, flush=True)
+    rows = [[name, len(of), *(f"{figure(of):.3f}" for figure in (statistics.mean, min, max))] for name, of in found.items()]
+    print(tables.markdown(["what", "runs", "mean", "least", "most"], rows))
+
+
+def program(*command):
+    ran = subprocess.run(list(map(str, command)), capture_output=True, text=True)
+    if ran.returncode:
+        sys.exit(f"{' '.join(map(str, command))} failed: {(ran.stdout + ran.stderr).strip()[-2000:]}")
+
+
+def run(options, seed, control, weights, reno, held=()):
+    """A connection for each weight, those in `held` at 1 Mbps, beside Reno flows. Answers the bytes of each in each second that counts, and what arrived at
+    the network layer of them and of the Reno flows in that time."""
+    seconds = SETTLE + options.seconds
+    with tempfile.TemporaryDirectory(prefix="kernel-group-") as name:
+        directory = pathlib.Path(name)
+        ports = list(range(FIRST_PORT, FIRST_PORT + len(weights)))
+        rules = "".join(f"[[rule]]\nremote_port = {port}\nweight = {weight}\n" for port, weight in zip(ports, weights))
+        (directory / "weights.toml").write_text(rules)
+        servers = " & ".join(f"iperf3 -s -1 -p {port} > {directory}/server-{port}.log" for port in ports) + " & wait"
+        clients = " & ".join(
+            f"iperf3 -c {SERVER} -p {port} --cport {port} -R -C {control} -t {seconds} -J > {directory}/{port}.json"
+            + (" -b 1M" if place in held else "")
+            for place, port in enumerate(ports)
+        ) + " & wait"
+        (directory / "scenario.toml").write_text(f"""[run]
+duration = "{seconds + 5}s"
+seed = {seed}
+[[path]]
+name = "main"
+rate = "{RATE}"
+rtt = "{RTT_MS}ms"
+queue = {QUEUE}
+[[server]]
+name = "origin"
+command = {json.dumps(["sh", "-c", servers])}
+[[client]]
+name = "clients"
+command = {json.dumps(["sh", "-c", f"sleep 1; {clients}"])}
+output = "none"
+[[cross]]
+name = "reno"
+congestion = "reno"
+flows = {reno}
+start = "0s"
+""")
+        if control == "group":
+            program(options.anabranch, "cc", "load", "group", "--weights", directory / "weights.toml")
+        try:
+            program(options.testbed, "run", directory / "scenario.toml", "--anabranch", options.anabranch, "--out", directory / "out")
+        finally:
+            if control == "group":
+                program(options.anabranch, "cc", "unload", "group")
+        counted = []
+        for port in ports:
+            told = json.loads((directory / f"{port}.json").read_text())
+            counted.append([interval["sum"]["bytes"] for interval in told["intervals"]][SETTLE:])
+        network = {}
+        with open(directory / "out" / "traffic.csv") as source:
+            for row in csv.DictReader(source):
+                if SETTLE + 1 < float(row["time_s"]) <= seconds:
+                    network.setdefault(row["flow"], []).append(float(row["network_bps"]))
+    return counted, {flow: statistics.mean(rates) for flow, rates in network.items()}
+
+
+def shares(options, seed):
+    weights = [1, 4, 8]
+    counted, network = run(options, seed, "group", weights, len(weights))
+    each = [accuracy(amounts, weights) for amounts in zip(*counted) if sum(amounts)]
+    return {
+        "A, bins of 1 s, mean": statistics.mean(each),
+        "A over the whole time": accuracy([sum(amounts) for amounts in counted], weights),
+        "F beside Reno": network["film"] / network["reno"],
+    }
+
+
+def dilution(options, seed):
+    figures = {}
+    for control in ("group", "reno"):
+        (one, other), (less, more) = (
+            [statistics.mean(amounts) for amounts in run(options, seed, control, [1, 1], 2, held)[0]] for held in ((), (0,))
+        )
+        figures[f"dilution, {control}: the other's part of what one leaves"] = (more - other) / (one - less)
+    return figures
+
+
+if __name__ == "__main__":
+    main()
