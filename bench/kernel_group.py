@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures the kernel's weighted group (`anabranch cc load group --weights`) beside plain Reno: iperf3 over one emulated bottleneck of 8 Mbps.
 
-Usage: bench/kernel_group.py [--runs N] [--seconds 60] [--anabranch FILE] [--testbed FILE]
+Usage: bench/kernel_group.py [--runs N] [--seconds 60] [--only shares,dilution] [--anabranch FILE] [--testbed FILE]
 
 shares    three connections with the weights 1, 4 and 8 beside three Reno flows: A, the allocation accuracy of what arrives in each second (Lau
           and Lee, equations 1 and 2), and F, a group's flow over a plain flow (equation 3).
@@ -32,6 +32,7 @@ def main():
     built = ROOT / "target/release"
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--only", type=lambda text: text.split(","), default=list(EXPERIMENTS), help="shares, dilution")
     parser.add_argument("--seconds", type=int, default=60, help="over which the shares are measured")
     parser.add_argument("--anabranch", type=pathlib.Path, default=built / "anabranch")
     parser.add_argument("--testbed", type=pathlib.Path, default=built / "anabranch-testbed")
@@ -41,8 +42,8 @@ def main():
         sys.exit(f"Missing: {', '.join(missing)}: make setup build")
     found = {}
     for seed in range(1, options.runs + 1):
-        for experiment in (shares, dilution):
-            for name, value in experiment(options, seed).items():
+        for experiment in options.only:
+            for name, value in EXPERIMENTS[experiment](options, seed).items():
                 found.setdefault(name, []).append(value)
                 print(f"{seed}: {name} {value:.4f}", file=sys.stderr, flush=True)
     rows = [[name, len(of), *(f"{figure(of):.3f}" for figure in (statistics.mean, min, max))] for name, of in found.items()]
@@ -67,7 +68,8 @@ def run(options, seed, control, weights, reno, held=()):
         servers = " & ".join(f"iperf3 -s -1 -p {port} > {directory}/server-{port}.log" for port in ports) + " & wait"
         clients = " & ".join(
             f"iperf3 -c {SERVER} -p {port} --cport {port} -R -C {control} -t {seconds} -J > {directory}/{port}.json"
-            + (" -b 1M" if place in held else "")
+            # In small parts, or it would send 128 KiB at a time and rest for a second.
+            + (" -b 1M -l 2K" if place in held else "")
             for place, port in enumerate(ports)
         ) + " & wait"
         (directory / "scenario.toml").write_text(f"""[run]
@@ -127,9 +129,12 @@ def dilution(options, seed):
         (one, other), (less, more) = (
             [statistics.mean(amounts) for amounts in run(options, seed, control, [1, 1], 2, held)[0]] for held in ((), (0,))
         )
-        figures[f"dilution, {control}: the other's part of what one leaves"] = (more - other) / (one - less)
+        figures[f"dilution, {control}: what one leaves (Mbps)"] = (one - less) * 8e-6
+        figures[f"dilution, {control}: what the other one gains (Mbps)"] = (more - other) * 8e-6
     return figures
 
+
+EXPERIMENTS = {"shares": shares, "dilution": dilution}
 
 if __name__ == "__main__":
     main()

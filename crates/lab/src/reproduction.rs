@@ -99,7 +99,8 @@ fn differences(paper: Paper, outcomes: &[Outcome], text: &mut String) {
         text.extend(rows);
     }
     for missing in elsewhere::rows(&[paper]) {
-        let _ = write!(text, "\nNo verdict: `{}` ({}). {}.\n", missing.id, missing.what, missing.why);
+        let _ =
+            write!(text, "\nNot in these runs: `{}` ({}). {}.\n", missing.id, missing.what, missing.found);
     }
 }
 

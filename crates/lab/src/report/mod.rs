@@ -99,9 +99,11 @@ fn sums(outcomes: &[&Outcome]) -> Vec<Block> {
     papers.dedup();
     let missing = crate::elsewhere::rows(&papers);
     if !missing.is_empty() {
-        blocks.push(Block::Heading("Published results without a verdict here"));
+        blocks.push(Block::Heading("Published results that are measured elsewhere"));
         let item = |row: &&crate::elsewhere::Row| {
-            Text::default().and(row.id, Style::Code).and(format!(": {}. {}", row.what, row.why), Style::Plain)
+            Text::default()
+                .and(row.id, Style::Code)
+                .and(format!(": {}. {}", row.what, row.found), Style::Plain)
         };
         blocks.push(Block::List(missing.iter().map(item).collect()));
     }
