@@ -72,9 +72,12 @@ pub(super) struct Buffer {
     latency: Duration,
     /// The next packet to be handed on.
     next: u64,
-    packets: BTreeMap<u64, (u64, Arc<[u8]>)>,
-    /// Microseconds of the newest packet's time.
+    /// With their times in microseconds.
+    packets: BTreeMap<u64, (i64, Arc<[u8]>)>,
+    /// Microseconds of the newest packet's time, as the sender tells it.
     newest_time: Option<u64>,
+    /// What is added to the sender's times, so that they go on where its clock jumped: what waits keeps its turn.
+    correction: i64,
     offset: Offset,
     /// The stream ends before this packet, and is not waited for any longer than until then.
     end: Option<(u64, Time)>,
@@ -100,10 +103,6 @@ impl Offset {
     fn get(&self) -> Option<i64> {
         [self.now, self.before].into_iter().flatten().min()
     }
-
-    fn reset(&mut self, difference: i64, now: Time) {
-        *self = Self { began: now, now: Some(difference), before: None };
-    }
 }
 
 impl Buffer {
@@ -114,6 +113,7 @@ impl Buffer {
             next,
             packets: BTreeMap::new(),
             newest_time: None,
+            correction: 0,
             offset: Offset::default(),
             end: None,
             counts: Counts::default(),
@@ -138,11 +138,7 @@ impl Buffer {
             self.counts.too_far += 1;
             return false;
         }
-        let time = self.newest_time.map_or(time.into(), |newest| expand(time, newest));
-        self.newest_time = Some(self.newest_time.unwrap_or(0).max(time));
-        if way != Way::Calculated {
-            self.follow_clock(time, now);
-        }
+        let time = self.follow_clock(time, way, now);
         if sequence < self.next {
             // What could be calculated has come before its packet.
             if way == Way::Sent || way == Way::SentAgain {
@@ -163,23 +159,34 @@ impl Buffer {
         true
     }
 
-    fn follow_clock(&mut self, time: u64, now: Time) {
-        let difference = difference(micros(now), time);
-        let limit = i64::try_from((self.latency + JUMP).as_micros()).unwrap_or(i64::MAX);
-        match self.offset.get() {
-            Some(offset) if difference.abs_diff(offset) > limit.unsigned_abs() => {
-                self.counts.clock_jumps += 1;
-                self.offset.reset(difference, now);
-                self.newest_time = Some(time);
-            }
-            _ => self.offset.sample(difference, now),
+    /// The time of a packet with these low bits of it, also behind a jump of the sender's clock.
+    fn follow_clock(&mut self, low: u32, way: Way, now: Time) -> i64 {
+        let now_micros = signed(micros(now));
+        let told = self.newest_time.map_or(low.into(), |newest| expand(low, newest));
+        let time = signed(told).saturating_add(self.correction);
+        let offset = self.offset.get();
+        // As if it had just come into the sender.
+        let fresh = now_micros.saturating_sub(offset.unwrap_or(0));
+        let has_jumped = offset.is_some() && fresh.abs_diff(time) > (self.latency + JUMP).as_micros();
+        if way == Way::Calculated {
+            // It may have been sent long ago, and tells nothing of the clock now.
+            return if has_jumped { fresh } else { time };
         }
+        if has_jumped {
+            self.counts.clock_jumps += 1;
+            self.correction = fresh.saturating_sub(signed(told));
+            self.newest_time = Some(told);
+            return fresh;
+        }
+        self.newest_time = self.newest_time.max(Some(told));
+        self.offset.sample(now_micros.saturating_sub(time), now);
+        time
     }
 
     /// When a packet of this time is handed on.
-    fn due(&self, time: u64) -> Time {
-        let local = time.saturating_add_signed(self.offset.get().unwrap_or(0));
-        from_micros(local) + self.latency
+    fn due(&self, time: i64) -> Time {
+        let local = time.saturating_add(self.offset.get().unwrap_or(0));
+        from_micros(u64::try_from(local).unwrap_or(0)) + self.latency
     }
 
     /// The next packet, if its time has come. Holes before it are given up.
@@ -248,9 +255,8 @@ impl Buffer {
     }
 }
 
-fn difference(local: u64, remote: u64) -> i64 {
-    let magnitude = i64::try_from(local.abs_diff(remote)).unwrap_or(i64::MAX);
-    if local >= remote { magnitude } else { -magnitude }
+fn signed(micros: u64) -> i64 {
+    i64::try_from(micros).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]
@@ -352,6 +358,31 @@ mod tests {
         whole.pop(at(1100)).unwrap();
         assert!(whole.has_ended(at(1100)));
         assert_eq!(whole.counts().lost, 0);
+    }
+
+    #[test]
+    fn what_waits_when_the_clock_jumps_keeps_its_turn() {
+        const HOUR: u32 = 3_600_000_000;
+        for jump in [HOUR, HOUR.wrapping_neg(), 60_000_000, 60_000_000u32.wrapping_neg()] {
+            let mut buffer = Buffer::new(LATENCY, 0);
+            // A packet each 10 ms; 4 and 5 come from parity behind the jump, 4 with a time from before it.
+            for sequence in [0, 1, 2, 3, 6, 7, 8, 9] {
+                let time = sequence as u32 * 10_000 + if sequence < 5 { 0 } else { jump };
+                buffer.insert(sequence, time, payload(sequence), Way::Sent, at(1000 + 10 * sequence));
+            }
+            buffer.insert(4, 40_000, payload(4), Way::Calculated, at(1095));
+            buffer.insert(5, jump.wrapping_add(50_000), payload(5), Way::Calculated, at(1095));
+            let mut delivered = Vec::new();
+            for millis in 1095..1400 {
+                while let Some(packet) = buffer.pop(at(millis)) {
+                    delivered.push((packet, millis));
+                }
+            }
+            let times: Vec<u64> = delivered.iter().map(|(_, millis)| *millis).collect();
+            assert!(delivered.iter().map(|(packet, _)| packet.clone()).eq((0..10).map(payload)), "{jump}");
+            assert_eq!(times, [1100, 1110, 1120, 1130, 1195, 1195, 1195, 1195, 1195, 1195], "{jump}");
+            assert_eq!((buffer.counts().clock_jumps, buffer.counts().lost), (1, 0));
+        }
     }
 
     proptest! {

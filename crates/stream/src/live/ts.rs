@@ -14,7 +14,7 @@ const PACKETS_IN_SYNC: usize = 3;
 const SEARCHED: usize = 4 << 20;
 /// The clock starts again after this many ticks of 27 MHz, 26.5 hours.
 const CLOCK_WRAPS: u64 = (1 << 33) * 300;
-/// The clock has to be there ten times a second; after a longer step it has jumped.
+/// The clock has to be there ten times a second (2.7.2); after a longer step it has jumped.
 const LONGEST_STEP: Duration = Duration::from_secs(5);
 
 /// What the bytes of a stream are.
@@ -163,10 +163,22 @@ pub struct Clock {
     last: Option<u64>,
     /// Since the file began.
     now: Duration,
-    rate: Rate,
-    /// What has come since the last value of the clock.
+    /// What the clock has told so far: bytes, and how long they take.
+    told: (Bytes, Duration),
+    /// What has no time yet.
     waiting: Vec<Arc<[u8]>>,
     waiting_size: usize,
+    /// Bytes since the clock's last value.
+    since_clock: usize,
+}
+
+/// A value of the clock.
+#[derive(Clone, Copy, Debug)]
+struct Value {
+    /// Of 27 MHz.
+    ticks: u64,
+    /// The file says that its clock begins anew here (discontinuity_indicator, 2.4.3.5).
+    is_new: bool,
 }
 
 /// A part of a file and when it is to be sent.
@@ -194,53 +206,65 @@ impl Clock {
         let value = payload.chunks_exact(Packet::SIZE).find_map(|bytes| self.value(bytes));
         let part = value.and_then(|value| self.step(value));
         self.waiting_size += payload.len();
+        self.since_clock += payload.len();
         self.waiting.push(payload);
         if part.is_none() && self.waiting_size > SEARCHED {
-            return if self.rate.is_zero() { Err(NoClock) } else { Ok(self.finish()) };
+            return if self.has_no_rate() { Err(NoClock) } else { Ok(self.finish()) };
         }
         Ok(part)
     }
 
     /// Whether nothing has told a rate so far.
     pub fn has_no_rate(&self) -> bool {
-        self.rate.is_zero()
+        self.rate().is_zero()
     }
 
-    /// The rest of the file, at the rate that it had last.
+    /// The rest of the file, at the mean rate.
     pub fn finish(&mut self) -> Option<Part> {
-        let step = if self.rate.is_zero() {
-            Duration::ZERO
-        } else {
-            self.rate.time_for(Bytes::of(self.waiting_size))
-        };
-        self.part(step)
+        // What follows begins anew: this has its time.
+        self.last = None;
+        self.part(self.time_for(self.waiting_size))
+    }
+
+    /// The mean: that of the last interval may be of one packet, and what it would make of a jump a stall or a burst.
+    fn rate(&self) -> Rate {
+        let (bytes, span) = self.told;
+        if span.is_zero() { Rate::ZERO } else { Rate::of(bytes, span) }
+    }
+
+    /// How long bytes take about which the clock says nothing.
+    fn time_for(&self, bytes: usize) -> Duration {
+        if self.has_no_rate() { Duration::ZERO } else { self.rate().time_for(Bytes::of(bytes)) }
     }
 
     /// The clock in a packet, if it has one and it is that of the first program.
-    fn value(&mut self, bytes: &[u8]) -> Option<u64> {
+    fn value(&mut self, bytes: &[u8]) -> Option<Value> {
         let packet = Packet::try_new(bytes)?;
-        let clock = packet.adaptation_field()?.pcr().ok()?;
+        let field = packet.adaptation_field()?;
+        let clock = field.pcr().ok()?;
         let is_mine = *self.pid.get_or_insert(packet.pid()) == packet.pid();
-        is_mine.then(|| u64::from(clock) % CLOCK_WRAPS)
+        let value = Value { ticks: u64::from(clock) % CLOCK_WRAPS, is_new: field.discontinuity_indicator() };
+        is_mine.then_some(value)
     }
 
     /// The clock has come to `value`, and what waits was before.
-    fn step(&mut self, value: u64) -> Option<Part> {
-        let Some(last) = self.last.replace(value) else {
-            // Nothing says how long what is before the first value takes.
-            return self.part(Duration::ZERO);
-        };
-        let ticks = (value + CLOCK_WRAPS - last) % CLOCK_WRAPS;
-        let step = Duration::from_nanos(ticks.saturating_mul(1000) / 27);
-        if step > LONGEST_STEP {
-            // The clock jumped: the rate goes on.
-            return self.finish();
+    fn step(&mut self, value: Value) -> Option<Part> {
+        let last = self.last.replace(value.ticks).filter(|_| !value.is_new);
+        let since = std::mem::take(&mut self.since_clock);
+        let step = last.map(|last| {
+            let ticks = (value.ticks + CLOCK_WRAPS - last) % CLOCK_WRAPS;
+            Duration::from_nanos(ticks.saturating_mul(1000) / 27)
+        });
+        let step = step.filter(|step| *step <= LONGEST_STEP);
+        if let Some(step) = step {
+            self.told = (self.told.0 + Bytes::of(since), self.told.1 + step);
         }
-        let rate = Rate::of(Bytes::of(self.waiting_size), step);
-        if !step.is_zero() {
-            self.rate = rate;
+        if self.has_no_rate() {
+            // Sent now, it would be a burst.
+            return None;
         }
-        self.part(step)
+        let untold = self.waiting_size - step.map_or(0, |_| since);
+        self.part(step.unwrap_or(Duration::ZERO) + self.time_for(untold))
     }
 
     fn part(&mut self, step: Duration) -> Option<Part> {
@@ -368,6 +392,57 @@ mod tests {
             parts.iter().map(|part| (part.begins.as_millis(), part.ends.as_millis())).collect();
         assert_eq!(times, [(0, 40), (40, 80), (80, 120), (120, 160), (160, 200), (200, 240)]);
         assert!(parts.iter().all(|part| part.payloads.len() == 2));
+    }
+
+    /// Two packets for each value of the clock, or for 40 ms without one. Answers with when each part begins and ends.
+    fn pace(values: &[(Option<u64>, bool)]) -> Vec<(u64, u64)> {
+        let (mut clock, mut parts) = (Clock::default(), Vec::new());
+        for (value, is_new) in values {
+            let mut first = packet(1, *value);
+            first[5] |= if *is_new { 0x80 } else { 0 };
+            parts.extend(clock.push(first.into()).unwrap());
+            parts.extend(clock.push(packet(2, None).into()).unwrap());
+        }
+        parts.extend(clock.finish());
+        parts.iter().map(|part| (part.begins.as_millis(), part.ends.as_millis())).collect()
+    }
+
+    const FRAME: u64 = 27_000_000 / 25;
+
+    #[test]
+    fn behind_a_jump_a_file_goes_on_at_its_mean_rate() {
+        // The twelfth interval takes ten times as long as the others: at the jump the mean is 70 ms, at the end 67.7.
+        let mut values: Vec<_> = (0..12).map(|number| (Some(number * FRAME), false)).collect();
+        values.push((Some(21 * FRAME), false));
+        values.push((Some(500_000_000_000), false));
+        values.push((Some(500_000_000_000 + FRAME), false));
+        let times = pace(&values);
+        assert_eq!(times[11..], [(440, 840), (840, 910), (910, 950), (950, 1017)]);
+    }
+
+    #[test]
+    fn a_file_may_say_that_its_clock_begins_anew() {
+        let values =
+            [(Some(0), false), (Some(FRAME), false), (Some(100 * FRAME), true), (Some(101 * FRAME), false)];
+        assert_eq!(pace(&values), [(0, 40), (40, 80), (80, 120), (120, 160)]);
+    }
+
+    #[test]
+    fn what_comes_before_a_rate_is_known_is_no_burst() {
+        let values = [
+            (None, false),
+            (Some(FRAME), false),
+            (Some(90_000_000_000), false),
+            (Some(0), false),
+            (Some(FRAME), false),
+        ];
+        assert_eq!(pace(&values), [(0, 160), (160, 200)]);
+        let mut clock = Clock::default();
+        for jump in 0..100 {
+            let value = jump % 2 * 90_000_000_000;
+            assert_eq!(clock.push(packet(1, Some(value)).into()), Ok(None));
+        }
+        assert!(clock.has_no_rate());
     }
 
     #[test]
