@@ -137,7 +137,11 @@ impl Sender {
             None => self.rtt().unwrap_or(Duration::ZERO),
             Some(packets) => interval * u64::from(packets.saturating_sub(1)),
         };
-        self.last_nominal = Some(self.last_nominal.map_or(now, |last| (last + interval).max(now - credit)));
+        // One that leaves before its time, to ask for a report, does not put off those that follow it: before the first report
+        // the rate is one packet a second, and as many seconds as packets asked would pass until the next one left.
+        let latest = now + self.parameters.granularity;
+        let nominal = |last: Time| (last + interval).max(now - credit).min(latest);
+        self.last_nominal = Some(self.last_nominal.map_or(now, nominal));
         if self.nofeedback == Time::NEVER {
             self.restart_nofeedback_timer(now);
         }

@@ -213,6 +213,23 @@ fn of_an_input_that_is_too_fast_the_newest_is_kept() {
     assert!(available < Rate::from_mbps(2), "{available}");
 }
 
+/// Each probe that is not answered left before its time, as the rate is one packet a second until a report comes.
+#[test]
+fn a_stream_begins_at_once_though_the_first_reports_are_lost() {
+    let mut reports = 0;
+    let mut world = World::new(settings(true, Fec::Off), 1, move |_, to_receiver, _, _| {
+        reports += u64::from(!to_receiver);
+        (to_receiver || reports > 5).then_some(WAY)
+    });
+    while !world.sender.is_ready() {
+        world.run(world.now + Duration::from_millis(10));
+    }
+    world.stream(0, 200, EVERY_10_MS);
+    assert!(world.delivered.len() > 140, "{} so far", world.delivered.len());
+    world.finish();
+    assert!(numbers(&world.delivered).into_iter().eq(0..200), "{:?}", world.sender.status());
+}
+
 #[test]
 fn a_dead_link_is_out_within_a_second_and_costs_nothing() {
     let dies = Time::ZERO + Duration::from_micros((1 << 32) - 2_000_000) + Duration::from_secs(10);
