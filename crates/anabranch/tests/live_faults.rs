@@ -94,6 +94,7 @@ fn a_flood_of_new_connections_is_not_amplified() {
             *came += length;
         }
     };
+    let before = receiver.memory();
     for number in 0..500u32 {
         let mut datagram = initial.clone();
         // Of the source's identifier only: what protects the first packet comes from the other.
@@ -110,6 +111,9 @@ fn a_flood_of_new_connections_is_not_amplified() {
     while began.elapsed() < Duration::from_millis(500) {
         listen(&mut came);
     }
+    // Less than a page for each that asked.
+    let grown = receiver.memory().saturating_sub(before);
+    assert!(grown < 500 * 4096, "{grown} bytes more");
     assert!(came > 0 && came <= 3 * sent, "{came} bytes back for {sent}");
     assert!(
         came <= sent,
@@ -120,6 +124,19 @@ fn a_flood_of_new_connections_is_not_amplified() {
     ends_with(&ended, 0);
     receiver.ended_well();
     assert_eq!(sha256(&fs::read(directory.path().join("got.ts")).unwrap()), sha256(&film));
+}
+
+#[test]
+fn parity_that_cannot_be_is_told() {
+    for code in ["50,61", "50,50", "400,100", "61", "61,0", "61,50,3", ""] {
+        let sent = anabranch()
+            .args(["send", "--to", "127.0.0.1:9", "--fec", code, "--fingerprint", &"0".repeat(64)])
+            .args(["--input", "film.ts"])
+            .output()
+            .unwrap();
+        let said = ends_with(&sent, 2);
+        assert!(said.contains("61,50") && said.contains("--fec"), "{code}: {said}");
+    }
 }
 
 #[test]

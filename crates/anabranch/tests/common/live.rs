@@ -99,6 +99,13 @@ impl Receiver {
         line
     }
 
+    /// Bytes of memory that it has at the moment.
+    pub fn memory(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 1024
+    }
+
     pub fn ended_well(mut self) {
         assert_eq!(self.child.wait().unwrap().code(), Some(0));
     }
