@@ -359,6 +359,36 @@ fn several_reports_in_a_round_trip() {
     assert_eq!(receiver.deadline(), at(25));
 }
 
+#[test]
+fn reports_of_a_short_round_trip_leave_time_between_them_and_the_sender_waits_for_them() {
+    let least = Duration::from_millis(10);
+    let parameters = Parameters { least_feedback_interval: least, ..Parameters::RFC5348 };
+    let mut receiver = Receiver::new(parameters);
+    let rtt = Duration::from_millis(1);
+    receiver.packet(&PacketInfo::single(0, at(0), Some(rtt), 0), SIZE, at(0));
+    assert_eq!(receiver.deadline(), at(10));
+    let mut sender = Sender::new(parameters, SIZE);
+    sender.sent(at(0), true);
+    let receive_rate = Rate::from_mbps(100);
+    let report = Feedback { timestamp: at(0), delay: Duration::ZERO, receive_rate, loss_event_rate: 0.0 };
+    assert_eq!(sender.feedback(&report, at(1)), Some(rtt));
+    assert_eq!(sender.deadline(), at(1) + least * u64::from(parameters.nofeedback_rtts));
+}
+
+/// Packets that ask for the first report leave before their time.
+#[test]
+fn packets_that_leave_early_do_not_put_off_those_behind_them() {
+    let mut sender = Sender::new(Parameters::RFC5348, SIZE);
+    for millis in [0, 10, 20, 30] {
+        sender.sent(at(millis), false);
+    }
+    assert_eq!(sender.next_send(), at(1030));
+    let report =
+        Feedback { timestamp: at(30), delay: Duration::ZERO, receive_rate: Rate::ZERO, loss_event_rate: 0.0 };
+    sender.feedback(&report, at(130)).unwrap();
+    assert!(sender.next_send() < at(130), "{}", sender.next_send());
+}
+
 fn number() -> impl Strategy<Value = u64> {
     prop_oneof![4 => 0u64..2_000_000_000, 2 => 0u64..10, 1 => Just(u64::MAX), 1 => any::<u64>()]
 }
@@ -375,6 +405,7 @@ fn parameters() -> impl Strategy<Value = Parameters> {
                 intervals,
                 later_packets,
                 feedback_per_rtt,
+                least_feedback_interval: Duration::from_nanos(granularity / 2),
                 nofeedback_rtts: rtts,
                 ..if is_ns2 { Parameters::NS2 } else { Parameters::RFC5348 }
             }

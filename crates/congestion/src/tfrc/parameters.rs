@@ -52,6 +52,9 @@ pub struct Parameters {
     pub discounting: Option<Ratio>,
     /// How many reports the receiver sends in a round trip when nothing is lost.
     pub feedback_per_rtt: u32,
+    /// The least time between these reports. On a path whose round trip is shorter than the packets are apart, each packet would bring a
+    /// report that tells nothing new. The sender waits as long for reports as if the round trip took this time.
+    pub least_feedback_interval: Duration,
     /// What the receiver looks at when the sender stands for several connections.
     pub filter: Filter,
 }
@@ -130,6 +133,7 @@ impl Parameters {
         intervals: 8,
         discounting: Some(Ratio::new(1, 4)),
         feedback_per_rtt: 1,
+        least_feedback_interval: Duration::ZERO,
         filter: Filter::All,
     };
 

@@ -126,7 +126,8 @@ impl Receiver {
         }
         self.has_news = false;
         if let Some(rtt) = rtt {
-            self.deadline = now + rtt / u64::from(self.parameters.feedback_per_rtt.max(1));
+            let interval = rtt / u64::from(self.parameters.feedback_per_rtt.max(1));
+            self.deadline = now + interval.max(self.parameters.least_feedback_interval);
         }
         Some(Feedback {
             timestamp: newest.packet.timestamp,

@@ -264,7 +264,8 @@ impl Sender {
         self.delivered = feedback.receive_rate;
         self.is_limited = !self.data_limit.was_limited(feedback.timestamp);
         if self.is_limited {
-            let memory = path.rtt * u64::from(self.parameters.receive_rate_rtts);
+            let round_trip = path.rtt.max(self.parameters.least_feedback_interval);
+            let memory = round_trip * u64::from(self.parameters.receive_rate_rtts);
             self.receive_rates.update(receive_rate, now, memory);
         } else if has_grown {
             // Of n connections one has seen a loss: it alone comes down, as the RFC has it, and the limit is the mean of all.
@@ -353,7 +354,8 @@ impl Sender {
     fn restart_nofeedback_timer(&mut self, now: Time) {
         let two_packets =
             Duration::from_secs_f64(2.0 * self.packet_size.as_f64() / (self.flows() * self.allowed));
-        let rtts = self.rtt().unwrap_or(Duration::ZERO) * u64::from(self.parameters.nofeedback_rtts);
+        let round_trip = self.rtt().unwrap_or(Duration::ZERO).max(self.parameters.least_feedback_interval);
+        let rtts = round_trip * u64::from(self.parameters.nofeedback_rtts);
         self.nofeedback = now + rtts.max(two_packets).max(Duration::from_nanos(1));
         self.is_idle = true;
     }

@@ -10,6 +10,9 @@ use super::wire::{MAX_PAYLOAD, MEDIA_HEADER};
 /// Timers of operating systems are so coarse.
 const TIMER: Duration = Duration::from_millis(1);
 
+/// A report is a datagram for which both ends wake up. So many of them are enough.
+const LEAST_FEEDBACK_INTERVAL: Duration = Duration::from_millis(10);
+
 /// In such steps TCP's time-out is estimated: the least deviation, four times of which are added, is between 0.75 and one.
 const TIMEOUT_TICK: Duration = Duration::from_millis(50);
 
@@ -29,6 +32,7 @@ pub fn parameters() -> tfrc::Parameters {
         equation: Equation::Cubic,
         timeout: tfrc::Timeout::Coarse { tick: TIMEOUT_TICK },
         first_interval_arrived: true,
+        least_feedback_interval: LEAST_FEEDBACK_INTERVAL,
         ..tfrc::Parameters::RFC5348
     }
 }

@@ -13,7 +13,7 @@ mod unlimited;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use quinn::{Endpoint, IdleTimeout, TransportConfig, VarInt};
+use quinn::{AckFrequencyConfig, Endpoint, IdleTimeout, TransportConfig, VarInt};
 use tokio::time::timeout;
 use units::Time;
 
@@ -27,6 +27,8 @@ const IDLE: Duration = Duration::from_secs(8);
 const KEEP_ALIVE: Duration = Duration::from_secs(2);
 /// Datagrams that wait in QUIC: the rate decides before, so these are few.
 const DATAGRAM_BUFFER: usize = 256 * 1024;
+/// Packets that QUIC may leave unacknowledged, for 25 ms at the most: nothing waits for its acknowledgements of datagrams.
+const UNACKNOWLEDGED: VarInt = VarInt::from_u32(50);
 /// Longest time for a handshake, our own included.
 const HANDSHAKE: Duration = Duration::from_secs(8);
 
@@ -88,6 +90,8 @@ async fn leave(endpoint: &Endpoint, code: VarInt, why: &[u8]) {
 }
 
 fn transport(size: Size) -> Arc<TransportConfig> {
+    let mut acknowledgements = AckFrequencyConfig::default();
+    acknowledgements.ack_eliciting_threshold(UNACKNOWLEDGED);
     let mut transport = TransportConfig::default();
     transport
         .max_concurrent_bidi_streams(VarInt::from_u32(1))
@@ -99,6 +103,7 @@ fn transport(size: Size) -> Arc<TransportConfig> {
         .datagram_send_buffer_size(DATAGRAM_BUFFER)
         .keep_alive_interval(Some(KEEP_ALIVE))
         .max_idle_timeout(IdleTimeout::try_from(IDLE).ok())
+        .ack_frequency_config(Some(acknowledgements))
         .congestion_controller_factory(Arc::new(unlimited::Unlimited))
         // Datagrams leave one by one, as the rate decides; several of one size in one packet of the system are more than some
         // interfaces carry.
