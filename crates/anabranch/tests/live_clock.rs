@@ -73,7 +73,7 @@ fn jumping(film: &[u8]) -> Vec<u8> {
         let since = value - *first.get_or_insert(value);
         let jump = [WRAP - SECOND / 2, WRAP - 20 * HOUR, 5 * HOUR][number * 3 / packets];
         let value = (since + jump) % WRAP;
-        packet[6..12].copy_from_slice(&((value / 300) << 15 | 0x7e00 | value % 300).to_be_bytes()[2..]);
+        packet[6..12].copy_from_slice(&((value / 300) << 15 | 0x7e00 | (value % 300)).to_be_bytes()[2..]);
         values += 1;
     }
     assert!(values > 20, "a film with {values} values of its clock");

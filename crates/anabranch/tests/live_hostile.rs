@@ -19,7 +19,7 @@ use live_support::{RawReceiver, RawSender, certify};
 fn noise(number: u64) -> Vec<u8> {
     let mut bytes = common::film(1 + number as usize * 37 % 1300, number + 1);
     // A third of them is of a kind that there is.
-    if number % 3 == 0 {
+    if number.is_multiple_of(3) {
         bytes[0] = (number / 3 % 10) as u8;
     }
     bytes
@@ -62,7 +62,7 @@ fn a_sender_that_speaks_another_language_is_refused_and_told_why() {
     for greeting in [&[0xff, 0xff, 1][..], &[0, 1, 9], &[0, 3, 1, 2, 3]] {
         let mut sender = RawSender::connect(receiver.address, directory.path());
         sender.say(greeting);
-        let (code, why) = sender.is_closed();
+        let (code, why) = sender.closed();
         assert_eq!((code, why.as_str()), (3, "it does not speak this version of the protocol"));
         receiver.says("was refused: it does not speak this version");
     }

@@ -119,7 +119,7 @@ impl RawSender {
     }
 
     /// Waits until the receiver closes the connection: its code, and why.
-    pub fn is_closed(self) -> (u64, String) {
+    pub fn closed(self) -> (u64, String) {
         let closed = async { timeout(PATIENCE, self.connection.closed()).await.unwrap() };
         match self.runtime.block_on(closed) {
             quinn::ConnectionError::ApplicationClosed(close) => {
