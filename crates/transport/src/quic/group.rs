@@ -20,7 +20,7 @@ use quinn_proto::RttEstimator;
 use tokio::sync::Notify;
 use units::{Bytes, Duration};
 
-use super::{AT_ONCE, Epoch, INITIAL_WINDOW, InFlight, SEND_WINDOW, start};
+use super::{Epoch, INITIAL_WINDOW, InFlight, SEND_WINDOW, opened, start};
 
 /// How often unused credit is taken back and bottlenecks are looked at.
 const ROUND: std::time::Duration = std::time::Duration::from_millis(25);
@@ -426,15 +426,12 @@ impl Controller for Weighted {
         self.packet = u64::from(mtu).max(1);
     }
 
-    /// quinn asks when it has something to send, and sends as long as the window is larger than what is in flight then: not before it is
-    /// for several packets.
+    /// quinn asks when it has something to send.
     fn window(&self) -> u64 {
         let allowed = self.as_member(|inner, member| {
             inner.group.want(member, Bytes::MAX);
             self.sharing.hand_out(inner, Some(member));
-            let in_flight = inner.group.in_flight(member).get();
-            let window = inner.group.window(member).get();
-            if in_flight > 0 && window < in_flight + AT_ONCE * self.packet { in_flight } else { window }
+            opened(inner.group.window(member).get(), inner.group.in_flight(member).get(), self.packet)
         });
         allowed.map_or(INITIAL_WINDOW.get(), |window| window.saturating_add(self.unknown)).saturating_add(1)
     }

@@ -45,6 +45,13 @@ const REQUEST_WINDOW: u32 = 64 * 1024;
 /// What a server may send ahead of what is read, where no smaller window is set.
 pub(crate) const CLIENT_WINDOW: u32 = 16 << 20;
 
+/// What quinn is told of a window, which it fills as long as it is larger than what is in flight: nothing beyond that while there is
+/// no room for [`AT_ONCE`] packets, unless no acknowledgement is on its way that would bring more.
+fn opened(window: u64, in_flight: u64, packet: u64) -> u64 {
+    let needed = in_flight.saturating_add(AT_ONCE.saturating_mul(packet));
+    if in_flight > 0 && window < needed { in_flight } else { window }
+}
+
 /// How every flow begins.
 fn start() -> Start {
     Start { segment: SEGMENT, initial_window: INITIAL_WINDOW, initial_ssthresh: None }

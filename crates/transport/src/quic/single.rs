@@ -10,7 +10,7 @@ use quinn::congestion::{Controller as QuinnController, ControllerFactory};
 use quinn_proto::RttEstimator;
 use units::{Bytes, Duration};
 
-use super::{AT_ONCE, Epoch, INITIAL_WINDOW, InFlight, LEAST_WINDOW, SEGMENT, start};
+use super::{Epoch, INITIAL_WINDOW, InFlight, LEAST_WINDOW, SEGMENT, opened, start};
 
 /// Nothing was sent for so many smoothed round-trip times: the flow was idle. A retransmission time-out is about as much.
 const IDLE_ROUND_TRIPS: u64 = 4;
@@ -133,8 +133,7 @@ impl QuinnController for Single {
     fn on_mtu_update(&mut self, _: u16) {}
 
     fn window(&self) -> u64 {
-        let needed = self.in_flight.saturating_add(AT_ONCE * SEGMENT.get());
-        if self.in_flight > 0 && self.window < needed { self.in_flight } else { self.window }
+        opened(self.window, self.in_flight, SEGMENT.get())
     }
 
     /// For another path, which is begun anew (RFC 9000, section 9.4).
