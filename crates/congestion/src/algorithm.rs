@@ -6,7 +6,6 @@ use std::str::FromStr;
 use crate::control::{Controller, Start};
 use crate::cubic::Cubic;
 use crate::multcp::{MOST_FLOWS, MulTcp};
-use crate::reno::Reno;
 use crate::tfwc::{Parameters, Tfwc, Tuning, Update};
 
 /// A window controller with its parameters.
@@ -30,7 +29,7 @@ impl Algorithm {
     /// A controller for a flow that begins.
     pub fn controller(&self, start: &Start) -> Box<dyn Controller> {
         match *self {
-            Self::Reno => Box::new(Reno::new(start)),
+            Self::Reno => Box::new(MulTcp::reno(start)),
             Self::Cubic => Box::new(Cubic::new(start)),
             Self::MulTcp(flows) => Box::new(MulTcp::new(start, flows)),
             Self::Tfwc(parameters) => Box::new(Tfwc::new(start, parameters)),

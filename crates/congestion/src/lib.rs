@@ -2,8 +2,8 @@
 //!
 //! This crate has no I/O, no clock and no entropy.
 //!
-//! - [`control`]: the contract of a window controller; [`reno`], [`cubic`], [`multcp`] and [`tfwc`] keep it. [`algorithm`] has
-//!   their names, [`trace`] a record of what one was told and answered.
+//! - [`control`]: the contract of a window controller; [`multcp`], which is Reno with one flow, [`cubic`] and [`tfwc`] keep it.
+//!   [`algorithm`] has their names, [`trace`] a record of what one was told and answered.
 //! - [`tfrc`]: a rate instead of a window, both ends; [`loss_history`] is its estimate of the loss event rate.
 //! - [`vps`]: a group of flows that share by weights what as many standard flows would get.
 //! - [`joint`]: the same where only windows can be told, as in a kernel.
@@ -19,7 +19,6 @@ pub mod joint;
 pub mod loss_history;
 pub mod multcp;
 pub mod multfrc;
-pub mod reno;
 pub mod response;
 pub mod tfrc;
 pub mod tfwc;

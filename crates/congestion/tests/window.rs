@@ -3,7 +3,6 @@
 use congestion::control::{Ack, Controller, Loss, Start, Timeout};
 use congestion::cubic::Cubic;
 use congestion::multcp::MulTcp;
-use congestion::reno::Reno;
 use congestion::tfwc::{Parameters, Tfwc, Tuning, Update};
 use proptest::prelude::*;
 use units::{Bytes, Duration, Time};
@@ -71,8 +70,8 @@ impl<C: Controller> Driver<C> {
     }
 }
 
-fn reno(initial_window: u64, initial_ssthresh: Option<u64>) -> Driver<Reno> {
-    Driver::new(Reno::new(&start(initial_window, initial_ssthresh)), 100)
+fn reno(initial_window: u64, initial_ssthresh: Option<u64>) -> Driver<MulTcp> {
+    Driver::new(MulTcp::reno(&start(initial_window, initial_ssthresh)), 100)
 }
 
 fn cubic(initial_window: u64, initial_ssthresh: Option<u64>, rtt_ms: u64) -> Driver<Cubic> {
@@ -102,7 +101,6 @@ fn slow_start_doubles<C: Controller>(mut driver: Driver<C>) {
 fn slow_start_doubles_each_round_trip() {
     slow_start_doubles(reno(10, None));
     slow_start_doubles(cubic(10, None, 100));
-    slow_start_doubles(multcp(10, None, 1.0));
     slow_start_doubles(Driver::new(Tfwc::new(&start(10, None), Parameters::TFWC), 100));
 }
 
@@ -175,21 +173,7 @@ fn mean_window<C: Controller>(mut driver: Driver<C>, spacing: u64) -> f64 {
 }
 
 #[test]
-fn multcp_of_one_flow_is_reno() {
-    let (mut one, mut reno) = (multcp(10, Some(32), 1.0), reno(10, Some(32)));
-    for step in 0..200 {
-        one.round();
-        reno.round();
-        if step % 40 == 39 {
-            one.lose();
-            reno.lose();
-        }
-        if step == 100 {
-            one.time_out(false);
-            reno.time_out(false);
-        }
-        assert_eq!(one.controller.cwnd(), reno.controller.cwnd());
-    }
+fn less_than_one_flow_is_one() {
     assert_eq!(MulTcp::new(&start(10, None), f64::NAN).flows(), 1.0);
     assert_eq!(MulTcp::new(&start(10, None), 0.3).flows(), 1.0);
 }
@@ -405,7 +389,7 @@ proptest! {
     fn windows_stay_sane_whatever_happens(
         window in 1u64..100, events in prop::collection::vec((amount(), event()), 0..200),
     ) {
-        check(&mut Reno::new(&start(window, None)), &events)?;
+        check(&mut MulTcp::reno(&start(window, None)), &events)?;
         check(&mut Cubic::new(&start(window, None)), &events)?;
         check(&mut MulTcp::new(&start(window, None), 4.5), &events)?;
         for (tp, update) in [(0.0, Update::Accurate), (0.4, Update::Approximate), (1.0, Update::Accurate)] {

@@ -3,7 +3,7 @@ use units::Bytes;
 
 use super::*;
 use crate::control::{Ack, Controller, Loss, Start, Timeout};
-use crate::reno::Reno;
+use crate::multcp::MulTcp;
 
 fn weight(number: f64) -> Weight {
     Weight::new(number).unwrap()
@@ -173,7 +173,7 @@ proptest! {
     fn one_member_is_reno(events in prop::collection::vec(happens(), 1..2000)) {
         let segment = Bytes::new(1000);
         let start = Start { segment, initial_window: segment * 10, initial_ssthresh: None };
-        let mut reno = Reno::new(&start);
+        let mut reno = MulTcp::reno(&start);
         let mut group = JointWindow::new(10);
         let place = group.join(Weight::ONE, at(0)).unwrap();
         // Of what was in flight at a time-out; what is lost of it belongs to the time-out (RFC 6675, section 5.1).
