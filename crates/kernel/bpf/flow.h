@@ -36,8 +36,8 @@ struct flow {
 	__u64 sequence;
 	/* Where the open loss interval began. */
 	__u64 first;
-	/* The window of the equation at the last loss event, Reno's from the middle of the flat period on (0: not yet), and
-	   what is added to the equation's in the increasing period. */
+	/* The window of the equation at the last loss event, Reno's from the middle of the flat period to its end, and what is
+	   added to the equation's in the increasing period, once that is known. */
 	__u64 base_q20;
 	__u64 reno_q20;
 	__u64 addition_q20;
@@ -63,7 +63,9 @@ struct flow {
 	__u8 is_reno;
 	/* The kernel's state of the connection, as the group was told. */
 	__u8 state;
-	__u8 padding[4];
+	/* TTFWC: something may be added where the increase begins. */
+	__u8 may_add;
+	__u8 padding[3];
 	/* The place in the group, from 1; 0: none. Of which generation of rules the weight is, and what the group was told of. */
 	__u32 place;
 	__u32 generation;

@@ -98,7 +98,7 @@ static __always_inline __u64 tfwc_mean_q16(const struct flow *flow)
 /* An acknowledgement of `acked` packets outside recovery. */
 __noinline int tfwc_acknowledged(struct flow *flow, const struct parameters *parameters, __u32 acked, int is_cwnd_limited)
 {
-	__u64 open_q16;
+	__u64 open_q16, target;
 
 	if (!flow || !parameters)
 		return 0;
@@ -119,29 +119,25 @@ __noinline int tfwc_acknowledged(struct flow *flow, const struct parameters *par
 		return 0;
 	}
 	open_q16 = tfwc_open(flow) << 16;
-	if (open_q16 >= flow->flat_q16 / 2) {
+	if (open_q16 <= flow->flat_q16) {
 		/* Reno's sawtooth and the flat window enclose the same area when they cross in the middle of the flat period. */
-		__u64 reno = flow->reno_q20 ? flow->reno_q20 : flow->base_q20;
-
-		flow->reno_q20 = reno + ((__u64)acked << 40) / most(reno, ONE_Q20);
+		if (open_q16 >= flow->flat_q16 / 2)
+			flow->reno_q20 += ((__u64)acked << 40) / most(flow->reno_q20, ONE_Q20);
+		return 0;
 	}
-	if (open_q16 > flow->flat_q16) {
-		__u64 target = tfwc_window_q20(tfwc_mean_q16(flow)) + flow->addition_q20;
-
-		flow->cwnd_q20 = most(flow->cwnd_q20, least(target, flow->cwnd_q20 + ((__u64)acked << 20)));
+	if (flow->may_add) {
+		flow->addition_q20 = (above(flow->reno_q20, flow->base_q20) * parameters->share_q20) >> 20;
+		flow->may_add = 0;
 	}
+	target = tfwc_window_q20(tfwc_mean_q16(flow)) + flow->addition_q20;
+	flow->cwnd_q20 = most(flow->cwnd_q20, least(target, flow->cwnd_q20 + ((__u64)acked << 20)));
 	return 0;
 }
 
-/* What is added in the next increasing period (section 3.2). */
-static __always_inline __u64 tfwc_addition_q20(const struct flow *flow, const struct parameters *parameters, __u64 next_q20)
+/* Whether the window falls no further than the newest interval alone can make it (equation 3.1). */
+static __always_inline int tfwc_fell_little(const struct flow *flow, __u64 next_q20)
 {
-	__u64 decrease = above(flow->base_q20, next_q20);
-	__u64 distance = above(next_q20, flow->reno_q20 / 2);
-
-	if (decrease * flow->weights >= flow->base_q20 * (flow->intervals / 2 + 1))
-		return 0;
-	return (distance * parameters->share_q20) >> 20;
+	return above(flow->base_q20, next_q20) * flow->weights < flow->base_q20 * (flow->intervals / 2 + 1);
 }
 
 /* A loss event ends an interval. Leaves the window to go on with in `ssthresh_q20`. */
@@ -167,9 +163,9 @@ __noinline int tfwc_loss_event(struct flow *flow, const struct parameters *param
 	next = is_first ? half : tfwc_window_q20(flow->closed_mean_q16);
 	was_reno = flow->is_reno;
 	flow->is_reno = next < RENO_BELOW_Q20;
-	flow->addition_q20 = flow->reno_q20 && !flow->is_reno && !was_reno ? tfwc_addition_q20(flow, parameters, next) : 0;
-	flow->reno_q20 = 0;
-	flow->base_q20 = most(next, RENO_BELOW_Q20);
+	flow->may_add = !is_first && !flow->is_reno && !was_reno && tfwc_fell_little(flow, next);
+	flow->addition_q20 = 0;
+	flow->base_q20 = flow->reno_q20 = most(next, RENO_BELOW_Q20);
 	flow->ssthresh_q20 = flow->is_reno && was_reno ? half : flow->base_q20;
 	return 0;
 }

@@ -15,8 +15,9 @@
 //!   does not count what is acknowledged during recovery.
 //! - The window moves to what is added at the beginning of the increasing period by one packet for each packet acknowledged,
 //!   as the listing does: the line that would add it at once is never reached. No burst leaves.
-//! - A loss event before half of the flat period is over finds no estimate of Reno's window and ends the addition. The listing keeps the
-//!   old one, against the reason that section 3.2 gives for its limit.
+//! - The distance to Reno's window is taken where the increase begins, as section 3.2 and figure 3.2 have it. The listing takes it at
+//!   the loss event before, from half of Reno's window then, which is as far below the flat window as Reno's is above it later if
+//!   Reno follows the figure.
 
 mod buffer;
 mod equation;
@@ -56,10 +57,10 @@ pub struct Tfwc {
     base: f64,
     /// Length of the flat period.
     flat: f64,
-    /// What Reno's window would be, from the middle of the flat period on.
-    reno: Option<f64>,
-    /// What is added to the window of the equation in the increasing period (alpha).
-    addition: f64,
+    /// What Reno's window would be, from the middle of the flat period to its end.
+    reno: f64,
+    /// What is added to the window of the equation in the increasing period (alpha), once that is known.
+    addition: Option<f64>,
     /// Reno runs: before the first loss event, or because the equation gives less than two packets.
     is_reno: bool,
 }
@@ -82,8 +83,8 @@ impl Tfwc {
             has_acked: true,
             base: initial,
             flat: 0.0,
-            reno: None,
-            addition: 0.0,
+            reno: initial,
+            addition: None,
             is_reno: true,
         }
     }
@@ -135,15 +136,17 @@ impl Tfwc {
     /// One acknowledgement after slow start, outside Reno.
     fn follow(&mut self, segments_acked: f64) {
         let open = self.history.open_packets();
-        if open >= self.flat / 2.0 {
-            // Reno's sawtooth and the flat window enclose the same area when they cross in the middle of the flat period (figure 3.2).
-            let reno = self.reno.unwrap_or(self.base);
-            self.reno = Some(reno + segments_acked / reno);
+        if open <= self.flat + ROUNDING {
+            if open >= self.flat / 2.0 {
+                // Reno's sawtooth and the flat window enclose the same area when they cross in the middle of the flat period (figure 3.2).
+                self.reno += segments_acked / self.reno;
+            }
+            return;
         }
-        if open > self.flat + ROUNDING
-            && let Some(mean) = self.mean_interval()
-        {
-            let target = window(mean) + self.addition;
+        let distance = (self.reno - self.base).max(0.0);
+        let addition = *self.addition.get_or_insert(self.parameters.tuning.share() * distance);
+        if let Some(mean) = self.mean_interval() {
+            let target = window(mean) + addition;
             self.cwnd = self.cwnd.max(target.min(self.cwnd + segments_acked));
         }
     }
@@ -160,28 +163,19 @@ impl Tfwc {
         }
         self.flat = self.history.longer_from().unwrap_or(0.0);
         self.has_acked = false;
-        let reno = self.reno.take();
         let next = if is_first { half } else { window(self.history.mean_of_closed().unwrap_or(1.0)) };
         let was_reno = std::mem::replace(&mut self.is_reno, next < RENO_BELOW);
-        self.addition = match reno {
-            Some(reno) if !self.is_reno && !was_reno => self.addition_for(next, reno),
-            _ => 0.0,
-        };
+        let may_add = !is_first && !self.is_reno && !was_reno && self.fell_little(next);
+        self.addition = if may_add { None } else { Some(0.0) };
         self.base = next.max(RENO_BELOW);
+        self.reno = self.base;
         if self.is_reno && was_reno { half } else { self.base }
     }
 
-    /// What is added in the next increasing period (section 3.2): a part of the distance to Reno's window, which at the end of the
-    /// flat period is as far above the flat window as its half is below it now. Only where the window did not fall further than
-    /// the newest interval alone can make it (equation 3.1): otherwise losses came early, and the flow has had more than Reno.
-    fn addition_for(&self, next: f64, reno: f64) -> f64 {
-        let decrease = 1.0 - next / self.base;
-        let distance = next - reno / 2.0;
-        if decrease < 1.0 / self.history.weights_in_first() {
-            self.parameters.tuning.share() * distance.max(0.0)
-        } else {
-            0.0
-        }
+    /// Whether the window falls no further than the newest interval alone can make it (equation 3.1). Otherwise losses came early,
+    /// the flow has had more than Reno, and nothing is added in the next increasing period.
+    fn fell_little(&self, next: f64) -> bool {
+        1.0 - next / self.base < 1.0 / self.history.weights_in_first()
     }
 }
 
