@@ -52,6 +52,7 @@ def main():
     trials = options.out / "trials.csv"
     if not options.tabulate:
         found = load(trials) if options.more else []
+        options.earlier = load(options.around) if options.around else []
         with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
             cells = [(row, client, seed) for seed in options.seeds for client in options.clients for row in options.rows
                      if live_rows.fits(row, client)]
@@ -76,6 +77,7 @@ def arguments():
     parser.add_argument("--seeds", type=lambda text: [int(seed) for seed in text.split(",")], default=[1, 2], help="of the losses (1,2)")
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_SECONDS} s a trial instead of {SECONDS}, to try it out")
     parser.add_argument("--more", action="store_true", help="keep the trials that are in --out, and add to them")
+    parser.add_argument("--around", type=pathlib.Path, metavar="FILE", help="trials.csv of an earlier search: begin at what was carried there")
     parser.add_argument("--tabulate", action="store_true", help="measure nothing, make the tables of what is in --out")
     parser.add_argument("--trial", nargs=3, metavar=("ROW", "CLIENT", "RATE"), help="one run")
     parser.add_argument("--long", action="store_true", help=f"{LONG_SECONDS} s of row {LONG_ROW}, at its common rate")
@@ -96,14 +98,18 @@ def arguments():
 def search(options, row, client, seed, found):
     """Bisects the row's ladder; adds what it measured to `found`."""
     ladder = live_rows.ROWS[row]["ladder"]
-    known = {int(one["rate_bps"]): str(one["carried"]) == "True" for one in found
-             if (one["row"], one["client"], int(one["seed"])) == (row, client, seed)}
+    tried = lambda trials: {int(one["rate_bps"]): str(one["carried"]) == "True" for one in trials
+                            if (one["row"], one["client"], int(one["seed"])) == (row, client, seed)}
+    known = tried(found)
+    # An earlier search's edge: the rung that was carried, and the next one.
+    edge = max((ladder.index(rate) for rate, carried in tried(options.earlier).items() if carried and rate in ladder), default=None)
     below = max((ladder.index(rate) for rate, carried in known.items() if carried), default=-1)
     above = min((ladder.index(rate) for rate, carried in known.items() if not carried and ladder.index(rate) > below), default=len(ladder))
     # The common rate is tried by all; the highest rate of a client may be on either side.
     common = ladder.index(live_rows.ROWS[row]["common"])
     while above - below > 1 or ladder[common] not in known:
-        rung = common if ladder[common] not in known else (below + above) // 2
+        near = [rung for rung in (edge, edge + 1) if below < rung < above] if edge is not None else []
+        rung = common if ladder[common] not in known else near[0] if near else (below + above) // 2
         one = trial(options, row, client, ladder[rung], seed)
         known[ladder[rung]] = one["carried"]
         with LOCK:
