@@ -10,6 +10,7 @@
 //! ([`crate::aggregate`]). Whether the connections are under TFRC or TCP makes no difference here.
 
 pub mod analysis;
+mod ceiling;
 mod law;
 mod path;
 mod startup;
@@ -18,6 +19,7 @@ use std::fmt;
 
 use units::{Duration, Rate, Ratio, Time};
 
+use ceiling::Ceiling;
 pub use law::Law;
 use path::LeastRtt;
 use startup::{Startup, Step};
@@ -179,6 +181,7 @@ pub struct Controller {
     window: Window,
     least: LeastRtt,
     startup: Option<Startup>,
+    ceiling: Ceiling,
     /// Over the window: whether the rate held the sender back, reports, and what was delivered as a part of the equation's rate.
     need: Need,
     /// When the last report came, and what was saved since the beginning ([`Self::least_needed`]), in seconds.
@@ -195,6 +198,7 @@ impl Controller {
             window: Window::new(parameters.round_trips),
             least: LeastRtt::new(parameters.least, parameters.route_change),
             startup: parameters.startup.then(Startup::new),
+            ceiling: Ceiling::new(),
             need: Need::default(),
             reported: None,
             saved: 0.0,
@@ -216,6 +220,10 @@ impl Controller {
             return self.rtt(now, sample);
         }
         self.need.report(usage);
+        let path = self.least.rtt();
+        let longest =
+            path + path * Ratio::from_f64(self.parameters.law.goal(self.target, self.parameters.tolerance));
+        self.ceiling.report(now, sample, usage, |mean| mean > longest);
         let least = self.least_needed(now, usage);
         let decision = self.sample(now, sample, Some(usage));
         if self.target >= least {
@@ -241,6 +249,12 @@ impl Controller {
         self.bounded((self.target * need).min(most))
     }
 
+    /// The connections that are of use to it, as a part of those there are.
+    fn need(&self, usage: &Usage) -> Option<f64> {
+        let most = self.ceiling.rate().as_f64() / usage.equation.as_f64().max(1.0);
+        usage.need().map(|need| need.min(most))
+    }
+
     fn sample(&mut self, now: Time, sample: Duration, usage: Option<&Usage>) -> Option<Decision> {
         if let Some(usage) = usage {
             let decision = self.look(now, sample, usage);
@@ -259,7 +273,7 @@ impl Controller {
         let next = self.next(queueing, usage.is_some_and(|usage| usage.wanted.is_some()));
         let is_needed = usage.is_none() || need.is_limited;
         let most = if is_needed {
-            usage.and_then(Usage::need).map_or(f64::INFINITY, |need| need * before)
+            usage.and_then(|usage| self.need(usage)).map_or(f64::INFINITY, |need| need * before)
         } else {
             before
         };
@@ -285,8 +299,9 @@ impl Controller {
     fn look(&mut self, now: Time, sample: Duration, usage: &Usage) -> Option<Decision> {
         let Parameters { law, tolerance, .. } = self.parameters;
         let (is_alone, goal) = (self.connections() == 1, law.goal(self.target, tolerance));
+        let need = self.need(usage);
         let (startup, path) = (self.startup.as_mut()?, &mut self.least);
-        let (average, step) = startup.report(now, sample, usage, |mean, shortest| {
+        let (average, step) = startup.report(now, sample, usage, need, |mean, shortest| {
             path.update(Average { mean, shortest }, tolerance, is_alone);
             ((mean - path.rtt()).ratio_to(path.rtt()), goal)
         })?;

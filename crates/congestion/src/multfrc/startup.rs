@@ -78,6 +78,7 @@ impl Startup {
         now: Time,
         sample: Duration,
         usage: &Usage,
+        need: Option<f64>,
         queueing: impl FnOnce(Duration, Duration) -> (f64, f64),
     ) -> Option<(Duration, Step)> {
         let allowed = usage.allowed.as_f64();
@@ -109,7 +110,7 @@ impl Startup {
             Step::Full(rest / (1.0 + queueing))
         } else if is_in_slow_start {
             return None;
-        } else if let Some(need) = usage.need()
+        } else if let Some(need) = need
             && self.mean_delivered >= LEAST_DELIVERED
         {
             // As many as it needs. Some more do not matter as long as no queue tells of others.
