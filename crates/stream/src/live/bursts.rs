@@ -12,6 +12,34 @@ const GRANTED: f64 = 100.0;
 /// Datagrams whose fate may be open at a time.
 const MOST_OPEN: usize = 1 << 16;
 
+/// So many of the last datagrams are kept one by one.
+const MOST_RECENT: usize = 2000;
+
+/// Whether each of the last datagrams was lost, the newest last.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Recent(VecDeque<bool>);
+
+impl Recent {
+    fn push(&mut self, is_lost: bool) {
+        self.0.push_back(is_lost);
+        if self.0.len() > MOST_RECENT {
+            self.0.pop_front();
+        }
+    }
+
+    /// How many of `packets` in a row were lost, at the most.
+    pub(super) fn most_lost(&self, packets: usize) -> usize {
+        let (mut lost, mut most) = (0, 0);
+        for (index, is_lost) in self.0.iter().enumerate() {
+            lost += usize::from(*is_lost);
+            most = most.max(lost);
+            let leaves = (index + 1).checked_sub(packets).and_then(|first| self.0.get(first));
+            lost -= usize::from(leaves == Some(&true));
+        }
+        most
+    }
+}
+
 /// What became of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
@@ -31,11 +59,20 @@ pub(super) struct Bursts {
     sent: f64,
     lost: f64,
     bursts: f64,
+    recent: Recent,
 }
 
 impl Default for Bursts {
     fn default() -> Self {
-        Self { fates: VecDeque::new(), first: 0, is_in_burst: false, sent: GRANTED, lost: 0.0, bursts: 0.0 }
+        Self {
+            fates: VecDeque::new(),
+            first: 0,
+            is_in_burst: false,
+            sent: GRANTED,
+            lost: 0.0,
+            bursts: 0.0,
+            recent: Recent::default(),
+        }
     }
 }
 
@@ -71,9 +108,15 @@ impl Bursts {
         let is_lost = fate == Fate::Lost;
         let begins = is_lost && !self.is_in_burst;
         self.is_in_burst = is_lost;
+        self.recent.push(is_lost);
         for (count, more) in [(&mut self.sent, true), (&mut self.lost, is_lost), (&mut self.bursts, begins)] {
             *count = *count * (1.0 - 1.0 / MEMORY) + f64::from(u8::from(more));
         }
+    }
+
+    /// The last datagrams one by one.
+    pub(super) fn recent(&self) -> &Recent {
+        &self.recent
     }
 
     /// The losses of the last few thousand datagrams.
@@ -101,6 +144,18 @@ mod tests {
         }
         let losses = bursts.losses();
         assert!((losses.rate - 0.04).abs() < 0.005 && (losses.burst - 2.0).abs() < 0.05, "{losses:?}");
+    }
+
+    #[test]
+    fn the_most_losses_of_so_many_packets_are_counted() {
+        let mut recent = Recent::default();
+        for is_lost in "..x...x.x.xx....x".chars().map(|fate| fate == 'x') {
+            recent.push(is_lost);
+        }
+        let most: Vec<usize> = [1, 2, 3, 4, 6, 10, 100].map(|packets| recent.most_lost(packets)).into();
+        assert_eq!(most, [1, 2, 2, 3, 4, 5, 6]);
+        (0..MOST_RECENT).for_each(|_| recent.push(false));
+        assert_eq!((recent.most_lost(100), recent.0.len()), (0, MOST_RECENT));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use congestion::tfrc::{self, Feedback};
-use units::{Bytes, Duration, Time};
+use units::{Bytes, Duration, Ratio, Time};
 
 use super::LinkId;
 use super::bursts::Fate;
@@ -34,6 +34,13 @@ struct Outstanding {
     number: u64,
 }
 
+/// The round trip at losses is the mean over about so many of them.
+const LOSSES: u64 = 32;
+/// A queue that has not drained for so long stands: others fill it. One that the stream fills itself drains in between.
+const STANDING: Duration = Duration::from_secs(10);
+/// It has drained when the round trip is no more than this part longer than the least.
+const DRAINED: Ratio = Ratio::new(1, 3);
+
 /// What is known of a connection.
 #[derive(Clone, Debug)]
 pub(super) struct Connection {
@@ -51,6 +58,11 @@ pub(super) struct Connection {
     /// The round trip that the transport measured before there was any report.
     first_rtt: Duration,
     least_rtt: Duration,
+    /// The last sample, and the mean of what it was when losses became known.
+    last_rtt: Option<Duration>,
+    rtt_at_losses: Option<Duration>,
+    /// When the queue on the way was drained last.
+    drained: Option<Time>,
     is_silent: bool,
     sent: u64,
     lost: u64,
@@ -71,6 +83,9 @@ impl Connection {
             last_probe: None,
             first_rtt: rtt,
             least_rtt: Duration::MAX,
+            last_rtt: None,
+            rtt_at_losses: None,
+            drained: None,
             is_silent: false,
             sent: 0,
             lost: 0,
@@ -111,6 +126,17 @@ impl Connection {
     /// What queues on the way add to the shortest round trip.
     pub(super) fn queueing(&self) -> Duration {
         self.rate.rtt().map_or(Duration::ZERO, |rtt| rtt - self.least_rtt)
+    }
+
+    /// The round trip when packets are lost: beside a flow that fills the queue until it overflows it is longer than else.
+    pub(super) fn rtt_at_losses(&self, now: Time) -> Option<Duration> {
+        let stands = self.drained.is_some_and(|drained| now.since(drained) > STANDING);
+        self.rtt_at_losses.filter(|_| stands).or(self.rate.rtt())
+    }
+
+    /// What queues on the way add to the shortest round trip when packets are lost.
+    pub(super) fn queueing_at_losses(&self, now: Time) -> Duration {
+        self.rtt_at_losses(now).map_or(Duration::ZERO, |rtt| rtt - self.least_rtt)
     }
 
     pub(super) fn rate(&self) -> &tfrc::Sender {
@@ -189,6 +215,10 @@ impl Connection {
                 let sample = now.since(feedback.timestamp) - feedback.delay;
                 self.least_rtt = self.least_rtt.min(sample.max(Duration::from_micros(1)));
                 round_trip = self.rate.feedback(&feedback, now);
+                self.last_rtt = round_trip.or(self.last_rtt);
+                if sample <= self.least_rtt + self.least_rtt * DRAINED {
+                    self.drained = Some(now);
+                }
             }
         }
         let Some((&newest_sent, _)) = self.outstanding.last_key_value() else {
@@ -229,6 +259,10 @@ impl Connection {
                 break;
             }
             self.lost += 1;
+            if let Some(rtt) = self.last_rtt {
+                let mean = self.rtt_at_losses.unwrap_or(rtt);
+                self.rtt_at_losses = Some((mean * (LOSSES - 1) + rtt) / LOSSES);
+            }
             let (sequence, outstanding) = entry.remove_entry();
             self.doubtful.insert(sequence);
             if self.doubtful.len() > MOST_DOUBTFUL {

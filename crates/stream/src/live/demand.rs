@@ -33,7 +33,7 @@ impl Demand {
     pub(super) fn rate(&mut self, waiting: Bytes, now: Time) -> Rate {
         self.forget(slot(now));
         let sum = self.slots.iter().fold(Bytes::ZERO, |sum, (_, bytes)| sum + *bytes);
-        Rate::of(sum, SPAN) + Rate::of(waiting, CATCH_UP)
+        Rate::of(sum, SPAN) + catch_up(waiting)
     }
 
     fn forget(&mut self, slot: u64) {
@@ -41,6 +41,11 @@ impl Demand {
             self.slots.pop_front();
         }
     }
+}
+
+/// The rate at which what waits leaves in time.
+pub(super) fn catch_up(waiting: Bytes) -> Rate {
+    Rate::of(waiting, CATCH_UP)
 }
 
 fn slot(now: Time) -> u64 {

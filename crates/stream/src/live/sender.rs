@@ -12,7 +12,7 @@ use units::{Bytes, Duration, Rate, Ratio, Time};
 use super::bursts::Bursts;
 use super::connection::Connection;
 use super::control::packet_size;
-use super::demand::Demand;
+use super::demand::{self, Demand};
 use super::fec::Code;
 use super::history::{Chance, History};
 use super::queue::{Packet, Queue};
@@ -281,7 +281,8 @@ impl Sender {
             deadline = deadline.min(sends.filter(|next| *next > now).min().unwrap_or(Time::NEVER));
         }
         deadline = deadline.min(self.packer.deadline(self.patience()));
-        deadline = deadline.min(self.protection.deadline(self.settings.latency, self.queueing()));
+        deadline =
+            deadline.min(self.protection.deadline(self.settings.latency)).min(self.protection.next_leaves());
         if self.is_finished && !self.is_drained() {
             // What is too old is given up then.
             deadline = deadline.min(now + self.settings.latency / 8);
@@ -350,6 +351,12 @@ impl Sender {
         usable.min().unwrap_or(Duration::ZERO)
     }
 
+    /// The same when packets are lost.
+    fn queueing_at_losses(&self, now: Time) -> Duration {
+        let usable = self.usable().map(|(_, connection)| connection.queueing_at_losses(now));
+        usable.min().unwrap_or(Duration::ZERO)
+    }
+
     /// The shortest round trip.
     fn rtt(&self) -> Option<Duration> {
         self.usable().filter_map(|(_, connection)| connection.rtt()).min()
@@ -377,13 +384,18 @@ impl Sender {
         self.history.expire(now - latency);
         self.protection.expire(now + queueing - latency);
         let is_over = self.is_finished && self.queue.len() == 0;
-        if is_over || self.protection.deadline(latency, queueing) <= now {
-            self.protection.close();
+        let time = latency - self.queueing_at_losses(now);
+        self.protection.set_time(time);
+        if is_over || self.protection.deadline(latency) <= now {
+            self.protection.close(now);
         }
+        self.protection.tick(now);
         if self.protection.is_to_choose(now) {
             let Settings { retransmit, .. } = self.settings;
             let (losses, allowed) = (self.bursts.losses(), self.allowed_rate());
-            let situation = Situation { losses, latency, rtt, queueing, retransmit, allowed };
+            let rtt = self.usable().filter_map(|(_, connection)| connection.rtt_at_losses(now)).min();
+            let (recent, catch_up) = (self.bursts.recent(), demand::catch_up(self.queue.size()));
+            let situation = Situation { losses, recent, time, rtt, retransmit, allowed, catch_up };
             self.protection.choose(&situation, now);
         }
     }

@@ -66,6 +66,7 @@ struct Outcome {
     packets: u64,
     missing: u64,
     dropped: u64,
+    parity: u64,
     /// What TCP had.
     tcp: Rate,
 }
@@ -158,7 +159,7 @@ impl World {
                     let status = self.sender.status();
                     let connection = &status.connections[0];
                     eprintln!(
-                        "{:.1} s: allowed {} p {:.4} rtt {} waiting {} dropped {} again {} flows {:.2}",
+                        "{:.1} s: allowed {} p {:.4} rtt {} waiting {} dropped {} again {} flows {:.2} code {}",
                         now.as_secs_f64(),
                         connection.allowed_rate,
                         connection.loss_event_rate,
@@ -166,7 +167,8 @@ impl World {
                         status.waiting,
                         status.dropped.0,
                         status.again,
-                        connection.flows
+                        connection.flows,
+                        status.code.map_or("-".into(), |code| code.to_string())
                     );
                 }
                 self.at(now + REPORT, Event::Tell);
@@ -217,7 +219,7 @@ fn run(row: &Row, settings: Settings, rate: Rate, seed: u64, tell: bool) -> Outc
     let start = world.now;
     world.at(start, Event::Feed(0));
     world.at(start, Event::Tell);
-    world.run(start + Duration::from_secs(2), interval, tell);
+    world.run(start + Duration::from_secs(2) + Duration::from_millis(37) * (seed - 1), interval, tell);
     if row.beside_tcp {
         world.tcp = Some(Tcp::new(world.now));
     }
@@ -238,6 +240,7 @@ fn run(row: &Row, settings: Settings, rate: Rate, seed: u64, tell: bool) -> Outc
         packets: last - first,
         missing: last - first - came,
         dropped: status.dropped.0,
+        parity: status.parity,
         tcp: Rate::of(tcp::PACKET * acked, JUDGED),
     }
 }
@@ -275,8 +278,20 @@ fn missing(name: &str, kbps: u64) -> u64 {
 
 #[test]
 fn nothing_is_missing_where_the_link_loses_by_itself() {
-    for (row, kbps) in [("loss-0", 900), ("loss-2", 800), ("loss-4", 800), ("loss-8", 600)] {
+    for (row, kbps) in [("loss-0", 900), ("loss-2", 850), ("loss-4", 825), ("loss-8", 600)] {
         assert_eq!(missing(row, kbps), 0, "{row}, {kbps} kbit/s, seeds 1 to 4");
+    }
+}
+
+#[test]
+fn there_is_no_parity_where_what_is_lost_is_sent_again_in_time() {
+    for (name, kbps) in [("loss-2", 850), ("loss-4", 800), ("loss-8", 600)] {
+        let (_, row) = rows().into_iter().find(|(row, _)| *row == name).unwrap();
+        for seed in 1..=2 {
+            let settings = Settings { fec: Fec::Auto, ..auto(&row) };
+            let Outcome { missing, parity, .. } = run(&row, settings, Rate::from_kbps(kbps), seed, false);
+            assert_eq!((missing, parity), (0, 0), "{name}, {kbps} kbit/s, seed {seed}");
+        }
     }
 }
 
@@ -306,26 +321,33 @@ fn beside_one_tcp_flow_a_stream_below_its_share_misses_little_and_the_flow_keeps
 }
 
 /// `ROW=loss-8 cargo test --release -p anabranch-stream --test live_link -- --ignored --nocapture`; with `TELL=600` and `SEED=1` the
-/// course of one run.
+/// course of one run, with `FEC=auto` with parity, with `RATES=800,900` these rates (kbit/s).
 #[test]
 #[ignore = "prints what each rate of each row misses: for whoever works on the control"]
 fn explore() {
     let variable = |name: &str| std::env::var(name).ok();
     let (only, tell) = (variable("ROW"), variable("TELL").and_then(|rate| rate.parse().ok()));
     let seed = variable("SEED").and_then(|seed| seed.parse().ok()).unwrap_or(1);
+    let fec = if variable("FEC").as_deref() == Some("auto") { Fec::Auto } else { Fec::Off };
+    let rates: Option<Vec<u64>> =
+        variable("RATES").map(|rates| rates.split(',').map(|rate| rate.parse().unwrap()).collect());
     for (name, row) in rows().into_iter().filter(|(name, _)| only.as_deref().is_none_or(|only| only == *name))
     {
+        let settings = Settings { fec, ..auto(&row) };
         if let Some(kbps) = tell {
-            eprintln!("{:?}", run(&row, auto(&row), Rate::from_kbps(kbps), seed, true));
+            eprintln!("{:?}", run(&row, settings, Rate::from_kbps(kbps), seed, true));
             continue;
         }
         let top = if name == "narrow" { 110 } else { 1000 };
-        for rate in (4..=20).map(|part| Rate::from_kbps(top * part / 20)) {
-            let outcomes: Vec<Outcome> =
-                (1..=4).map(|seed| run(&row, auto(&row), rate, seed, false)).collect();
-            let missing: Vec<_> = outcomes.iter().map(|outcome| (outcome.missing, outcome.dropped)).collect();
+        let rates = rates.clone().unwrap_or_else(|| (4..=20).map(|part| top * part / 20).collect());
+        for rate in rates.iter().map(|kbps| Rate::from_kbps(*kbps)) {
+            let outcomes: Vec<Outcome> = (1..=4).map(|seed| run(&row, settings, rate, seed, false)).collect();
+            let missing: Vec<_> =
+                outcomes.iter().map(|outcome| (outcome.missing, outcome.dropped, outcome.parity)).collect();
             let Outcome { packets, tcp, .. } = outcomes[0];
-            eprintln!("{name} {rate}: of {packets} missing, dropped by the sender {missing:?}, TCP {tcp}");
+            eprintln!(
+                "{name} {rate}: of {packets} missing, dropped by the sender, parity {missing:?}, TCP {tcp}"
+            );
         }
     }
 }

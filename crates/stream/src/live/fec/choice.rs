@@ -3,8 +3,8 @@
 //! Losses come in bursts (MULTFRC, table III: 2.4 to 3.3 packets on average, up to 11), and the burst is what a block has to
 //! outlast: the paper chooses its codes, (56,50) and (61,50), by the longest burst of a trace. Here losses are a two-state
 //! Markov chain (Gilbert, "Capacity of a burst-noise channel", 1960) with the measured loss rate and mean length of bursts,
-//! and the code is the one with the least parity that leaves no more than a target of losses. What retransmission will
-//! still repair is taken off before: where there is time for several attempts little or no parity is left to be sent.
+//! and the code is the one with the least parity that leaves no more than a target of losses. Parity is for what sending again does not
+//! bring in time: what that repairs is taken off before, and where it leaves next to nothing there is no parity.
 
 use units::{Duration, Ratio};
 
@@ -14,6 +14,12 @@ use super::Code;
 /// So many media packets may be missing in the end: one in a hundred thousand, at 1 Mbit/s one in twenty minutes. Less would cost
 /// more parity than it is worth.
 pub const TARGET: f64 = 1e-5;
+/// Where sending again leaves no more than so many of the media packets missing, there is no parity: it would take from the rate all the
+/// time what is needed once in a minute or two.
+pub const ENOUGH: f64 = 1e-4;
+/// The media of a block leave within this part of the time that there is, and its parity within the same; the rest is for changes of
+/// the way.
+pub const BLOCK: Ratio = Ratio::new(2, 5);
 /// Most of the blocks that are looked through; a block is seldom worth more parity than media.
 const MOST_PARITY: usize = MAX_BLOCK as usize;
 /// Longest mean burst that is reckoned with. Parity does not help against an outage.
@@ -47,23 +53,12 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// For media packets every `interval` that may be under way for `latency`, of which the first of a block waits no longer
-    /// than half until the last and its parity have left; the rest is for the way and its changes. An attempt to send again
-    /// takes `rtt`, and a quarter more until the loss is known; none without `retransmit`.
-    pub fn new(
-        latency: Duration,
-        interval: Duration,
-        rtt: Option<Duration>,
-        retransmit: bool,
-        share: Ratio,
-    ) -> Self {
-        let time = latency / 2;
-        let media = time.as_micros() / interval.as_micros().max(1);
-        let attempts = match rtt {
-            // The first of them leaves when the loss is known; half a round trip brings the last.
-            Some(rtt) if retransmit => latency.as_micros() / (rtt + rtt / 4).as_micros().max(1),
-            _ => 0,
-        };
+    /// For media packets every `interval` of which each has to leave within `time` to be of use; the first of a block waits no longer
+    /// than [`BLOCK`] of it until the last has left, and as long for the last of the parity. A packet can be sent again when the next
+    /// one has shown its loss, `rtt` after that left; never if that is `None`.
+    pub fn new(time: Duration, interval: Duration, rtt: Option<Duration>, share: Ratio) -> Self {
+        let media = (time * BLOCK).as_micros() / interval.as_micros().max(1);
+        let attempts = rtt.map_or(0, |rtt| time.as_micros() / (rtt + interval).as_micros().max(1));
         Self {
             media: usize::try_from(media).unwrap_or(usize::MAX).clamp(1, MAX_BLOCK.into()),
             share,
@@ -72,15 +67,31 @@ impl Limits {
     }
 }
 
-/// The code with the least parity that leaves [`TARGET`] of losses, or the one with the most parity that the limits have room
-/// for when that is not enough. `None`: no parity is needed, or there is no room for any.
-pub fn choose(losses: Losses, limits: Limits) -> Option<Code> {
+/// The part of the lost packets that is lost each time it is sent again. They are far enough from each other for that to be by chance;
+/// the k-th attempt has k copies, the last one two at least (`history.rs`).
+fn lost_again(rate: f64, attempts: u32) -> f64 {
+    let copies = |attempt: u32| attempt.max(if attempt == attempts { 2 } else { 1 }).min(3);
+    // Further ones change nothing.
+    let copies: u32 = (1..=attempts.min(8)).map(copies).sum();
+    rate.powi(i32::try_from(copies).unwrap_or(i32::MAX))
+}
+
+/// The code with the least parity that leaves [`TARGET`] of losses and repairs what was lost of late, or the one with the most parity
+/// that the limits have room for when that is not enough. `None`: no parity is needed, or there is no room for any.
+///
+/// `most_lost` tells how many of so many packets that left after each other were lost of late, at the most. The chain knows nothing of losses
+/// that come close together but not in a row, as those of a queue that is full for a while.
+pub fn choose(losses: Losses, most_lost: impl Fn(usize) -> usize, limits: Limits) -> Option<Code> {
     let rate = losses.rate.clamp(0.0, 0.5);
     let media = limits.media.clamp(1, MAX_BLOCK.into());
-    // Each attempt is lost as the first was: they are far enough from each other for that.
-    let again = rate.powi(i32::try_from(limits.attempts).unwrap_or(i32::MAX));
+    let again = lost_again(rate, limits.attempts);
+    if limits.attempts > 0 && rate * again <= ENOUGH {
+        return None;
+    }
     let residual = residuals(Losses { rate, ..losses }, media);
-    let needed = residual.iter().position(|residual| residual * again <= TARGET).unwrap_or(MOST_PARITY);
+    let by_chance = residual.iter().position(|residual| residual * again <= TARGET).unwrap_or(MOST_PARITY);
+    let of_late = (0..MOST_PARITY).find(|parity| most_lost(media + parity) <= *parity).unwrap_or(MOST_PARITY);
+    let needed = if limits.attempts > 0 { by_chance } else { by_chance.max(of_late) };
     let room = (0..=MOST_PARITY).rev().find(|parity| is_within(*parity, media, limits.share)).unwrap_or(0);
     let parity = u32::try_from(needed.min(room)).ok()?;
     Code::new(u32::try_from(media).ok()?, parity).ok()
@@ -177,7 +188,7 @@ mod tests {
 
     #[test]
     fn without_losses_there_is_no_parity() {
-        assert_eq!(choose(Losses { rate: 0.0, burst: 1.0 }, limits(50)), None);
+        assert_eq!(choose(Losses { rate: 0.0, burst: 1.0 }, |_| 0, limits(50)), None);
     }
 
     /// The paper's channel with two connections (table III): a code in the neighbourhood of its (61,50) leaves less than
@@ -187,26 +198,48 @@ mod tests {
         let losses = Losses { rate: 0.047, burst: 2.41 };
         let residual = residuals(losses, 50);
         assert!(residual[11] < losses.rate / 10.0, "{}", residual[11]);
-        assert!(parity(choose(losses, limits(50))) > 11);
+        assert!(parity(choose(losses, |_| 0, limits(50))) > 11);
     }
 
     #[test]
     fn attempts_to_send_again_save_parity() {
         let losses = Losses { rate: 0.04, burst: 1.2 };
-        let with = |attempts| parity(choose(losses, Limits { attempts, ..limits(50) }));
-        let all: Vec<u8> = (0..6).map(with).collect();
-        assert!(all.is_sorted_by(|more, less| more >= less), "{all:?}");
-        assert!(all[0] > 8 && all[2] < all[0] && all[5] == 0, "{all:?}");
+        let with = |losses, attempts| parity(choose(losses, |_| 0, Limits { attempts, ..limits(50) }));
+        let all: Vec<u8> = (0..6).map(|attempts| with(losses, attempts)).collect();
+        assert!(all[0] > 8 && all[1..] == [0; 5], "{all:?}");
+        // One attempt with its two copies is not enough for every loss rate.
+        let many: Vec<u8> = (0..4).map(|attempts| with(Losses { rate: 0.15, ..losses }, attempts)).collect();
+        assert!(many[0] > many[1] && many[1] > many[2] && many[2] > 0 && many[3] == 0, "{many:?}");
+    }
+
+    #[test]
+    fn each_attempt_has_the_copies_that_it_is_sent_with() {
+        let copies: Vec<f64> = (0..5).map(|attempts| lost_again(0.1, attempts).log10().round()).collect();
+        assert_eq!(copies, [0.0, -2.0, -3.0, -6.0, -9.0]);
+    }
+
+    /// Losses that are close together, but not in a row.
+    #[test]
+    fn what_was_lost_of_late_is_repaired_where_there_is_no_time_to_send_again() {
+        let losses = Losses { rate: 0.01, burst: 1.0 };
+        let most_lost = |packets: usize| packets.min(9);
+        assert_eq!(choose(losses, most_lost, limits(5)), Code::new(5, 9).ok());
+        assert_eq!(choose(losses, most_lost, Limits { attempts: 1, ..limits(5) }), None);
     }
 
     #[test]
     fn a_low_rate_has_short_blocks() {
         let limits = |millis| {
-            let latency = Duration::from_millis(600);
-            Limits::new(latency, Duration::from_millis(millis), None, true, Ratio::ONE)
+            let (time, rtt) = (Duration::from_millis(600), Duration::from_millis(190));
+            Limits::new(time, Duration::from_millis(millis), Some(rtt), Ratio::ONE)
         };
-        assert_eq!([1, 10, 100, 1000].map(|millis| limits(millis).media), [128, 30, 3, 1]);
-        assert_eq!(limits(10).attempts, 0);
+        assert_eq!([1, 10, 100, 1000].map(|millis| limits(millis).media), [128, 24, 2, 1]);
+        // A loss shows when the next packet comes.
+        assert_eq!([1, 10, 100, 1000].map(|millis| limits(millis).attempts), [3, 3, 2, 0]);
+        assert_eq!(
+            Limits::new(Duration::from_secs(1), Duration::from_millis(1), None, Ratio::ONE).attempts,
+            0
+        );
     }
 
     proptest! {
@@ -217,15 +250,15 @@ mod tests {
         ) {
             let share = Ratio::new(share, 100);
             let limits = Limits { media, share, attempts };
-            let code = choose(Losses { rate, burst }, limits);
+            let code = choose(Losses { rate, burst }, |_| 0, limits);
             let media = media.clamp(1, MAX_BLOCK.into());
             let parity = usize::from(parity(code));
             prop_assert!(code.is_none_or(|code| usize::from(code.media()) == media));
             prop_assert!(is_within(parity, media, share));
             let rate = rate.min(0.5);
             let residuals = residuals(Losses { rate, burst }, media);
-            let leaves = |parity: usize| residuals[parity] * rate.powi(attempts as i32);
-            let is_enough = leaves(parity) <= TARGET;
+            let leaves = |parity: usize| residuals[parity] * lost_again(rate, attempts);
+            let is_enough = leaves(parity) <= if attempts > 0 && parity == 0 { ENOUGH } else { TARGET };
             prop_assert!(is_enough || parity == MOST_PARITY || !is_within(parity + 1, media, share));
             // No less would do.
             prop_assert!(parity == 0 || leaves(parity - 1) > TARGET);
@@ -236,7 +269,7 @@ mod tests {
         fn more_losses_never_mean_less_parity(
             rate in 0.0..0.3f64, more in 0.0..0.1f64, media in 1usize..=100, burst in 1.0..8.0f64,
         ) {
-            let of = |rate| parity(choose(Losses { rate, burst }, limits(media)));
+            let of = |rate| parity(choose(Losses { rate, burst }, |_| 0, limits(media)));
             prop_assert!(of(rate) <= of(rate + more));
         }
     }

@@ -4,8 +4,9 @@ use std::collections::VecDeque;
 
 use units::{Duration, Rate, Ratio, Time};
 
+use super::super::bursts::Recent;
 use super::super::control::packet_size;
-use super::super::fec::choice::{Limits, Losses, choose};
+use super::super::fec::choice::{BLOCK, Limits, Losses, choose};
 use super::super::fec::{Code, Encoder, Parity};
 use super::super::queue::Packet;
 use super::super::wire::{low_bits, micros};
@@ -17,6 +18,11 @@ const MOST_PARITY: usize = 512;
 const CHOICE_INTERVAL: Duration = Duration::from_millis(500);
 /// Parity takes no more of what the rate leaves free, and no more than there is media.
 const MOST_OF_ROOM: f64 = 0.9;
+
+/// The media of a block of a fixed code leaves within this part of the time that there is.
+const MOST_OF_BLOCK: Ratio = Ratio::new(3, 4);
+/// Parity leaves within this part of what is left of the time.
+const MOST_OF_REST: Ratio = Ratio::new(4, 5);
 
 /// A parity packet that waits.
 #[derive(Clone, Debug)]
@@ -33,15 +39,17 @@ pub(super) struct ParityPacket {
 
 /// What the choice of a code depends on.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Situation {
+pub(super) struct Situation<'a> {
     pub(super) losses: Losses,
-    pub(super) latency: Duration,
+    pub(super) recent: &'a Recent,
+    /// Within so long a packet has to leave.
+    pub(super) time: Duration,
+    /// The round trip when packets are lost.
     pub(super) rtt: Option<Duration>,
-    /// How long a packet waits on the way at the moment, besides the shortest way.
-    pub(super) queueing: Duration,
     pub(super) retransmit: bool,
-    /// What may be sent, with headers.
+    /// What may be sent, with headers, and what of it what waits has to have.
     pub(super) allowed: Rate,
+    pub(super) catch_up: Rate,
 }
 
 /// Makes parity.
@@ -49,10 +57,14 @@ pub(super) struct Situation {
 pub(super) struct Protection {
     fec: Fec,
     encoder: Encoder,
+    /// Parity whose time to leave has come, and parity that leaves later.
     waiting: VecDeque<ParityPacket>,
+    later: VecDeque<(Time, ParityPacket)>,
     /// When the first and the last packet of the block that is open came into the sender.
     first_time: Time,
     last_time: Time,
+    /// Within so long a packet has to leave.
+    time: Duration,
     /// For `Fec::Auto`: the code of the next block.
     chosen: Option<Code>,
     last_choice: Option<Time>,
@@ -68,8 +80,10 @@ impl Protection {
             fec,
             encoder: Encoder::default(),
             waiting: VecDeque::new(),
+            later: VecDeque::new(),
             first_time: Time::ZERO,
             last_time: Time::ZERO,
+            time: Duration::ZERO,
             chosen: None,
             last_choice: None,
             packets: 0,
@@ -86,7 +100,7 @@ impl Protection {
         }
     }
 
-    /// Parity packets that wait to leave.
+    /// Parity packets that wait to leave now.
     pub(super) fn waiting(&self) -> usize {
         self.waiting.len()
     }
@@ -99,6 +113,21 @@ impl Protection {
         self.waiting.pop_front()
     }
 
+    /// Packets come in time that leave within `time` of when they came into the sender.
+    pub(super) fn set_time(&mut self, time: Duration) {
+        self.time = time;
+    }
+
+    /// Parity whose time has come waits to leave.
+    pub(super) fn tick(&mut self, now: Time) {
+        while let Some((_, packet)) = self.later.pop_front_if(|(leaves, _)| *leaves <= now) {
+            self.waiting.push_back(packet);
+        }
+        while self.waiting.len() > MOST_PARITY {
+            self.waiting.pop_front();
+        }
+    }
+
     /// A media packet leaves for the first time.
     pub(super) fn protect(&mut self, sequence: u64, packet: &Packet, now: Time) {
         self.packets += 1;
@@ -107,23 +136,30 @@ impl Protection {
         }
         self.last_time = packet.time;
         let time = low_bits(micros(packet.time));
+        let opened = self.encoder.opened().unwrap_or(now);
         let parity = self.encoder.push(self.code(), sequence, time, &packet.payload, now);
-        self.queue(parity);
+        self.queue(parity, opened, now);
+    }
+
+    /// When the next parity leaves.
+    pub(super) fn next_leaves(&self) -> Time {
+        self.later.front().map_or(Time::NEVER, |(leaves, _)| *leaves)
     }
 
     /// When the block that is open has to end, with fewer packets than it may have: its parity has to come in time for its
     /// first packet.
-    pub(super) fn deadline(&self, latency: Duration, queueing: Duration) -> Time {
+    pub(super) fn deadline(&self, latency: Duration) -> Time {
         let Some(opened) = self.encoder.opened() else { return Time::NEVER };
-        let in_time = self.first_time + (latency - queueing) * 3 / 4;
+        let part = if self.fec == Fec::Auto { BLOCK } else { MOST_OF_BLOCK };
         // A packet that has waited for long does not make a block of its own.
-        (opened + latency / 2).min(in_time).max(opened + latency / 8)
+        (opened + latency / 2).min(self.first_time + self.time * part).max(opened + latency / 8)
     }
 
     /// Ends the block that is open.
-    pub(super) fn close(&mut self) {
+    pub(super) fn close(&mut self, now: Time) {
+        let opened = self.encoder.opened().unwrap_or(now);
         let parity = self.encoder.close();
-        self.queue(parity);
+        self.queue(parity, opened, now);
     }
 
     /// Forgets parity of blocks whose last packet came into the sender before `oldest`.
@@ -139,7 +175,7 @@ impl Protection {
     }
 
     /// Decides on the code of the next blocks.
-    pub(super) fn choose(&mut self, situation: &Situation, now: Time) {
+    pub(super) fn choose(&mut self, situation: &Situation<'_>, now: Time) {
         let since = self.last_choice.replace(now).map(|last| now.since(last));
         let packets = std::mem::take(&mut self.packets);
         if let Some(since) = since.filter(|_| packets > 0) {
@@ -149,27 +185,27 @@ impl Protection {
         let Some(interval) = self.interval else { return };
         let media = Rate::of(packet_size(), interval);
         let again = if situation.retransmit { situation.losses.rate } else { 0.0 };
-        let room = (situation.allowed.ratio_to(media) - 1.0 - again) * MOST_OF_ROOM;
+        let room = ((situation.allowed - situation.catch_up).ratio_to(media) - 1.0 - again) * MOST_OF_ROOM;
         let share = Ratio::from_f64(room.min(1.0));
-        let Situation { latency, queueing, rtt, retransmit, losses, .. } = *situation;
-        self.chosen = choose(losses, Limits::new(latency - queueing, interval, rtt, retransmit, share));
+        let Situation { time, rtt, retransmit, losses, recent, .. } = *situation;
+        let limits = Limits::new(time, interval, rtt.filter(|_| retransmit), share);
+        self.chosen = choose(losses, |packets| recent.most_lost(packets), limits);
     }
 
-    fn queue(&mut self, parity: Option<Parity>) {
+    /// The parity of a block leaves in as long a time as its media did: what takes some packets in a row, such as a queue that is full
+    /// beside a TCP flow, then hardly takes all of it, and it does not fill the queue itself.
+    fn queue(&mut self, parity: Option<Parity>, opened: Time, now: Time) {
         let Some(Parity { first, media, shards }) = parity else { return };
         let parity = u8::try_from(shards.len()).unwrap_or(u8::MAX);
         let (first_time, last_time) = (self.first_time, self.last_time);
-        self.waiting.extend((0..parity).zip(shards).map(|(index, shard)| ParityPacket {
-            first_time,
-            last_time,
-            first,
-            media,
-            parity,
-            index,
-            shard,
+        let left = (first_time + self.time).since(now) * MOST_OF_REST;
+        let spacing = now.since(opened).min(left) / u64::from(parity.max(1));
+        self.later.extend((0..parity).zip(shards).map(|(index, shard)| {
+            let leaves = now + spacing * (u64::from(index) + 1);
+            (leaves, ParityPacket { first_time, last_time, first, media, parity, index, shard })
         }));
-        while self.waiting.len() > MOST_PARITY {
-            self.waiting.pop_front();
+        while self.later.len() > MOST_PARITY {
+            self.later.pop_front();
         }
     }
 }
