@@ -11,6 +11,8 @@ use super::{Usage, Window};
 const ROUND_TRIPS: u32 = 2;
 /// More than what arrived, so that a link that has become faster shows it.
 const ABOVE: f64 = 1.05;
+/// A queue of the stream's own: less arrives than this part of what is allowed.
+const LEAST_PART: f64 = 0.96;
 /// What a step without a queue multiplies the ceiling with.
 const GROWTH: f64 = 1.02;
 
@@ -40,7 +42,9 @@ impl Ceiling {
         self.delivered = self.delivered.max(usage.delivered.as_f64());
         let Some(average) = self.window.sample(now, sample) else { return };
         let delivered = std::mem::take(&mut self.delivered);
-        self.rate = if is_full(average.mean) { ABOVE * delivered } else { GROWTH * self.rate };
+        // Where all arrives that is allowed the queue may be that of others, and says nothing of what the link has for this stream.
+        let is_own = delivered < LEAST_PART * usage.allowed.as_f64();
+        self.rate = if is_own && is_full(average.mean) { ABOVE * delivered } else { GROWTH * self.rate };
     }
 
     /// The ceiling; the longest rate there is before any queue was seen.
