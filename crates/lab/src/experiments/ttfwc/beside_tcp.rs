@@ -11,7 +11,8 @@ use crate::simulate::Recording;
 pub(super) const RATE: &str = "throughput of TTFWC";
 pub(super) const TCP_RATE: &str = "throughput of TCP";
 
-const FEW_SEEDS: &str = "too few seeds for a difference that is smaller than their spread: over 20 seeds it is 5.0 ± 1.6 % at 0.9 and 1.5 ± 1.5 % at 0.4, at 10 Mbps";
+const FEW_SEEDS: &str = "too few seeds for a difference that is smaller than their spread: over 20 seeds it is 5.0 ± 1.6 % at 0.9 and 1.5 ± 1.5 % at 0.4 at 10 Mbps, \
+    over 12 seeds 3.3 ± 3.2 % and 0.7 ± 2.3 % at 250 Mbps";
 
 /// Mean throughputs of both halves, as parts of the fair share.
 fn shares(run: &Recording, mbps: f64) -> Measured {
