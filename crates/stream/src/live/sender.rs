@@ -222,7 +222,7 @@ impl Sender {
         let link = connection.link;
         let (lost, round_trip) = connection.report(&report, now);
         learn(&mut self.bursts, connection);
-        let wanted = self.demand.rate(self.queue.size(), now);
+        let wanted = self.demand.rate(self.queue.size(), now) + self.protection.lacking();
         if let Some(round_trip) = round_trip
             && let Some(aggregate) = self.links.get_mut(&link)
             && aggregate.report(now, round_trip, connection.rate(), Some(wanted)).is_some()

@@ -67,6 +67,8 @@ pub(super) struct Protection {
     time: Duration,
     /// For `Fec::Auto`: the code of the next block.
     chosen: Option<Code>,
+    /// The rate of the parity that there is no room for.
+    lacking: Rate,
     last_choice: Option<Time>,
     /// Media packets since the last choice.
     packets: u64,
@@ -85,6 +87,7 @@ impl Protection {
             last_time: Time::ZERO,
             time: Duration::ZERO,
             chosen: None,
+            lacking: Rate::ZERO,
             last_choice: None,
             packets: 0,
             interval: None,
@@ -189,7 +192,18 @@ impl Protection {
         let share = Ratio::from_f64(room.min(1.0));
         let Situation { time, rtt, retransmit, losses, recent, .. } = *situation;
         let limits = Limits::new(time, interval, rtt.filter(|_| retransmit), share);
-        self.chosen = choose(losses, |packets| recent.most_lost(packets), limits);
+        let most_lost = |packets: usize| recent.most_lost(packets);
+        self.chosen = choose(losses, most_lost, limits);
+        let needed = choose(losses, most_lost, Limits { share: Ratio::ONE, ..limits });
+        self.lacking = needed.map_or(Rate::ZERO, |needed| {
+            let lacking = needed.parity().saturating_sub(self.chosen.map_or(0, Code::parity));
+            media * Ratio::new(lacking.into(), needed.media().max(1).into())
+        });
+    }
+
+    /// The rate that parity needs besides what is sent.
+    pub(super) fn lacking(&self) -> Rate {
+        self.lacking
     }
 
     /// The parity of a block leaves in as long a time as its media did: what takes some packets in a row, such as a queue that is full
