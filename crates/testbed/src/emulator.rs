@@ -1,11 +1,13 @@
 //! The paths: for each, a chain of `rattan-core` cells in either direction.
 //!
 //! Towards the client: meter, bandwidth with DropTail queue, delay, loss, meter. Towards the server: meter,
-//! bandwidth, delay. The client's own traffic and the cross traffic of a path go through the same chain.
+//! bandwidth, delay. The client's own traffic and the cross traffic of a path go through the same chain; what is for
+//! cross traffic's receivers that are farther away takes a delay of its own at its end.
 
 use std::sync::Arc;
 use std::time::Duration as StdDuration;
 
+use ipnet::{IpNet, Ipv4Net};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use rattan_core::cells::bandwidth::queue::{DropTailQueue, DropTailQueueConfig};
@@ -13,6 +15,7 @@ use rattan_core::cells::bandwidth::{BwCell, BwCellConfig, BwCellControlInterface
 use rattan_core::cells::delay::{DelayCell, DelayCellConfig, DelayCellControlInterface};
 use rattan_core::cells::external::{VirtualEthernet, VirtualEthernetId};
 use rattan_core::cells::loss::{LossCell, LossCellConfig, LossCellControlInterface};
+use rattan_core::cells::router::{RouterCell, RoutingEntry, SimpleRoutingTable};
 use rattan_core::cells::{ControlInterface, StdPacket};
 use rattan_core::core::RattanCore;
 use rattan_core::metal::io::af_packet::AfPacketDriver;
@@ -25,7 +28,7 @@ use units::Rate;
 use crate::Error;
 use crate::meter::{Count, Meter, MeterCell};
 use crate::scenario::{Event, Path, Scenario};
-use crate::topology::Topology;
+use crate::topology::{self, Topology};
 
 type Link = BwCell<StdPacket, DropTailQueue<StdPacket>>;
 type LinkControl = BwCellControlInterface<StdPacket, DropTailQueue<StdPacket>>;
@@ -72,6 +75,7 @@ impl Emulator {
         {
             let seed = scenario.run.seed.wrapping_add(index as u64);
             emulator.build_path(index, path, &to_client.right, &to_server.right, seed)?;
+            emulator.join_client(index, scenario)?;
         }
         emulator.core.spawn_rattan().map_err(Error::emulator)?;
         emulator.core.start_rattan().map_err(Error::emulator)?;
@@ -103,7 +107,7 @@ impl Emulator {
         self.link(&format!("up{index}"), path.rate_up.unwrap_or(path.rate), path.queue)?;
         let up_delay = self.delay(&format!("updelay{index}"), half)?;
         for chain in [
-            &["end2x", "sent", "down", "downdelay", "loss", "arrived", "end1x"][..],
+            &["end2x", "sent", "down", "downdelay", "loss", "arrived"][..],
             &["end1x", "requests", "up", "updelay", "end2x"][..],
         ] {
             for link in chain.windows(2) {
@@ -111,6 +115,39 @@ impl Emulator {
             }
         }
         self.paths.push(Controls { down, delays: [down_delay, up_delay], loss, sent, arrived, requests });
+        Ok(())
+    }
+
+    /// Leads what arrived to the client's end: at once, or after the delay of the receiver that it is for.
+    fn join_client(&mut self, path: usize, scenario: &Scenario) -> Result<(), Error> {
+        let (arrived, end) = (format!("arrived{path}"), format!("end1x{path}"));
+        let farther: Vec<_> = scenario
+            .cross
+            .iter()
+            .enumerate()
+            .filter(|(_, cross)| scenario.path_index(cross.path.as_ref()) == path && !cross.delay.is_zero())
+            .collect();
+        if farther.is_empty() {
+            self.core.link_cell(arrived, end);
+            return Ok(());
+        }
+        let mut exits = vec![self.core.get_receiver(&end).map_err(Error::emulator)?];
+        let mut routes = vec![RoutingEntry::new(IpNet::V4(Ipv4Net::default()), Some(0))];
+        for (group, cross) in farther {
+            let name = format!("farther{path}x{group}");
+            self.delay(&name, cross.delay.into())?;
+            let address = Ipv4Net::from(topology::cross_address(path, group));
+            routes.push(RoutingEntry::new(address.into(), Some(exits.len())));
+            exits.push(self.core.get_receiver(&name).map_err(Error::emulator)?);
+            self.core.link_cell(name, end.clone());
+        }
+        let split = format!("split{path}");
+        self.core
+            .build_cell(split.clone(), |_: &_| {
+                RouterCell::<StdPacket, SimpleRoutingTable>::new(exits, routes)
+            })
+            .map_err(Error::emulator)?;
+        self.core.link_cell(arrived, split);
         Ok(())
     }
 

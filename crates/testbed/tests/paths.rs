@@ -105,6 +105,45 @@ fn a_path_has_its_rate_and_round_trip_time() {
     assert!(ping.min_ms >= 78.0 && ping.mean_ms <= 90.0, "{ping:?}");
 }
 
+#[test]
+fn a_receiver_of_cross_traffic_is_farther_away() {
+    if !possible(&["iperf3", "nginx", "curl"]) {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    run(
+        directory.path(),
+        r#"
+        [run]
+        duration = "20s"
+        [[path]]
+        name = "main"
+        rate = "6M"
+        rtt = "40ms"
+        queue = 50
+        [[server]]
+        name = "origin"
+        [[cross]]
+        name = "near"
+        start = "60s"
+        [[cross]]
+        name = "far"
+        delay = "100ms"
+        start = "60s"
+        [[client]]
+        name = "connect"
+        command = ["sh", "-c", "for from in 1 10 11; do curl -so /dev/null --interface 10.77.0.$from -w '%{time_connect}\\n' http://{address1}/; done"]
+        output = "none"
+        "#,
+    );
+    let log = fs::read_to_string(directory.path().join("out/client.log")).unwrap();
+    let seconds: Vec<f64> = log.lines().map(|line| line.parse().unwrap()).collect();
+    let [client, near, far] = seconds[..] else { panic!("{log}") };
+    // A machine that is busy makes all of them later, and none sooner.
+    assert!(client >= 0.039 && near >= 0.039 && far >= 0.139, "{log}");
+    assert!(client.min(near) < 0.1, "the delay is the far receiver's alone: {log}");
+}
+
 /// UDP of 10 Mbps for 8 s over a path with these losses.
 fn lossy(directory: &Path, seed: u64, losses: &str) -> Summary {
     run(

@@ -185,6 +185,9 @@ pub struct Cross {
     /// How many flows.
     #[serde(default = "one")]
     pub flows: u32,
+    /// How much farther away its receiver is than the client: behind the bottleneck, on the way towards it. It adds that to its round-trip time.
+    #[serde(deserialize_with = "quantity", default = "nothing")]
+    pub delay: Duration,
     /// Rate of the UDP packets' payload, all flows together.
     #[serde(deserialize_with = "optional_quantity", default)]
     pub rate: Option<Rate>,
@@ -249,6 +252,10 @@ fn two_seconds() -> Duration {
 
 fn ten_seconds() -> Duration {
     Duration::from_secs(10)
+}
+
+fn nothing() -> Duration {
+    Duration::ZERO
 }
 
 fn tenth() -> Duration {
