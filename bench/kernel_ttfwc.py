@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Figures 5.16 to 5.18 of the thesis "Extending TFWC for multimedia applications", with real kernel TCP.
+"""Figures 5.11 to 5.18 of the thesis "Extending TFWC for multimedia applications", with real kernel TCP.
 
-Usage: bench/kernel_ttfwc.py [--seconds S] [--seeds N] [--jobs N] [--trips 16,120] [--anabranch PATH] [--testbed PATH] [--lab DIR]
+Usage: bench/kernel_ttfwc.py [--figures 5.11,5.16] [--seconds S] [--seeds N] [--jobs N] [--fast MBPS] [--runs FILE] [--anabranch PATH] [--testbed PATH] [--lab DIR]
 
-iperf3 sends over the testbed's emulated path (10 Mbps, a queue of 50 packets), with the control in the kernel: three flows of TTFWC beside
-three of Reno. The first ten seconds do not count. Beside the figures stand those that `anabranch lab run ttfwc-fig5.16 ttfwc-fig5.17
-ttfwc-fig5.18` left in DIR. Not here: 250 Mbps (5.13 to 5.15), which the emulator cannot carry, and the fairness index (5.11, 5.12). Needs root. Prints
-Markdown.
+iperf3 sends over the testbed's emulated path with a queue of 50 packets, the control in the kernel: three flows and three flows in turn. The
+receivers are 0 to 2.6 ms farther away, as in the thesis's simulations, and flows begin within the first 5 s. The first fifteen seconds do not
+count. The slow path has 10 Mbps; the fast one, where the thesis has 250 Mbps, has what the emulator carries. Beside the figures at 10 Mbps stand
+those that `anabranch lab run ttfwc-fig5.1` left in DIR. A ratio beside Reno is to be seen beside that with Reno in all places. With --runs an interrupted measurement goes on, and another one can be added to it. Needs
+root. Prints Markdown.
 """
 
 import argparse
@@ -14,28 +15,35 @@ import concurrent.futures
 import csv
 import json
 import pathlib
+import random
 import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
+import threading
+import typing
 
 import tables
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-MBPS, QUEUE, SETTLES_S = 10, 50, 10.0
-# The figure and the tuning parameter.
-TUNINGS = [("5.16", "0.0"), ("5.17", "0.4"), ("5.18", "0.9")]
-# What reaches the receivers beside the payload: 1448 of 1500 bytes.
-FAIR = MBPS * 1e6 * 1448 / 1500 / 6
+SLOW, QUEUE = 10, 50
+BEGIN_S, SETTLES_S = 5.0, 15.0
+# How much farther away the farthest receiver is, there and back.
+SPREAD_MS = 5.2
+TRIPS, FAST_TRIPS = [16, 32, 120, 240, 320], [16, 120, 320]
+TUNINGS = {"TTFWC 0.0": "0.0", "TTFWC 0.4": "0.4", "TTFWC 0.9": "0.9"}
+SCHEMES = [*TUNINGS, "Reno", "CUBIC"]
+# Whether the path is the fast one, whether the other three flows are at 120 ms, and the scheme beside Reno; without it all schemes by themselves.
+FIGURES = {
+    "5.11": (None, True, None), "5.12": (None, False, None),
+    "5.13": (True, False, "TTFWC 0.0"), "5.14": (True, False, "TTFWC 0.4"), "5.15": (True, False, "TTFWC 0.9"),
+    "5.16": (False, False, "TTFWC 0.0"), "5.17": (False, False, "TTFWC 0.4"), "5.18": (False, False, "TTFWC 0.9"),
+}
 
 SCENARIO = """
 [run]
 duration = "{seconds}s"
-seed = {seed}
-[film]
-rate = "800k"
-duration = "2s"
 [[path]]
 name = "main"
 rate = "{mbps}M"
@@ -43,7 +51,7 @@ rtt = "{trip}ms"
 queue = {queue}
 [[server]]
 name = "origin"
-{cross}
+command = ["iperf3", "-s"]
 [[client]]
 name = "wait"
 command = ["sleep", "{seconds}"]
@@ -51,87 +59,181 @@ output = "none"
 """
 CROSS = """
 [[cross]]
-name = "{name}"
+name = "flow{number}"
 congestion = "{control}"
-flows = {flows}
-start = "0s"
+delay = "{delay:.2f}ms"
+start = "{start:.2f}s"
 """
+
+
+class Case(typing.NamedTuple):
+    """Three flows of a scheme at a round trip in ms, and three others."""
+
+    mbps: int
+    scheme: str
+    other: str
+    trip: int
+    other_trip: int
+    seed: int
 
 
 def run(*command):
     ran = subprocess.run(list(map(str, command)), capture_output=True, text=True)
     if ran.returncode:
         sys.exit(f"{' '.join(map(str, command))} failed: {(ran.stdout + ran.stderr).strip()[-2000:]}")
-    return ran.stdout
 
 
-def measure(groups, trip, seed, options):
-    """Mean payload in bit/s of each group of flows over a path with this round trip."""
+def cases(figure, options):
+    is_fast, is_far, beside = FIGURES[figure]
+    for fast in [False, True] if is_fast is None else [is_fast]:
+        for scheme in [beside] if beside else SCHEMES:
+            for trip in FAST_TRIPS if fast else TRIPS:
+                for seed in range(1, options.seeds + 1):
+                    other = "Reno" if beside else scheme
+                    yield Case(options.fast if fast else SLOW, scheme, other, trip, 120 if is_far else trip, seed)
+
+
+def alone(case):
+    """The same with Reno in all places: which share a place has by itself, where round trips differ by few milliseconds."""
+    return case._replace(scheme="Reno", other="Reno")
+
+
+def measure(case, options):
+    """Mean payload of each flow in bit/s: the scheme's and the others in turn."""
+    base = min(case.trip, case.other_trip)
+    draw = random.Random(case.seed)
+    text = SCENARIO.format(seconds=options.seconds, mbps=case.mbps, trip=base, queue=QUEUE)
+    for number in range(6):
+        scheme, trip = (case.other, case.other_trip) if number % 2 else (case.scheme, case.trip)
+        control = "ttfwc" if scheme in TUNINGS else scheme.lower()
+        delay, start = trip - base + SPREAD_MS * number / 5, draw.uniform(0, BEGIN_S)
+        text += CROSS.format(number=number, control=control, delay=delay, start=start)
     with tempfile.TemporaryDirectory(prefix="kernel-ttfwc-") as name:
         directory = pathlib.Path(name)
-        cross = "".join(CROSS.format(name=name, control=control, flows=flows) for name, control, flows in groups)
-        text = SCENARIO.format(seconds=options.seconds, seed=seed, mbps=MBPS, trip=trip, queue=QUEUE, cross=cross)
         (directory / "scenario.toml").write_text(text)
         run(options.testbed, "run", directory / "scenario.toml", "--client", "wait", "--anabranch", options.anabranch, "--out", directory / "out")
-        rates = {name: [] for name, _, _ in groups}
+        rates = {f"flow{number}": [] for number in range(6)}
         with open(next((directory / "out").rglob("traffic.csv"))) as source:
             for row in csv.DictReader(source):
-                if row["flow"] in rates and SETTLES_S < float(row["time_s"]) <= options.seconds - 1:
+                if row["flow"] in rates and SETTLES_S < float(row["time_s"]) <= options.seconds - 0.5:
                     rates[row["flow"]].append(float(row["payload_bps"]))
-    return {name: statistics.mean(values) for name, values in rates.items()}
+    return [statistics.mean(values) for values in rates.values()]
 
 
-def simulated(lab, figure, trip, tuning):
-    """The lab's two figures of a case, if it was run: means over its seeds."""
-    file = lab / f"ttfwc-fig{figure}" / "runs.csv" if lab else None
+def measure_all(wanted, done, options):
+    """Measures what is not there yet: a tuning at a time, since it is the kernel's; beside the slow paths one fast path at a time."""
+    lock = threading.Lock()
+
+    def one(case):
+        rates = measure(case, options)
+        with lock:
+            done[case] = rates
+            if options.runs:
+                with open(options.runs, "a") as target:
+                    target.write(json.dumps([case, rates]) + "\n")
+        print(*case, *(f"{rate / 1e6:.2f}" for rate in rates), file=sys.stderr, flush=True)
+
+    for tuning in [*TUNINGS.values(), None]:
+        missing = [case for case in wanted if case not in done and TUNINGS.get(case.scheme) == tuning]
+        if tuning and missing:
+            run(options.anabranch, "cc", "load", "ttfwc", "--tuning", tuning)
+        try:
+            with concurrent.futures.ThreadPoolExecutor(options.jobs) as slow, concurrent.futures.ThreadPoolExecutor(1) as fast:
+                for future in [(slow if case.mbps == SLOW else fast).submit(one, case) for case in missing]:
+                    future.result()
+        finally:
+            if tuning and missing:
+                run(options.anabranch, "cc", "unload", "ttfwc")
+
+
+def jain(rates):
+    return sum(rates) ** 2 / (len(rates) * sum(rate**2 for rate in rates))
+
+
+def simulated(options, figure, scheme, trip, name):
+    """The lab's mean over its seeds, if it was run."""
+    file = options.lab / f"ttfwc-fig{figure}" / "runs.csv" if options.lab else None
     if not file or not file.exists():
-        return None
-    found = {}
+        return ""
     with open(file) as source:
-        for row in csv.DictReader(source):
-            if row["setting"] == "10 Mbps" and row["scheme"] == f"TTFWC {tuning}" and float(row["point"]) == trip:
-                found.setdefault(row["figure"], []).append(float(row["value"]))
-    values = [statistics.mean(found[name]) for name in ("throughput of TTFWC", "throughput of TCP") if name in found]
-    return values if len(values) == 2 else None
+        values = [float(row["value"]) for row in csv.DictReader(source)
+                  if (row["setting"], row["scheme"], float(row["point"]), row["figure"]) == ("10 Mbps", scheme, trip, name)]
+    return f" ({statistics.mean(values):.2f})" if values else ""
+
+
+def of(figure, done, options, value):
+    """The mean of a value over the seeds, by path, scheme and round trip."""
+    found = {}
+    for case in cases(figure, options):
+        found.setdefault((case.mbps, case.scheme, case.trip), []).append(value(case, done))
+    return {key: statistics.mean(values) for key, values in found.items()}
+
+
+def fairness(figure, done, options):
+    index = of(figure, done, options, lambda case, runs: jain(runs[case]))
+    rows = []
+    for mbps, trip in dict.fromkeys((mbps, trip) for mbps, _, trip in index):
+        there = lambda scheme: simulated(options, figure, scheme, trip, "fairness index") if mbps == SLOW else ""
+        rows.append([figure, mbps, trip, *(f"{index[mbps, scheme, trip]:.2f}{there(scheme)}" for scheme in SCHEMES)])
+    farthest = {scheme: max(abs(index[SLOW, scheme, trip] - index[SLOW, "Reno", trip]) for trip in TRIPS) for scheme in TUNINGS}
+    less = lambda mbps, other, trips: statistics.mean(index[mbps, "TTFWC 0.9", trip] - index[mbps, other, trip] for trip in trips)
+    notes = [f"{SLOW} Mbps, farthest from Reno: " + ", ".join(f"{scheme} {by:.2f}" for scheme, by in farthest.items())]
+    notes += [f"{mbps} Mbps, TTFWC 0.9 above {other} at {' and '.join(map(str, trips))} ms: {less(mbps, other, trips):+.3f}"
+              for mbps, trips in [(options.fast, [16]), (SLOW, [16]), (SLOW, [240, 320])] for other in ("Reno", "CUBIC")]
+    return rows, notes
+
+
+def beside_reno(figure, done, options, means):
+    fair = lambda case: case.mbps * 1e6 * 1448 / 1500 / 6
+    share = [of(figure, done, options, lambda case, runs: statistics.mean(runs[case][first::2]) / fair(case)) for first in (0, 1)]
+    places = of(figure, done, options, lambda case, runs: sum(runs[alone(case)][::2]) / sum(runs[alone(case)][1::2]))
+    rows = []
+    for key in share[0]:
+        mbps, scheme, trip = key
+        there = [simulated(options, figure, scheme, trip, name) if mbps == SLOW else "" for name in ("throughput of TTFWC", "throughput of TCP")]
+        ours, reno = (half[key] for half in share)
+        rows.append([figure, mbps, scheme.split()[1], trip, f"{ours:.2f}{there[0]}", f"{reno:.2f}{there[1]}", f"{ours / reno:.2f}", f"{places[key]:.2f}"])
+    mean, others = (statistics.mean(each.values()) for each in share)
+    means[mbps, scheme] = mean
+    base = means.get((mbps, "TTFWC 0.0"))
+    gain = f", {mean / base - 1:+.1%} above that of 0.0" if base and scheme != "TTFWC 0.0" else ""
+    return rows, [f"Figure {figure}, mean over the round trips: {mean / others:.2f} times Reno's rate, {statistics.mean(places.values()):.2f} with Reno in "
+                  f"TTFWC's places{gain}"]
 
 
 def main():
     built = ROOT / "target/release"
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    arguments.add_argument("--figures", type=lambda text: text.split(","), default=list(FIGURES), help=",".join(FIGURES))
     arguments.add_argument("--seconds", type=int, default=60)
-    arguments.add_argument("--seeds", type=int, default=1)
-    arguments.add_argument("--jobs", type=int, default=2, help="paths at a time")
-    arguments.add_argument("--trips", default="16,32,120,240,320", help="round trips in ms")
+    arguments.add_argument("--seeds", type=int, default=1, help="of when flows begin")
+    arguments.add_argument("--jobs", type=int, default=2, help="slow paths at a time")
+    arguments.add_argument("--fast", type=int, default=100, help="rate of the fast path, Mbps")
+    arguments.add_argument("--runs", type=pathlib.Path, help="finished runs are kept here")
     arguments.add_argument("--anabranch", type=pathlib.Path, default=built / "anabranch")
     arguments.add_argument("--testbed", type=pathlib.Path, default=built / "anabranch-testbed")
     arguments.add_argument("--lab", type=pathlib.Path, help="what `anabranch lab run` left")
     options = arguments.parse_args()
-    missing = [name for name in ["iperf3", "ffmpeg", "nginx", options.anabranch, options.testbed] if not shutil.which(name)]
+    missing = [name for name in ["iperf3", options.anabranch, options.testbed] if not shutil.which(name)]
+    missing += [figure for figure in options.figures if figure not in FIGURES]
     if missing:
         sys.exit(f"Missing: {', '.join(map(str, missing))}: make setup build")
-    trips = [float(trip) for trip in options.trips.split(",")]
-    groups = [("ttfwc", "ttfwc", 3), ("reno", "reno", 3)]
-    print(f"3 TTFWC and 3 Reno, {MBPS} Mbps, a queue of {QUEUE} packets, {options.seconds} s of which {SETTLES_S:.0f} do not count, "
-          f"{options.seeds} seed(s). 1.00 is a sixth of the link.\n")
-    rows, means = [], {}
-    for figure, tuning in TUNINGS:
-        run(options.anabranch, "cc", "load", "ttfwc", "--tuning", tuning)
-        try:
-            cases = [(trip, seed) for trip in trips for seed in range(1, options.seeds + 1)]
-            with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-                results = list(pool.map(lambda case: (case[0], measure(groups, f"{case[0]:g}", case[1], options)), cases))
-        finally:
-            run(options.anabranch, "cc", "unload", "ttfwc")
-        for trip in trips:
-            of = lambda name: statistics.mean(rates[name] for at, rates in results if at == trip) / 3 / FAIR
-            there = simulated(options.lab, figure, trip, tuning)
-            means.setdefault(tuning, []).append(of("ttfwc"))
-            rows.append([figure, tuning, f"{trip:g}", f"{of('ttfwc'):.2f}", f"{of('reno'):.2f}", f"{of('ttfwc') / of('reno'):.2f}",
-                         *([f"{there[0]:.2f}", f"{there[1]:.2f}", f"{there[0] / there[1]:.2f}"] if there else ["", "", ""])])
-    print(tables.markdown(["figure", "TP", "round trip (ms)", "TTFWC", "Reno", "ratio", "simulated: TTFWC", "Reno", "ratio"], rows))
-    base = statistics.mean(means["0.0"])
-    print("\nMean over the round trips, above that at 0.0:",
-          ", ".join(f"{tuning} {statistics.mean(means[tuning]) / base - 1:+.1%}" for _, tuning in TUNINGS[1:]))
+    done = {}
+    if options.runs and options.runs.exists():
+        done = {Case(*case): rates for case, rates in map(json.loads, options.runs.read_text().splitlines())}
+    wanted = dict.fromkeys(case for figure in options.figures for case in cases(figure, options))
+    wanted |= dict.fromkeys(alone(case) for case in list(wanted) if case.scheme != case.other)
+    measure_all(wanted, done, options)
+    print(f"A queue of {QUEUE} packets, {options.seconds} s of which {SETTLES_S:.0f} do not count, {options.seeds} seed(s). In brackets: simulated.\n")
+    means, results = {}, [[], []]
+    for figure in options.figures:
+        is_beside = FIGURES[figure][2] is not None
+        results[is_beside].append(beside_reno(figure, done, options, means) if is_beside else fairness(figure, done, options))
+    headings = [["figure", "Mbps", "round trip (ms)", *SCHEMES], ["figure", "Mbps", "TP", "round trip (ms)", "TTFWC", "Reno", "ratio", "with Reno in all places"]]
+    for heading, title, found in zip(headings, ["Jain's index", "1.00 is a sixth of the link"], results):
+        if found:
+            print(f"{title}:\n\n{tables.markdown(heading, [row for rows, _ in found for row in rows])}\n")
+            print("\n".join(f"- {note}" for _, notes in found for note in notes) + "\n")
 
 
 if __name__ == "__main__":
