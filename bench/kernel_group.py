@@ -6,7 +6,8 @@ Usage: bench/kernel_group.py [--runs N] [--seconds 60] [--only shares,dilution] 
 shares    three connections with the weights 1, 4 and 8 beside three Reno flows: A, the allocation accuracy of what arrives in each second (Lau
           and Lee, equations 1 and 2), and F, a group's flow over a plain flow (equation 3).
 dilution  two connections, one of which its application holds at 1 Mbps, beside two Reno flows: which part of what the one leaves does the other
-          one get, with a group and with Reno (section 1)?
+          one get, and what have both as a multiple of what the Reno flows have, with a group and with Reno (section 1)? Held steadily, in
+          parts of 2 KiB, and in bursts: 128 KiB at a time, and then a rest of a second.
 
 Prints a Markdown table. Needs root and iperf3.
 """
@@ -26,6 +27,8 @@ from quic import QUEUE, RATE, RTT_MS, SERVER, SETTLE, accuracy
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FIRST_PORT = 6001
+# How iperf3's first connection sends.
+FREE, STEADY, BURSTS = "", " -b 1M -l 2K", " -b 1M"
 
 
 def main():
@@ -56,8 +59,8 @@ def program(*command):
         sys.exit(f"{' '.join(map(str, command))} failed: {(ran.stdout + ran.stderr).strip()[-2000:]}")
 
 
-def run(options, seed, control, weights, reno, held=()):
-    """A connection for each weight, those in `held` at 1 Mbps, beside Reno flows. Answers the bytes of each in each second that counts, and what arrived at
+def run(options, seed, control, weights, reno, first=FREE):
+    """A connection for each weight, the first of which sends like this, beside Reno flows. Answers the bytes of each in each second that counts, and what arrived at
     the network layer of them and of the Reno flows in that time."""
     seconds = SETTLE + options.seconds
     with tempfile.TemporaryDirectory(prefix="kernel-group-") as name:
@@ -68,8 +71,7 @@ def run(options, seed, control, weights, reno, held=()):
         servers = " & ".join(f"iperf3 -s -1 -p {port} > {directory}/server-{port}.log" for port in ports) + " & wait"
         clients = " & ".join(
             f"iperf3 -c {SERVER} -p {port} --cport {port} -R -C {control} -t {seconds} -J > {directory}/{port}.json"
-            # In small parts, or it would send 128 KiB at a time and rest for a second.
-            + (" -b 1M -l 2K" if place in held else "")
+            + (FREE if place else first)
             for place, port in enumerate(ports)
         ) + " & wait"
         (directory / "scenario.toml").write_text(f"""[run]
@@ -126,11 +128,12 @@ def shares(options, seed):
 def dilution(options, seed):
     figures = {}
     for control in ("group", "reno"):
-        (one, other), (less, more) = (
-            [statistics.mean(amounts) for amounts in run(options, seed, control, [1, 1], 2, held)[0]] for held in ((), (0,))
-        )
-        figures[f"dilution, {control}: what one leaves (Mbps)"] = (one - less) * 8e-6
-        figures[f"dilution, {control}: what the other one gains (Mbps)"] = (more - other) * 8e-6
+        for name, first in (("free", FREE), ("steady", STEADY), ("bursts", BURSTS)):
+            counted, network = run(options, seed, control, [1, 1], 2, first)
+            one, other = (statistics.mean(amounts) * 8e-6 for amounts in counted)
+            figures[f"{control}, {name}: the one (Mbps)"] = one
+            figures[f"{control}, {name}: the other (Mbps)"] = other
+            figures[f"{control}, {name}: both as a multiple of two of Reno"] = network["film"] / network["reno"]
     return figures
 
 

@@ -5,7 +5,9 @@
 //! - Each member brings a *virtual flow* with the standard window control (RFC 5681). Together their windows are the joint window W. What any
 //!   member has delivered counts for all of them, each by its part of W, so that W grows as that many plain flows would.
 //! - A lost packet is one of the virtual flows' in turn, each as often as its window is large. That flow halves, once a round trip. So a burst
-//!   that one large member loses counts as if plain flows had lost it; in MulTCP it would count once.
+//!   that one large member loses counts as if plain flows had lost it; in MulTCP it would count once. Of a member that uses less than half of
+//!   its part and of its own flow's window all lost packets are that flow's: the burst with which one comes back from a rest is no business
+//!   of the others'.
 //! - W is split so that rates stand as the weights: a member's part is as its weight times its round-trip time. For a virtual flow the round
 //!   trip is then the weighted mean of the members'.
 //! - A member that cannot use its part leaves the rest of it to the others (max-min by weight). One that begins, comes back from silence, or
@@ -167,6 +169,11 @@ impl JointWindow {
         }
         self.delivered += delivered;
         self.settle(place, heard.now);
+        let total = self.total(heard.now);
+        // It comes back from a rest, or always sends little.
+        let is_own = self.members[place]
+            .as_ref()
+            .is_some_and(|member| 2.0 * member.used < member.cwnd.min(self.part(member, total)));
         if self.is_full {
             self.grow(delivered, heard.now);
         }
@@ -178,7 +185,7 @@ impl JointWindow {
         }
         if heard.lost > 0 {
             let gone = if heard.has_timed_out { f64::from(heard.used) } else { 0.0 };
-            self.lose(heard.lost.min(MOST_LOST), gone, heard.now);
+            self.lose(is_own.then_some(place), heard.lost.min(MOST_LOST), gone, heard.now);
         }
         self.settle(place, heard.now);
     }
@@ -250,8 +257,8 @@ impl JointWindow {
         }
     }
 
-    /// Packets were lost: each is the next virtual flow's in turn. `gone`: what was in flight until now besides what is.
-    fn lose(&mut self, lost: u32, gone: f64, now: Time) {
+    /// Packets were lost: all are this virtual flow's, or else each is the next one's in turn. `gone`: what was in flight until now besides what is.
+    fn lose(&mut self, own: Option<usize>, lost: u32, gone: f64, now: Time) {
         let total = self.total(now).max(1.0);
         let in_flight: f64 = self
             .members
@@ -264,17 +271,8 @@ impl JointWindow {
         // A window that is full is the flight and a part of a packet more (as in `reno`).
         let full = ((in_flight + gone + counted) / total).min(1.0);
         for _ in 0..lost {
-            let mut whose: Option<(usize, f64)> = None;
-            for (place, member) in self.members.iter_mut().enumerate() {
-                let Some(member) = member.as_mut().filter(|member| member.counts(now)) else { continue };
-                member.turn += member.cwnd / total;
-                if whose.is_none_or(|(_, most)| member.turn > most + ALIKE) {
-                    whose = Some((place, member.turn));
-                }
-            }
-            let Some((place, _)) = whose else { return };
+            let Some(place) = own.or_else(|| self.next_in_turn(total, now)) else { return };
             let Some(Some(member)) = self.members.get_mut(place) else { return };
-            member.turn -= 1.0;
             if self.delivered > member.recovered_at {
                 member.ssthresh = (member.cwnd * full / 2.0).max(LEAST_THRESHOLD);
                 member.cwnd = member.ssthresh;
@@ -282,6 +280,23 @@ impl JointWindow {
                 member.recovered_at = self.delivered + in_flight;
             }
         }
+    }
+
+    /// Whose virtual flow the next lost packet is.
+    fn next_in_turn(&mut self, total: f64, now: Time) -> Option<usize> {
+        let mut whose: Option<(usize, f64)> = None;
+        for (place, member) in self.members.iter_mut().enumerate() {
+            let Some(member) = member.as_mut().filter(|member| member.counts(now)) else { continue };
+            member.turn += member.cwnd / total;
+            if whose.is_none_or(|(_, most)| member.turn > most + ALIKE) {
+                whose = Some((place, member.turn));
+            }
+        }
+        let (place, _) = whose?;
+        if let Some(Some(member)) = self.members.get_mut(place) {
+            member.turn -= 1.0;
+        }
+        Some(place)
     }
 }
 

@@ -216,6 +216,7 @@ static __noinline void tell_group(struct sock *sk, struct flow *flow, __u32 lost
 	struct parameters *set = parameters_now();
 	struct group *group = group_now();
 	struct heard heard = {};
+	__u32 flight, is_resting;
 
 	if (!set || !group || !flow->place)
 		return;
@@ -229,9 +230,12 @@ static __noinline void tell_group(struct sock *sk, struct flow *flow, __u32 lost
 	heard.lost = most(tp->lost - flow->told_lost, lost_at_least);
 	heard.has_timed_out = has_timed_out;
 	heard.srtt_us = tp->srtt_us >> 3;
-	heard.used = tp->max_packets_out;
-	heard.is_limited = BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited) ||
-			   (tp->snd_cwnd < tp->snd_ssthresh && tp->snd_cwnd < 2 * tp->max_packets_out);
+	flight = tp->packets_out - tp->sacked_out + heard.delivered;
+	/* Where the application rests the kernel keeps what was when it sent last. While losses are recovered from little is in flight as well. */
+	is_resting = flow->state == TCP_CA_OPEN && !tp->sacked_out && !has_timed_out && 2 * flight < tp->max_packets_out;
+	heard.used = is_resting ? flight : tp->max_packets_out;
+	heard.is_limited = !is_resting && (BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited) ||
+					   (tp->snd_cwnd < tp->snd_ssthresh && tp->snd_cwnd < 2 * tp->max_packets_out));
 	flow->told_delivered = tp->delivered;
 	flow->told_lost = tp->lost;
 	group_heard(group, flow->place - 1, &heard);

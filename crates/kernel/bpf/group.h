@@ -203,7 +203,8 @@ static __always_inline void grow(struct group *group)
 	}
 }
 
-static __always_inline void lose(struct group *group, __u32 gone)
+/* All lost packets are the own flow's, or else each is the next one's in turn. */
+static __always_inline void lose(struct group *group, __u32 own, __u64 is_own, __u32 gone)
 {
 	__u64 total = most(total_q20(group), ONE_Q20);
 
@@ -227,16 +228,16 @@ static __always_inline void lose(struct group *group, __u32 gone)
 			__u64 is_next;
 
 			member = &group->members[i];
-			KEPT(member->turn_q20) += (member->cwnd_q20 << 20) / total * member->counts;
+			KEPT(member->turn_q20) += (member->cwnd_q20 << 20) / total * member->counts * (1 - is_own);
 			is_next = is_less(KEPT(group->turn_q20) + (1 << 10), KEPT(member->turn_q20)) * member->counts;
 			KEPT(group->place) = KEPT(group->place) * (1 - is_next) + i * is_next;
 			KEPT(group->turn_q20) = KEPT(group->turn_q20) * (1 - is_next) + KEPT(member->turn_q20) * is_next;
 		}
-		whose = KEPT(group->place);
+		whose = is_own ? own : KEPT(group->place);
 		if (whose >= MOST_MEMBERS)
 			break;
 		member = member_at(group, whose);
-		KEPT(member->turn_q20) -= ONE_Q20;
+		KEPT(member->turn_q20) -= is_own ? 0 : ONE_Q20;
 		if (KEPT(group->delivered) > KEPT(member->recovered_at)) {
 			KEPT(member->ssthresh_q20) = most((KEPT(member->cwnd_q20) * KEPT(group->full_q20)) >> 21, 2 * ONE_Q20);
 			KEPT(member->cwnd_q20) = KEPT(member->ssthresh_q20);
@@ -297,7 +298,7 @@ static __always_inline void group_heard(struct group *group, __u32 place, struct
 {
 	struct member *member;
 	struct heard *heard;
-	__u64 part;
+	__u64 part, is_own;
 
 	if (place >= MOST_MEMBERS)
 		return;
@@ -320,7 +321,8 @@ static __always_inline void group_heard(struct group *group, __u32 place, struct
 	KEPT(group->delivered) += KEPT(heard->delivered);
 	survey(group, KEPT(heard->now_ns));
 	settle(group);
-	own_part_q10(group, member);
+	part = own_part_q10(group, member);
+	is_own = (__u64)member->used << 11 < least(KEPT(member->cwnd_q20) >> 10, part);
 	if (KEPT(group->is_full))
 		grow(group);
 	if (KEPT(heard->has_timed_out)) {
@@ -329,7 +331,7 @@ static __always_inline void group_heard(struct group *group, __u32 place, struct
 		KEPT(member->claim_q10) = claim(member);
 	}
 	if (KEPT(heard->lost))
-		lose(group, KEPT(heard->has_timed_out) ? KEPT(heard->used) : 0);
+		lose(group, place, is_own, KEPT(heard->has_timed_out) ? KEPT(heard->used) : 0);
 	settle(group);
 	part = own_part_q10(group, member);
 	KEPT(heard->window) = most((least(KEPT(member->cap_q10), part) + 512) >> 10, 1);

@@ -100,6 +100,7 @@ struct tcp_congestion_ops {
 
 #pragma clang attribute pop
 
+#define TCP_CA_OPEN 0
 #define TCP_CA_CWR 2
 #define TCP_CA_RECOVERY 3
 #define TCP_CA_LOSS 4

@@ -115,6 +115,17 @@ fn tfwc_takes_a_fair_share_and_is_smoother() {
 /// Members of a group with these weights beside as many Reno flows, all from one server through 4 Mbps for each of the first; what each
 /// delivered in every second, Mbps. `change`: the flows that begin late, at 40 s, and that stop, at 80 s.
 fn shared(form: Form, weights: &[f64], change: (Option<usize>, Option<usize>), seed: u64) -> Vec<Vec<f64>> {
+    shared_with(form, weights, &Source::Greedy, change, seed)
+}
+
+/// The same where this is what the first member's application writes.
+fn shared_with(
+    form: Form,
+    weights: &[f64],
+    first: &Source,
+    change: (Option<usize>, Option<usize>),
+    seed: u64,
+) -> Vec<Vec<f64>> {
     let count = weights.len();
     let node = |number| Node { name: format!("node{number}") };
     let milliseconds = Duration::from_millis;
@@ -134,7 +145,8 @@ fn shared(form: Form, weights: &[f64], change: (Option<usize>, Option<usize>), s
     let flows = (0..2 * count).map(|number| {
         let weight = weights.get(number).map(|weight| Weight::new(*weight).expect("a weight"));
         let share = weight.map(|weight| Share { group: "group".into(), weight, watches: false, form });
-        let (from, source) = if share.is_some() { (server, Source::Greedy) } else { (other, Source::Greedy) };
+        let from = if share.is_some() { server } else { other };
+        let source = if number == 0 { first.clone() } else { Source::Greedy };
         let begin = if change.0 == Some(number) { 40 } else { 0 };
         let seconds = |seconds| Time::ZERO + Duration::from_secs(seconds);
         let tcp = Tcp {
@@ -225,4 +237,35 @@ fn flows_join_and_leave_a_group() {
         assert!((left - 1.0).abs() < within, "{form:?}: {left}");
         assert!(delivered[0][83..].iter().sum::<f64>() == 0.0);
     }
+}
+
+/// One of two members sends this: how much less it gets than where it sends all it can, and how much more the other one does, Mbps. Means over
+/// eight seeds.
+fn left_and_gained(form: Form, source: &Source) -> (f64, f64) {
+    let mean = |flow: &Vec<f64>| flow[10..].iter().sum::<f64>() / (flow.len() - 10) as f64;
+    let (mut left, mut gained) = (0.0, 0.0);
+    for seed in 1..=8 {
+        let free = shared(form, &[1.0, 1.0], (None, None), seed);
+        let held = shared_with(form, &[1.0, 1.0], source, (None, None), seed);
+        left += (mean(&free[0]) - mean(&held[0])) / 8.0;
+        gained += (mean(&held[1]) - mean(&free[1])) / 8.0;
+    }
+    (left, gained)
+}
+
+#[test]
+fn what_a_member_leaves_goes_to_the_other() {
+    // Windows hand on less than packets do.
+    for (form, part) in [(Form::Vps, 0.8), (Form::Window, 0.38)] {
+        let (left, gained) = left_and_gained(form, &Source::Constant(Rate::from_mbps(1)));
+        assert!(left > 0.5 && gained > part * left, "{form:?}: {gained} of {left}");
+    }
+}
+
+#[test]
+fn a_member_that_sends_in_bursts_costs_the_other_little() {
+    // 128 KiB every second, as iperf3 sends at 1 Mbps. Where all that is lost of a burst counts for the whole group it costs the other 0.48.
+    let burst = |second| (Time::ZERO + Duration::from_secs(second), Bytes::new(128 << 10));
+    let (left, gained) = left_and_gained(Form::Window, &Source::Timetable((0..120).map(burst).collect()));
+    assert!(left > 0.5 && gained > -0.35, "{gained} of {left}");
 }

@@ -77,7 +77,7 @@ fn what_one_leaves_goes_to_the_others_by_their_weights() {
     // It may come back, and as slow start would.
     assert_eq!(group.window(0, now), 10);
     let before = group.window(1, now);
-    for _ in 0..100 {
+    for _ in 0..200 {
         group.heard(0, &limited(now, 40, 10));
     }
     assert!(group.window(1, now) < before);
@@ -125,6 +125,29 @@ fn a_burst_of_losses_halves_as_many_flows_as_it_has_packets() {
     assert!(after(1) > 0.6 && after(1) < 0.9, "{}", after(1));
     assert!((after(20) - 0.5).abs() < 0.01, "{}", after(20));
     assert!((after(20) - after(1000)).abs() < 1e-9);
+}
+
+#[test]
+fn a_burst_of_one_that_sends_seldom_halves_its_own_flow_alone() {
+    let (mut group, millis) = running(&[(40, 1.0), (40, 1.0)]);
+    let now = at(millis + 100);
+    // Every recovery is over.
+    group.heard(1, &Heard { delivered: 1000, ..limited(now, 40, 1000) });
+    let rest = group.total(now) as u32 - 10;
+    group.heard(1, &Heard { delivered: 0, ..limited(now, 40, rest) });
+    let idle = Heard { used: 10, is_limited: false, ..limited(now, 40, 10) };
+    group.heard(0, &idle);
+    let after = |loser: usize, heard: &Heard| {
+        let mut group = group.clone();
+        let windows = |group: &JointWindow| [0, 1].map(|place| group.members[place].unwrap().cwnd);
+        let before = windows(&group);
+        group.heard(loser, heard);
+        [0, 1].map(|place| windows(&group)[place] / before[place])
+    };
+    let [own, other] = after(0, &Heard { delivered: 0, lost: 10, ..idle });
+    assert!(own < 0.51 && other == 1.0, "{own} {other}");
+    let [own, other] = after(1, &Heard { delivered: 0, lost: 10, ..limited(now, 40, rest) });
+    assert!(own < 0.51 && other < 0.51, "{own} {other}");
 }
 
 #[test]
