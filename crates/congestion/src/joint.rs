@@ -268,7 +268,7 @@ impl JointWindow {
             .map(|member| member.used)
             .sum();
         let counted = self.counted(now).count() as f64;
-        // A window that is full is the flight and a part of a packet more (as in `reno`).
+        // A window that is full is the flight and a part of a packet more (as in `multcp`).
         let full = ((in_flight + gone + counted) / total).min(1.0);
         for _ in 0..lost {
             let Some(place) = own.or_else(|| self.next_in_turn(total, now)) else { return };
