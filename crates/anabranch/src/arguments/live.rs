@@ -28,7 +28,7 @@ pub struct SendArguments {
     /// How the sender shares the network with others
     #[arg(long, value_name = "NAME", default_value = "auto")]
     pub scheme: SchemeName,
-    /// Parity: 'off', 'auto' for as much as the losses ask for, or blocks of N packets of which K are media, such as 61,50
+    /// Parity: 'off', 'auto' where sending again comes too late, or blocks of N packets of which K are media, such as 61,50
     #[arg(long, value_name = "off|auto|N,K", default_value = "off")]
     pub fec: FecArgument,
     /// Send the null packets of a transport stream as well: they are left out otherwise, and the receiver puts them back
