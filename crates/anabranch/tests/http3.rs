@@ -94,7 +94,7 @@ fn a_stock_client_gets_files_ranges_and_refusals() {
 #[test]
 fn who_is_too_many_is_told_so() {
     let Some(http3) = Http3::new(&film(4_000_000, 2)) else { return };
-    let server = http3.serve(&["--max-connections", "1", "--shape-rate", "8M"]);
+    let server = http3.serve(&["--max-connections", "1", "--shape-rate", "1M"]);
     let mut first = http3.client(&["--seconds", "20", &server.film()]).spawn().unwrap();
     let turned_away = || {
         let answer = http3.ask(&[&server.film()]).remove(0);
