@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::UdpSocket;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
-use common::{Server, World, anabranch, ends_with, film, lines, sha256, text, wait_until};
+use common::{Server, World, anabranch, ends_with, film, lines, sha256, text};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -58,6 +58,14 @@ impl Http3 {
     }
 }
 
+/// Waits for the head of the client's first answer.
+#[track_caller]
+fn until_answered(client: &mut Child) {
+    let mut said = String::new();
+    BufReader::new(client.stderr.take().unwrap()).read_line(&mut said).unwrap();
+    assert_eq!(said, "answered\n");
+}
+
 #[test]
 fn a_stock_client_gets_files_ranges_and_refusals() {
     let film = film(3_000_000, 1);
@@ -96,11 +104,13 @@ fn who_is_too_many_is_told_so() {
     let Some(http3) = Http3::new(&film(4_000_000, 2)) else { return };
     let server = http3.serve(&["--max-connections", "1", "--shape-rate", "1M"]);
     let mut first = http3.client(&["--seconds", "20", &server.film()]).spawn().unwrap();
-    let turned_away = || {
-        let answer = http3.ask(&[&server.film()]).remove(0);
-        answer["status"] == 503 && answer["headers"]["retry-after"] == "5"
-    };
-    wait_until("a refusal", turned_away);
+    until_answered(&mut first);
+    let refused = &http3.ask(&[&server.film()])[0];
+    assert_eq!(
+        (&refused["status"], &refused["headers"]["retry-after"]),
+        (&503.into(), &"5".into()),
+        "{refused}"
+    );
     first.kill().unwrap();
     first.wait().unwrap();
 }
@@ -111,9 +121,7 @@ fn a_stop_lets_running_answers_end() {
     let Some(http3) = Http3::new(&film) else { return };
     let mut server = http3.serve(&["--shape-rate", "16M"]);
     let mut running = http3.client(&[&server.film()]).spawn().unwrap();
-    let mut said = String::new();
-    BufReader::new(running.stderr.take().unwrap()).read_line(&mut said).unwrap();
-    assert_eq!(said, "answered\n");
+    until_answered(&mut running);
     assert_eq!(server.stop(Signal::TERM), Some(143));
     let run = running.wait_with_output().unwrap();
     ends_with(&run, 0);
