@@ -11,7 +11,8 @@ use super::{Usage, Window};
 const ROUND_TRIPS: u32 = 2;
 /// More than what arrived, so that a link that has become faster shows it.
 const ABOVE: f64 = 1.05;
-/// A queue of the stream's own: less arrives than this part of what is allowed.
+/// A queue of the stream's own: less arrives than this part of what is allowed. More than 1 / [`ABOVE`], so that a stream at its ceiling still
+/// finds the end of its link.
 const LEAST_PART: f64 = 0.96;
 /// What a step without a queue multiplies the ceiling with.
 const GROWTH: f64 = 1.02;
