@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use units::{Bytes, Duration, Rate, Time};
+use units::{Bytes, Duration, Rate, Ratio, Time};
 
 /// SplitMix64: small, and the same everywhere.
 #[derive(Clone, Debug)]
@@ -28,6 +28,9 @@ pub struct Link {
     /// The mean length of a burst, packets; one: losses are independent.
     pub burst: f64,
     pub random: Random,
+    /// What is added to the delay at the most; packets do not overtake each other. Without it what TCP sends comes in step with what leaves the queue.
+    pub jitter: Duration,
+    last_arrival: Time,
     is_bad: bool,
     departures: VecDeque<Time>,
 }
@@ -41,6 +44,8 @@ impl Link {
             loss,
             burst,
             random: Random(seed),
+            jitter: Duration::ZERO,
+            last_arrival: Time::ZERO,
             is_bad: false,
             departures: VecDeque::new(),
         }
@@ -57,7 +62,16 @@ impl Link {
         }
         let departure = self.departures.back().map_or(now, |last| *last) + self.rate.time_for(size);
         self.departures.push_back(departure);
-        (!self.loses()).then(|| departure + self.delay)
+        if self.loses() {
+            return None;
+        }
+        let jitter = if self.jitter.is_zero() {
+            self.jitter
+        } else {
+            self.jitter * Ratio::from_f64(self.random.draw())
+        };
+        self.last_arrival = self.last_arrival.max(departure + self.delay + jitter);
+        Some(self.last_arrival)
     }
 
     fn loses(&mut self) -> bool {

@@ -1,15 +1,19 @@
 //! A live sender and a live receiver over the links of `bench/live.py`, in virtual time: a minute takes a second.
 
 mod link;
+mod rows;
 mod tcp;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use congestion::algorithm::Algorithm;
+use stream::live::fec::Code;
 use stream::live::{ConnectionId, Fec, LinkId, PACKET_OVERHEAD, Receiver, Scheme, Sender, Settings};
 use units::{Bytes, Duration, Rate, Time};
 
 use link::Link;
+use rows::{Row, WIRELESS, rows};
 use tcp::Tcp;
 
 const PAYLOAD: usize = 1316;
@@ -18,44 +22,12 @@ const SETTLE: Duration = Duration::from_secs(10);
 const JUDGED: Duration = Duration::from_secs(60);
 const REPORT: Duration = Duration::from_millis(200);
 
-/// A row of the benchmark.
-#[derive(Clone, Copy, Debug)]
-struct Row {
-    rate: Rate,
-    rtt: Duration,
-    queue: usize,
-    latency: Duration,
-    loss: f64,
-    burst: f64,
-    beside_tcp: bool,
-    /// What the link's rate is from the middle of what is judged on.
-    later: Option<Rate>,
-}
-
-const WIRELESS: Row = Row {
-    rate: Rate::from_mbps(1),
-    rtt: Duration::from_millis(168),
-    queue: 25,
-    latency: Duration::from_millis(672),
-    loss: 0.0,
-    burst: 1.0,
-    beside_tcp: false,
-    later: None,
-};
-
-const NARROW: Row = Row {
-    rate: Rate::from_kbps(100),
-    rtt: Duration::from_millis(757),
-    queue: 10,
-    latency: Duration::from_millis(3028),
-    ..WIRELESS
-};
-
 enum Event {
     ToReceiver(Vec<u8>),
     ToSender(Vec<u8>),
-    Segment(u64),
-    Ack(u64),
+    /// Of this TCP flow.
+    Segment(usize, u64),
+    Ack(usize, u64),
     Feed(u64),
     Tell,
 }
@@ -79,7 +51,7 @@ struct World {
     reports: Link,
     sender: Sender,
     receiver: Receiver,
-    tcp: Option<Tcp>,
+    tcp: Vec<Tcp>,
     delivered: Vec<u64>,
     tcp_before: u64,
 }
@@ -91,18 +63,28 @@ impl World {
         let mut sender = Sender::new(settings);
         let mut receiver = Receiver::new(settings.latency, 0);
         assert!(sender.connection_up(ID, LinkId(0), row.rtt) && receiver.connection_up(ID));
+        let link = |loss, seed| {
+            let mut link = Link::new(row.rate, row.rtt / 2, row.queue, loss, seed);
+            link.jitter = row.jitter;
+            link
+        };
         Self {
             now,
             events: BTreeMap::new(),
             count: 0,
-            data: Link::new(row.rate, row.rtt / 2, row.queue, (row.loss, row.burst), seed),
-            reports: Link::new(row.rate, row.rtt / 2, row.queue, (0.0, 1.0), seed),
+            data: link((row.loss, row.burst), seed),
+            reports: link((0.0, 1.0), seed),
             sender,
             receiver,
-            tcp: None,
+            tcp: Vec::new(),
             delivered: Vec::new(),
             tcp_before: 0,
         }
+    }
+
+    /// Segments of TCP that were acknowledged.
+    fn acked(&self) -> u64 {
+        self.tcp.iter().map(|tcp| tcp.acked).sum()
     }
 
     fn at(&mut self, time: Time, event: Event) {
@@ -128,9 +110,11 @@ impl World {
         while let Some(payload) = self.receiver.deliver(now) {
             self.delivered.push(number(&payload));
         }
-        while let Some(segment) = self.tcp.as_mut().and_then(|tcp| tcp.transmit(now)) {
-            if let Some(arrival) = self.data.send(tcp::PACKET, now) {
-                self.at(arrival, Event::Segment(segment));
+        for flow in 0..self.tcp.len() {
+            while let Some(segment) = self.tcp[flow].transmit(now) {
+                if let Some(arrival) = self.data.send(tcp::PACKET, now) {
+                    self.at(arrival, Event::Segment(flow, segment));
+                }
             }
         }
     }
@@ -140,16 +124,12 @@ impl World {
         match event {
             Event::ToReceiver(datagram) => assert_eq!(self.receiver.receive(ID, &datagram, now), Ok(())),
             Event::ToSender(datagram) => assert_eq!(self.sender.receive(ID, &datagram, now), Ok(())),
-            Event::Segment(segment) => {
+            Event::Segment(flow, segment) => {
                 if let Some(arrival) = self.reports.send(Bytes::new(52), now) {
-                    self.at(arrival, Event::Ack(segment));
+                    self.at(arrival, Event::Ack(flow, segment));
                 }
             }
-            Event::Ack(segment) => {
-                if let Some(tcp) = &mut self.tcp {
-                    tcp.ack(segment, now);
-                }
-            }
+            Event::Ack(flow, segment) => self.tcp[flow].ack(segment, now),
             Event::Feed(number) => {
                 self.sender.push(&payload(number), now);
                 self.at(now + interval, Event::Feed(number + 1));
@@ -180,7 +160,7 @@ impl World {
         loop {
             self.send_all();
             let timers = self.sender.deadline(self.now).min(self.receiver.deadline());
-            let timers = timers.min(self.tcp.as_ref().map_or(Time::NEVER, Tcp::deadline));
+            let timers = timers.min(self.tcp.iter().map(Tcp::deadline).min().unwrap_or(Time::NEVER));
             let arrival = self.events.first_key_value().map_or(Time::NEVER, |((at, _), _)| *at);
             let next = arrival.min(timers).max(self.now);
             if next > until {
@@ -189,9 +169,7 @@ impl World {
             }
             assert!(next > self.now || arrival == next, "time stands still at {}", self.now);
             self.now = next;
-            if let Some(tcp) = &mut self.tcp {
-                tcp.tick(next);
-            }
+            self.tcp.iter_mut().for_each(|tcp| tcp.tick(next));
             if arrival == next
                 && let Some((_, event)) = self.events.pop_first()
             {
@@ -220,17 +198,20 @@ fn run(row: &Row, settings: Settings, rate: Rate, seed: u64, tell: bool) -> Outc
     world.at(start, Event::Feed(0));
     world.at(start, Event::Tell);
     world.run(start + Duration::from_secs(2) + Duration::from_millis(37) * (seed - 1), interval, tell);
-    if row.beside_tcp {
-        world.tcp = Some(Tcp::new(world.now));
+    if let Some((count, algorithm)) = row.tcp {
+        for _ in 0..count {
+            world.tcp.push(Tcp::new(algorithm, world.now));
+            world.run(world.now + row.rtt, interval, tell);
+        }
     }
     world.run(start + SETTLE, interval, tell);
-    world.tcp_before = world.tcp.as_ref().map_or(0, |tcp| tcp.acked);
+    world.tcp_before = world.acked();
     world.run(start + SETTLE + JUDGED / 2, interval, tell);
     if let Some(later) = row.later {
         world.data.rate = later;
     }
     world.run(start + SETTLE + JUDGED, interval, tell);
-    let acked = world.tcp.as_ref().map_or(0, |tcp| tcp.acked) - world.tcp_before;
+    let acked = world.acked() - world.tcp_before;
     let status = world.sender.status();
     world.run(start + SETTLE + JUDGED + row.latency + row.rtt * 2, interval, false);
     let first = SETTLE.as_nanos() / interval.as_nanos();
@@ -253,19 +234,6 @@ fn auto(row: &Row) -> Settings {
         leave_out_stuffing: true,
         scheme: Scheme::AUTO,
     }
-}
-
-fn rows() -> [(&'static str, Row); 8] {
-    [
-        ("loss-0", WIRELESS),
-        ("loss-2", Row { loss: 0.02, ..WIRELESS }),
-        ("loss-4", Row { loss: 0.04, ..WIRELESS }),
-        ("loss-8", Row { loss: 0.08, ..WIRELESS }),
-        ("bursts", Row { loss: 0.04, burst: 5.0, ..WIRELESS }),
-        ("beside-tcp", Row { beside_tcp: true, ..WIRELESS }),
-        ("halved", Row { later: Some(Rate::from_kbps(500)), ..WIRELESS }),
-        ("narrow", NARROW),
-    ]
 }
 
 /// What is missing at this rate, in the sum of four seeds.
@@ -312,7 +280,7 @@ fn nothing_is_missing_on_a_narrow_link_and_when_the_rate_halves() {
 #[test]
 fn beside_one_tcp_flow_a_stream_below_its_share_misses_little_and_the_flow_keeps_the_rest() {
     let (_, row) = rows()[5];
-    assert!(row.beside_tcp);
+    assert!(row.tcp.is_some());
     for kbps in [200, 300, 500] {
         let Outcome { packets, missing, tcp, .. } = run(&row, auto(&row), Rate::from_kbps(kbps), 1, false);
         assert!(missing * 50 <= packets, "{kbps} kbit/s: {missing} of {packets}");
@@ -321,18 +289,26 @@ fn beside_one_tcp_flow_a_stream_below_its_share_misses_little_and_the_flow_keeps
 }
 
 /// `ROW=loss-8 cargo test --release -p anabranch-stream --test live_link -- --ignored --nocapture`; with `TELL=600` and `SEED=1` the
-/// course of one run, with `FEC=auto` with parity, with `RATES=800,900` these rates (kbit/s).
+/// course of one run, with `FEC=auto` or `FEC=61,50` with parity, with `RATES=800,900` these rates
+/// (kbit/s), with `SEEDS=16` so many seeds, with `JITTER=1000` so many microseconds of jitter.
 #[test]
 #[ignore = "prints what each rate of each row misses: for whoever works on the control"]
 fn explore() {
     let variable = |name: &str| std::env::var(name).ok();
     let (only, tell) = (variable("ROW"), variable("TELL").and_then(|rate| rate.parse().ok()));
     let seed = variable("SEED").and_then(|seed| seed.parse().ok()).unwrap_or(1);
-    let fec = if variable("FEC").as_deref() == Some("auto") { Fec::Auto } else { Fec::Off };
+    let fec = match variable("FEC").as_deref() {
+        Some("auto") => Fec::Auto,
+        Some("61,50") => Fec::Fixed(Code::new(50, 11).unwrap()),
+        _ => Fec::Off,
+    };
     let rates: Option<Vec<u64>> =
         variable("RATES").map(|rates| rates.split(',').map(|rate| rate.parse().unwrap()).collect());
+    let seeds: u64 = variable("SEEDS").and_then(|seeds| seeds.parse().ok()).unwrap_or(4);
+    let jitter = variable("JITTER").and_then(|micros| micros.parse().ok()).map(Duration::from_micros);
     for (name, row) in rows().into_iter().filter(|(name, _)| only.as_deref().is_none_or(|only| only == *name))
     {
+        let row = Row { jitter: jitter.unwrap_or(row.jitter), ..row };
         let settings = Settings { fec, ..auto(&row) };
         if let Some(kbps) = tell {
             eprintln!("{:?}", run(&row, settings, Rate::from_kbps(kbps), seed, true));
@@ -341,12 +317,15 @@ fn explore() {
         let top = if name == "narrow" { 110 } else { 1000 };
         let rates = rates.clone().unwrap_or_else(|| (4..=20).map(|part| top * part / 20).collect());
         for rate in rates.iter().map(|kbps| Rate::from_kbps(*kbps)) {
-            let outcomes: Vec<Outcome> = (1..=4).map(|seed| run(&row, settings, rate, seed, false)).collect();
-            let missing: Vec<_> =
-                outcomes.iter().map(|outcome| (outcome.missing, outcome.dropped, outcome.parity)).collect();
-            let Outcome { packets, tcp, .. } = outcomes[0];
+            let outcomes: Vec<Outcome> =
+                (1..=seeds).map(|seed| run(&row, settings, rate, seed, false)).collect();
+            let whole = outcomes.iter().filter(|outcome| outcome.missing == 0).count();
+            let sum = |of: fn(&Outcome) -> u64| outcomes.iter().map(of).sum::<u64>();
+            let (packets, missing) = (sum(|outcome| outcome.packets), sum(|outcome| outcome.missing));
+            let (dropped, parity) = (sum(|outcome| outcome.dropped), sum(|outcome| outcome.parity));
+            let tcp = Rate::from_bps(sum(|outcome| outcome.tcp.as_bps()) / seeds);
             eprintln!(
-                "{name} {rate}: of {packets} missing, dropped by the sender, parity {missing:?}, TCP {tcp}"
+                "{name} {rate}: {whole} of {seeds} whole; of {packets} missing {missing}, dropped by the sender {dropped}, parity {parity}; TCP {tcp}"
             );
         }
     }

@@ -1,10 +1,10 @@
-//! A TCP flow with CUBIC that always has data: its window is that of `congestion::cubic`; three later acknowledgements show a
+//! A TCP flow that always has data: its window is that of a control of `congestion`; three later acknowledgements show a
 //! loss, and what is sent again is new data, as nobody reads it.
 
 use std::collections::BTreeMap;
 
+use congestion::algorithm::Algorithm;
 use congestion::control::{Ack, Controller, Loss, Start, Timeout};
-use congestion::cubic::Cubic;
 use units::{Bytes, Duration, Time};
 
 /// Bytes of a packet, and of its payload.
@@ -14,7 +14,7 @@ const LEAST_TIMEOUT: Duration = Duration::from_millis(400);
 
 #[derive(Debug)]
 pub struct Tcp {
-    cubic: Cubic,
+    control: Box<dyn Controller>,
     next: u64,
     flying: BTreeMap<u64, Time>,
     /// Recovery lasts until this segment is acknowledged.
@@ -25,10 +25,10 @@ pub struct Tcp {
 }
 
 impl Tcp {
-    pub fn new(now: Time) -> Self {
+    pub fn new(algorithm: Algorithm, now: Time) -> Self {
         let start = Start { segment: SEGMENT, initial_window: SEGMENT * 10, initial_ssthresh: None };
         Self {
-            cubic: Cubic::new(&start),
+            control: algorithm.controller(&start),
             next: 0,
             flying: BTreeMap::new(),
             recovers_until: 0,
@@ -41,7 +41,7 @@ impl Tcp {
     /// The next segment, if one may leave.
     pub fn transmit(&mut self, now: Time) -> Option<u64> {
         let flight = SEGMENT * self.flying.len() as u64;
-        if flight + SEGMENT > self.cubic.cwnd() {
+        if flight + SEGMENT > self.control.cwnd() {
             return None;
         }
         self.next += 1;
@@ -63,10 +63,10 @@ impl Tcp {
         }
         if is_lost {
             self.recovers_until = self.next;
-            self.cubic.on_loss(&Loss { now, flight });
+            self.control.on_loss(&Loss { now, flight });
         } else if segment > self.recovers_until {
             let (acked, srtt) = (SEGMENT, self.srtt);
-            self.cubic.on_ack(&Ack { now, acked, flight, rtt: Some(rtt), srtt, is_cwnd_limited: true });
+            self.control.on_ack(&Ack { now, acked, flight, rtt: Some(rtt), srtt, is_cwnd_limited: true });
         }
     }
 
@@ -80,7 +80,7 @@ impl Tcp {
             self.flying.clear();
             self.recovers_until = self.next;
             self.last_ack = now;
-            self.cubic.on_timeout(&Timeout { now, flight, is_repeated: false });
+            self.control.on_timeout(&Timeout { now, flight, is_repeated: false });
         }
     }
 }
