@@ -4,10 +4,9 @@
 //! connections ([`crate::tfrc::Sender::set_flows`]), tells [`Aggregate::report`] the round-trip time that every report brings, and
 //! adjusts both when that answers with a decision. It closes first what it opened last.
 
-use units::{Duration, Rate, Time};
+use units::{Duration, Time};
 
-use crate::multfrc::{self, Controller, Decision};
-use crate::tfrc;
+use crate::multfrc::{self, Controller, Decision, Usage};
 
 /// How a stream shares out its connections.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -67,19 +66,21 @@ impl Aggregate {
         }
     }
 
-    /// A report brought `sender` the round-trip time `sample`. `wanted` is the rate of what there is to send, headers and all, if it
-    /// is known, as with live media. Answers when the number of connections was decided on anew.
-    pub fn report(
-        &mut self,
-        now: Time,
-        sample: Duration,
-        sender: &tfrc::Sender,
-        wanted: Option<Rate>,
-    ) -> Option<Decision> {
+    /// What is left of what the stream saved, from 0 to 1 ([`Controller::saved`]); 1 where nothing is reckoned.
+    pub fn saved(&self) -> f64 {
+        match (self.scheme, &self.controller) {
+            (Scheme::AllInOne(parameters), Some(controller)) if parameters.startup => controller.saved(),
+            _ => 1.0,
+        }
+    }
+
+    /// A report brought a sender the round-trip time `sample`, and this is what it makes of its rate ([`crate::tfrc::Sender::usage`]).
+    /// Answers when the number of connections was decided on anew.
+    pub fn report(&mut self, now: Time, sample: Duration, usage: &Usage) -> Option<Decision> {
         let controller = self.controller.as_mut()?;
         match self.scheme {
             // One sender's rate is that of the whole stream.
-            Scheme::AllInOne(_) => controller.report(now, sample, &sender.usage(wanted)),
+            Scheme::AllInOne(_) => controller.report(now, sample, usage),
             _ => controller.rtt(now, sample),
         }
     }

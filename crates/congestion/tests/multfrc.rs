@@ -142,7 +142,7 @@ fn a_scheme_opens_connections_or_lets_one_stand_for_all() {
         let now = Time::ZERO + millis(100 * round_trip);
         let decisions = aggregates
             .each_mut()
-            .map(|aggregate| aggregate.report(now, millis(100), &sender, None).is_some());
+            .map(|aggregate| aggregate.report(now, millis(100), &sender.usage(None)).is_some());
         let is_due = round_trip % 50 == 0;
         assert_eq!(decisions, [false, false, is_due, is_due]);
     }
@@ -179,6 +179,7 @@ fn usage(allowed: Rate, capacity: Rate, wanted: Option<Rate>) -> Usage {
         loss_event_rate: 0.05,
         is_limited: wanted.is_none_or(|wanted| wanted > allowed),
         wanted,
+        one: None,
     }
 }
 

@@ -69,6 +69,7 @@ mod tests {
             loss_event_rate: 0.02,
             is_limited: true,
             wanted: Some(Rate::from_mbps(2)),
+            one: None,
         };
         for _ in 0..round_trips {
             *now += rtt;

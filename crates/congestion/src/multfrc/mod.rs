@@ -60,6 +60,9 @@ pub struct Usage {
     pub is_limited: bool,
     /// The rate of what there is to send, if it is known.
     pub wanted: Option<Rate>,
+    /// What one connection would get, with the losses as it would see them: those of a round trip are one event, whatever the virtual
+    /// connections in which the equation finds them. `None`: the equation's part.
+    pub one: Option<Rate>,
 }
 
 impl Usage {
@@ -242,7 +245,7 @@ impl Controller {
         else {
             return 1.0;
         };
-        let one = usage.equation.as_f64() / self.target;
+        let one = usage.one.map_or(usage.equation.as_f64() / self.target, Rate::as_f64);
         let saved = (one - usage.delivered.as_f64()) / wanted.as_f64() * passed.as_secs_f64();
         self.saved = (self.saved + saved).clamp(0.0, MOST_SAVED);
         let most = if self.saved > 0.0 { MOST_BESIDE_OTHERS } else { 1.0 };
@@ -339,6 +342,11 @@ impl Controller {
             }
             None => next,
         }
+    }
+
+    /// What a stream whose rate is known has saved of what one connection would have sent, as a part of the most.
+    pub fn saved(&self) -> f64 {
+        self.saved / MOST_SAVED
     }
 
     /// The number of connections before it is rounded (n).

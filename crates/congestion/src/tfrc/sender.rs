@@ -213,7 +213,7 @@ impl Sender {
             Some(path) if self.is_idle && self.is_below_recovery(&path, receive_rate) => {}
             Some(_) if self.loss_event_rate == 0.0 => self.allow(self.allowed / 2.0),
             Some(path) => {
-                let equation = self.equation_rate(&path);
+                let equation = self.equation_rate(&path, self.loss_event_rate);
                 // Half of what held the rate: the receive rate, or else the equation.
                 let limit = if equation > 2.0 * receive_rate { receive_rate } else { equation / 2.0 };
                 let limit = limit.max(self.least_rate());
@@ -247,7 +247,10 @@ impl Sender {
 
     /// What the sender makes of its rate, after a report. `wanted`: the rate of what there is to send, if that is known.
     pub fn usage(&self, wanted: Option<Rate>) -> Usage {
-        let equation = self.path.filter(|_| self.loss_event_rate > 0.0).map(|path| self.equation_rate(&path));
+        let equation = self
+            .path
+            .filter(|_| self.loss_event_rate > 0.0)
+            .map(|path| self.equation_rate(&path, self.loss_event_rate));
         Usage {
             allowed: self.allowed_rate(),
             equation: equation.map_or(Rate::MAX, |one| rate(self.flows() * one)),
@@ -255,7 +258,14 @@ impl Sender {
             loss_event_rate: self.loss_event_rate,
             is_limited: self.is_limited,
             wanted,
+            one: None,
         }
+    }
+
+    /// What the equation gives one connection at this loss event rate; `None` without losses, and before the round trip is known.
+    pub fn rate_of_one(&self, loss_event_rate: f64) -> Option<Rate> {
+        let path = self.path.filter(|_| loss_event_rate > 0.0)?;
+        Some(rate(self.equation_rate(&path, loss_event_rate)))
     }
 
     /// Bytes per second that the receive rates allow (recv_limit).
@@ -285,7 +295,7 @@ impl Sender {
         if self.loss_event_rate > 0.0 {
             let packet_per_rtt = self.packet_size.as_f64() / path.rtt.as_secs_f64();
             let least_limit = f64::from(self.parameters.least_receive_limit) * packet_per_rtt;
-            let target = self.equation_rate(path).min(receive_limit.max(least_limit));
+            let target = self.equation_rate(path, self.loss_event_rate).min(receive_limit.max(least_limit));
             let next = match self.parameters.increase {
                 Increase::AtOnce => target,
                 Increase::PacketPerRtt => {
@@ -307,11 +317,11 @@ impl Sender {
         if self.loss_event_rate > 0.0 { receive_rate < recovery } else { self.allowed < 2.0 * recovery }
     }
 
-    /// What the equation gives (X_Bps), bytes per second.
-    fn equation_rate(&self, path: &Path) -> f64 {
+    /// What the equation gives at this loss event rate (X_Bps), bytes per second.
+    fn equation_rate(&self, path: &Path, loss_event_rate: f64) -> f64 {
         let tcp = self.parameters.tcp(path.timeout());
         let equation = self.parameters.equation;
-        tcp.throughput_by(equation, self.packet_size, path.rtt, self.loss_event_rate).bytes_per_second()
+        tcp.throughput_by(equation, self.packet_size, path.rtt, loss_event_rate).bytes_per_second()
     }
 
     fn initial_rate(&self, path: &Path) -> f64 {

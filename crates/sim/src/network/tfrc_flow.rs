@@ -73,8 +73,8 @@ impl Network {
     pub(super) fn tfrc_flow_report(&mut self, connection: u32, group: u32, sample: Duration) {
         let now = Time::from_nanos(self.now);
         let flow = &mut self.tfrc_flows[group as usize];
-        let sender = &self.tfrc[connection as usize].sender;
-        let Some(choice) = flow.aggregate.report(now, sample, sender, None) else { return };
+        let usage = self.tfrc[connection as usize].sender.usage(None);
+        let Some(choice) = flow.aggregate.report(now, sample, &usage) else { return };
         let (count, each, open) = (flow.aggregate.connections() as usize, flow.aggregate.flows(), flow.open);
         self.decisions.push(decision(flow.flow, &choice, now));
         if count > open {

@@ -3,11 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use congestion::tfrc::{self, Feedback};
-use units::{Bytes, Duration, Ratio, Time};
+use units::{Bytes, Duration, Rate, Time};
 
 use super::LinkId;
 use super::bursts::Fate;
 use super::control::{packet_size, parameters};
+use super::one_connection::OneConnection;
+use super::round_trips::RoundTrips;
 use super::wire::{FLOWS_UNIT, Header, Report, expand, from_micros, low_bits, micros};
 
 /// So many later datagrams show that one is lost where datagrams overtake each other (RFC 9002, section 6.1.1). Where none ever did the
@@ -34,13 +36,6 @@ struct Outstanding {
     number: u64,
 }
 
-/// The round trip at losses is the mean over about so many of them.
-const LOSSES: u64 = 32;
-/// A queue that has not drained for so long stands: others fill it. One that the stream fills itself drains in between.
-const STANDING: Duration = Duration::from_secs(10);
-/// It has drained when the round trip is no more than this part longer than the least.
-const DRAINED: Ratio = Ratio::new(1, 3);
-
 /// What is known of a connection.
 #[derive(Clone, Debug)]
 pub(super) struct Connection {
@@ -57,12 +52,8 @@ pub(super) struct Connection {
     last_probe: Option<Time>,
     /// The round trip that the transport measured before there was any report.
     first_rtt: Duration,
-    least_rtt: Duration,
-    /// The last sample, and the mean of what it was when losses became known.
-    last_rtt: Option<Duration>,
-    rtt_at_losses: Option<Duration>,
-    /// When the queue on the way was drained last.
-    drained: Option<Time>,
+    round_trips: RoundTrips,
+    one: OneConnection,
     is_silent: bool,
     sent: u64,
     lost: u64,
@@ -82,10 +73,8 @@ impl Connection {
             waits_since: None,
             last_probe: None,
             first_rtt: rtt,
-            least_rtt: Duration::MAX,
-            last_rtt: None,
-            rtt_at_losses: None,
-            drained: None,
+            round_trips: RoundTrips::default(),
+            one: OneConnection::default(),
             is_silent: false,
             sent: 0,
             lost: 0,
@@ -123,20 +112,34 @@ impl Connection {
         self.rate.rtt()
     }
 
-    /// What queues on the way add to the shortest round trip.
-    pub(super) fn queueing(&self) -> Duration {
-        self.rate.rtt().map_or(Duration::ZERO, |rtt| rtt - self.least_rtt)
+    /// Whether others fill the queue on the way.
+    pub(super) fn has_standing_queue(&self) -> bool {
+        self.round_trips.stands()
     }
 
-    /// The round trip when packets are lost: beside a flow that fills the queue until it overflows it is longer than else.
-    pub(super) fn rtt_at_losses(&self, now: Time) -> Option<Duration> {
-        let stands = self.drained.is_some_and(|drained| now.since(drained) > STANDING);
-        self.rtt_at_losses.filter(|_| stands).or(self.rate.rtt())
+    /// What queues on the way add to the shortest round trip.
+    pub(super) fn queueing(&self) -> Duration {
+        self.rate.rtt().map_or(Duration::ZERO, |rtt| self.round_trips.queueing(rtt))
+    }
+
+    /// The shortest round trip so far.
+    pub(super) fn least_rtt(&self) -> Option<Duration> {
+        self.round_trips.least()
+    }
+
+    /// The round trip when packets are lost, if others fill the queue; else as it is.
+    fn rtt_at_losses(&self) -> Option<Duration> {
+        self.round_trips.at_losses().or(self.rate.rtt())
     }
 
     /// What queues on the way add to the shortest round trip when packets are lost.
-    pub(super) fn queueing_at_losses(&self, now: Time) -> Duration {
-        self.rtt_at_losses(now).map_or(Duration::ZERO, |rtt| rtt - self.least_rtt)
+    pub(super) fn queueing_at_losses(&self) -> Duration {
+        self.rtt_at_losses().map_or(Duration::ZERO, |rtt| self.round_trips.queueing(rtt))
+    }
+
+    /// What one connection would get here, as it would see the losses.
+    pub(super) fn rate_of_one(&self) -> Option<Rate> {
+        self.rate.rate_of_one(self.one.loss_event_rate()?)
     }
 
     pub(super) fn rate(&self) -> &tfrc::Sender {
@@ -199,8 +202,8 @@ impl Connection {
         self.rate.set_flows((flows * FLOWS_UNIT).round() / FLOWS_UNIT);
     }
 
-    /// A report came. Answers with the media packets that were lost, and the round-trip time that the report brought.
-    pub(super) fn report(&mut self, report: &Report, now: Time) -> (Vec<u64>, Option<Duration>) {
+    /// A report came; `waits`: media wait for their turn to leave. Answers with the media packets that were lost, and the round-trip time that the report brought.
+    pub(super) fn report(&mut self, report: &Report, waits: bool, now: Time) -> (Vec<u64>, Option<Duration>) {
         self.is_silent = false;
         let mut round_trip = None;
         if let Some(rate) = &report.rate {
@@ -213,12 +216,8 @@ impl Connection {
                     loss_event_rate: rate.loss_event_rate,
                 };
                 let sample = now.since(feedback.timestamp) - feedback.delay;
-                self.least_rtt = self.least_rtt.min(sample.max(Duration::from_micros(1)));
                 round_trip = self.rate.feedback(&feedback, now);
-                self.last_rtt = round_trip.or(self.last_rtt);
-                if sample <= self.least_rtt + self.least_rtt * DRAINED {
-                    self.drained = Some(now);
-                }
+                self.round_trips.sample(sample, waits, now);
             }
         }
         let Some((&newest_sent, _)) = self.outstanding.last_key_value() else {
@@ -241,6 +240,7 @@ impl Connection {
                 }
             }
             self.newest_arrived = self.newest_arrived.max(Some(last));
+            self.one.reached(last);
         }
         let lost = self.lost_before_newest(now);
         self.waits_since = (!self.outstanding.is_empty()).then_some(now);
@@ -259,11 +259,9 @@ impl Connection {
                 break;
             }
             self.lost += 1;
-            if let Some(rtt) = self.last_rtt {
-                let mean = self.rtt_at_losses.unwrap_or(rtt);
-                self.rtt_at_losses = Some((mean * (LOSSES - 1) + rtt) / LOSSES);
-            }
             let (sequence, outstanding) = entry.remove_entry();
+            self.round_trips.lost(now);
+            self.one.lost(sequence, outstanding.sent, self.rate.rtt().unwrap_or(self.first_rtt));
             self.doubtful.insert(sequence);
             if self.doubtful.len() > MOST_DOUBTFUL {
                 self.doubtful.pop_first();
@@ -333,90 +331,4 @@ impl Connection {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::wire::RateReport;
-    use super::*;
-    use units::Rate;
-
-    fn at(millis: u64) -> Time {
-        Time::ZERO + Duration::from_millis(millis)
-    }
-
-    fn connection() -> Connection {
-        Connection::new(LinkId(0), Duration::from_millis(20))
-    }
-
-    fn report(arrived: &[(u32, u16)]) -> Report {
-        Report { arrived: arrived.to_vec(), ..Report::default() }
-    }
-
-    #[test]
-    fn a_later_datagram_shows_a_loss() {
-        let mut connection = connection();
-        for media in 0..4 {
-            connection.send(0, Some(media), true, at(media));
-        }
-        assert!(connection.report(&report(&[(1, 2)]), at(10)).0.is_empty());
-        assert_eq!(connection.report(&report(&[(3, 1), (1, 2)]), at(12)).0, [2]);
-        assert_eq!(connection.totals(), (4, 1));
-    }
-
-    #[test]
-    fn where_one_was_overtaken_three_later_datagrams_or_a_long_time_show_a_loss() {
-        let mut connection = connection();
-        connection.send(0, Some(100), true, at(0));
-        connection.send(0, Some(101), true, at(0));
-        connection.send(0, Some(2), true, at(1));
-        assert_eq!(connection.report(&report(&[(1, 1)]), at(1)).0, [100]);
-        assert!(connection.report(&report(&[(1, 2)]), at(1)).0.is_empty());
-        for media in 3..8 {
-            connection.send(0, Some(media), true, at(media));
-        }
-        assert!(connection.report(&report(&[(4, 2), (2, 1)]), at(10)).0.is_empty());
-        assert!(connection.report(&report(&[(6, 1), (4, 2), (2, 1)]), at(12)).0.is_empty());
-        // 5 and 7 are out, 3 arrived; 5 is lost when 22.5 ms have passed since it left.
-        assert_eq!(connection.report(&report(&[(6, 1)]), at(28)).0, [5]);
-        connection.send(0, Some(8), true, at(29));
-        connection.send(0, Some(9), true, at(29));
-        connection.send(0, Some(10), true, at(29));
-        assert_eq!(connection.report(&report(&[(10, 3)]), at(29)).0, [7]);
-        assert_eq!(connection.totals(), (11, 3));
-    }
-
-    #[test]
-    fn a_silent_connection_is_told_within_a_second_and_comes_back() {
-        let mut connection = connection();
-        connection.send(0, Some(1), true, at(0));
-        connection.send(0, Some(2), true, at(10));
-        assert_eq!(connection.deadline(), at(100));
-        assert!(connection.tick(at(99)).is_empty() && !connection.is_silent());
-        assert_eq!(connection.tick(at(100)), [1, 2]);
-        assert!(connection.is_silent());
-        connection.report(&report(&[]), at(400));
-        assert!(!connection.is_silent());
-    }
-
-    #[test]
-    fn reports_of_what_was_not_sent_change_nothing() {
-        let mut connection = connection();
-        connection.send(0, Some(1), true, at(0));
-        let rate = RateReport {
-            timestamp: 4_000_000_000,
-            delay: Duration::ZERO,
-            receive_rate: Rate::MAX,
-            loss_event_rate: 0.0,
-        };
-        let wrong = Report { rate: Some(rate), ..report(&[(1000, 500), (u32::MAX, 9)]) };
-        assert!(connection.report(&wrong, at(10)).0.is_empty());
-        assert!(!connection.is_ready() && connection.outstanding.len() == 1);
-    }
-
-    #[test]
-    fn what_is_under_way_is_bounded() {
-        let mut connection = connection();
-        for media in 0..MOST_OUTSTANDING as u64 {
-            assert_eq!(connection.send(0, Some(media), true, at(0)).1, None);
-        }
-        assert_eq!(connection.send(0, Some(0), true, at(0)).1, Some(0));
-    }
-}
+mod tests;

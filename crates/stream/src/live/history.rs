@@ -2,7 +2,7 @@
 //!
 //! The fewer attempts are left, the more copies an attempt has: the k-th has k of them, and the last that can come in time at
 //! least two. So a packet is hardly ever lost for good, and the copies cost little, as few packets need a second attempt. Copies
-//! leave some time apart, since losses come in bursts.
+//! leave some time apart, since losses come in bursts. What is found lost too late to come in time is tried once: the queue may be shorter.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -82,19 +82,21 @@ impl History {
     }
 
     /// A datagram with this packet was lost. When there is no other it waits to be sent again, unless the receiver has it or it is
-    /// too old.
-    pub(super) fn lost(&mut self, sequence: u64, chance: &Chance, now: Time) {
-        let Some(sent) = self.sent.get_mut(&sequence) else { return };
+    /// too old. Answers for the first loss of a packet whether it is known too late to send it again in time.
+    pub(super) fn lost(&mut self, sequence: u64, chance: &Chance, now: Time) -> Option<bool> {
+        let sent = self.sent.get_mut(&sequence)?;
         sent.hopes = sent.hopes.saturating_sub(1);
         if sent.hopes > 0 {
-            return;
+            return None;
         }
         sent.losses = sent.losses.saturating_add(1);
-        let is_last = now + chance.attempt > sent.packet.time + chance.budget;
-        let copies = sent.losses.max(if is_last { 2 } else { 1 }).min(MOST_COPIES);
+        let latest = sent.packet.time + chance.budget;
+        let (is_last, is_late) = (now + chance.attempt > latest, now > latest);
+        let copies = sent.losses.max(if is_last && !is_late { 2 } else { 1 }).min(MOST_COPIES);
         sent.hopes = copies;
         self.again.insert(sequence);
         self.copies.extend((1..copies).map(|copy| (now + chance.spacing * u64::from(copy), sequence)));
+        (sent.losses == 1).then_some(is_late)
     }
 
     /// Copies whose time has come wait to be sent.
@@ -175,7 +177,7 @@ mod tests {
     #[test]
     fn what_the_receiver_has_is_not_sent_again() {
         let mut history = history(10);
-        (0..10).for_each(|sequence| history.lost(sequence, &CHANCE, EARLY));
+        (0..10).for_each(|sequence| assert_eq!(history.lost(sequence, &CHANCE, EARLY), Some(false)));
         history.report(&report(2, &[0b101]), 10);
         assert_eq!(history.sent.keys().copied().collect::<Vec<_>>(), [3, 5, 6, 7, 8, 9]);
         assert_eq!(history.waiting(), 6);
@@ -231,6 +233,13 @@ mod tests {
         let mut history = history(1);
         history.lost(0, &CHANCE, Time::ZERO + Duration::from_millis(450));
         assert_eq!(history.copies.len(), 1);
+    }
+
+    #[test]
+    fn what_is_known_too_late_is_tried_once() {
+        let mut history = history(1);
+        let late = history.lost(0, &CHANCE, Time::ZERO + Duration::from_millis(501));
+        assert_eq!((late, history.waiting(), history.copies.len()), (Some(true), 1, 0));
     }
 
     #[test]

@@ -23,8 +23,10 @@ mod bursts;
 mod connection;
 mod demand;
 mod history;
+mod one_connection;
 mod queue;
 mod receiver;
+mod round_trips;
 mod sender;
 
 pub use buffer::Counts;

@@ -1,41 +1,37 @@
 //! The sender of a live stream.
 
+mod again;
+mod end;
+mod leaving;
 mod protection;
 mod status;
+mod ways;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use congestion::aggregate::{Aggregate, Scheme};
-use units::{Bytes, Duration, Rate, Ratio, Time};
+use congestion::multfrc::Usage;
+use units::{Bytes, Duration, Time};
 
 use super::bursts::Bursts;
 use super::connection::Connection;
 use super::control::packet_size;
 use super::demand::{self, Demand};
 use super::fec::Code;
-use super::history::{Chance, History};
+use super::history::History;
 use super::queue::{Packet, Queue};
-use super::stuffing::{self, Packer, left_out_bytes};
-use super::wire::{Content, Datagram, DatagramError, Header, MAX_PAYLOAD, encode_data, low_bits, micros};
+use super::stuffing::{Packer, left_out_bytes};
+use super::wire::{Content, Datagram, DatagramError, MAX_PAYLOAD, encode_data};
 use super::{ConnectionId, LinkId, MAX_CONNECTIONS};
 
-use protection::{ParityPacket, Protection, Situation};
+use end::LEAST_END_PROBE;
+use protection::{Beside, Protection, Situation};
 
 pub use status::{ConnectionStatus, SenderStatus};
 
-/// How many packets that wait are looked at when the connection of the next one is chosen.
-const LOOKAHEAD: usize = 64;
 /// The part of the latency for which packets may wait until a datagram is full.
 const PACKING: u64 = 12;
-
-/// Copies of a packet are so many mean bursts of losses apart, but no less than a part of the round trip and no more than half of it.
-const BURST_MARGIN: f64 = 1.5;
-/// The least time from one copy of a packet to the next.
-const LEAST_SPACING: Duration = Duration::from_millis(1);
-
-/// The least time between two probes after the stream's end.
-const LEAST_END_PROBE: Duration = Duration::from_millis(5);
 
 /// Whether and how parity is sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -84,6 +80,8 @@ pub struct Sender {
     is_finished: bool,
     /// When the last probe after the stream's end left.
     end_probed: Option<Time>,
+    /// The part of the losses that is known too late to send anything again.
+    late: f64,
     counts: Counts,
 }
 
@@ -94,14 +92,6 @@ struct Counts {
     media: u64,
     again: u64,
     parity: u64,
-}
-
-/// What leaves next.
-#[derive(Clone, Copy, Debug)]
-enum Item {
-    Again(u64),
-    Parity,
-    Media,
 }
 
 impl Sender {
@@ -120,6 +110,7 @@ impl Sender {
             next: 0,
             is_finished: false,
             end_probed: None,
+            late: 0.0,
             counts: Counts::default(),
         }
     }
@@ -220,12 +211,13 @@ impl Sender {
         };
         let Some(connection) = self.connections.get_mut(&id) else { return Ok(()) };
         let link = connection.link;
-        let (lost, round_trip) = connection.report(&report, now);
+        let (lost, round_trip) = connection.report(&report, self.queue.len() > 1, now);
         learn(&mut self.bursts, connection);
         let wanted = self.demand.rate(self.queue.size(), now) + self.protection.lacking();
+        let usage = Usage { one: connection.rate_of_one(), ..connection.rate().usage(Some(wanted)) };
         if let Some(round_trip) = round_trip
             && let Some(aggregate) = self.links.get_mut(&link)
-            && aggregate.report(now, round_trip, connection.rate(), Some(wanted)).is_some()
+            && aggregate.report(now, round_trip, &usage).is_some()
         {
             let mine = self.connections.values_mut().filter(|connection| connection.link == link);
             mine.for_each(|connection| connection.set_flows(aggregate.flows()));
@@ -249,26 +241,6 @@ impl Sender {
         let (item, time) = self.next_item(now)?;
         let id = self.choose(time, now)?;
         self.send(item, id, now).map(|datagram| (id, datagram))
-    }
-
-    /// After the stream's last packet nothing follows that would show its loss: probes do, a few in each round trip, until the
-    /// receiver has it or it is too late. Answers with the connection that takes the next.
-    fn probe_of_the_end(&mut self, now: Time) -> Option<ConnectionId> {
-        if now < self.next_end_probe() {
-            return None;
-        }
-        let ready = self.usable().filter(|(_, connection)| connection.next_send() <= now);
-        let id = ready.min_by_key(|(_, connection)| connection.way()).map(|(id, _)| id)?;
-        self.end_probed = Some(now);
-        Some(id)
-    }
-
-    fn next_end_probe(&self) -> Time {
-        if !self.is_finished || self.waiting() > 0 || self.history.is_empty() {
-            return Time::NEVER;
-        }
-        let interval = (self.rtt().unwrap_or(self.settings.latency) / 4).max(LEAST_END_PROBE);
-        self.end_probed.map_or(Time::ZERO, |last| last + interval)
     }
 
     /// When there is something to do again. Only after [`Self::transmit`] has given all that there was at `now`.
@@ -324,42 +296,9 @@ impl Sender {
         }
     }
 
-    /// What may be sent over all connections that live, with headers.
-    fn allowed_rate(&self) -> Rate {
-        let ready =
-            self.connections.values().filter(|connection| connection.is_ready() && !connection.is_silent());
-        ready.map(|connection| connection.rate().allowed_rate()).sum()
-    }
-
-    fn available_rate(&self) -> Rate {
-        let allowed = self.allowed_rate();
-        let payload = Ratio::from_f64(Bytes::of(MAX_PAYLOAD).as_f64() / packet_size().as_f64());
-        let media = self.protection.code().map_or(Ratio::ONE, |code| {
-            Ratio::new(code.media().into(), u32::from(code.media()) + u32::from(code.parity()))
-        });
-        allowed * payload * media
-    }
-
     /// Packets that wait to leave.
     fn waiting(&self) -> usize {
         self.history.waiting() + self.protection.waiting() + self.queue.len()
-    }
-
-    /// What queues on the shortest way add to it.
-    fn queueing(&self) -> Duration {
-        let usable = self.usable().map(|(_, connection)| connection.queueing());
-        usable.min().unwrap_or(Duration::ZERO)
-    }
-
-    /// The same when packets are lost.
-    fn queueing_at_losses(&self, now: Time) -> Duration {
-        let usable = self.usable().map(|(_, connection)| connection.queueing_at_losses(now));
-        usable.min().unwrap_or(Duration::ZERO)
-    }
-
-    /// The shortest round trip.
-    fn rtt(&self) -> Option<Duration> {
-        self.usable().filter_map(|(_, connection)| connection.rtt()).min()
     }
 
     /// Gives up what cannot come in time any more, and looks after the timers.
@@ -384,133 +323,31 @@ impl Sender {
         self.history.expire(now - latency);
         self.protection.expire(now + queueing - latency);
         let is_over = self.is_finished && self.queue.len() == 0;
-        let time = latency - self.queueing_at_losses(now);
+        let time = latency - self.queueing_at_losses();
         self.protection.set_time(time);
         if is_over || self.protection.deadline(latency) <= now {
             self.protection.close(now);
         }
         self.protection.tick(now);
         if self.protection.is_to_choose(now) {
-            let Settings { retransmit, .. } = self.settings;
-            let (losses, allowed) = (self.bursts.losses(), self.allowed_rate());
-            let rtt = self.usable().filter_map(|(_, connection)| connection.rtt_at_losses(now)).min();
-            let (recent, catch_up) = (self.bursts.recent(), demand::catch_up(self.queue.size()));
-            let situation = Situation { losses, recent, time, rtt, retransmit, allowed, catch_up };
+            let situation = Situation {
+                losses: self.bursts.losses(),
+                recent: self.bursts.recent(),
+                time,
+                rtt: self.least_rtt(),
+                retransmit: self.settings.retransmit,
+                beside: self.has_standing_queue().then(|| Beside { late: self.late, saved: self.saved() }),
+                allowed: self.allowed_rate(),
+                catch_up: demand::catch_up(self.queue.size()),
+            };
             self.protection.choose(&situation, now);
         }
-    }
-
-    fn lost(&mut self, media: impl IntoIterator<Item = u64>, now: Time) {
-        let mut media = media.into_iter().peekable();
-        if !self.settings.retransmit || media.peek().is_none() {
-            return;
-        }
-        let rtt = self.rtt().unwrap_or(Duration::ZERO);
-        // One burst should not take two copies.
-        let packet =
-            self.allowed_rate().min(self.demand.rate(self.queue.size(), now)).time_for(packet_size());
-        let burst = packet * Ratio::from_f64(self.bursts.losses().burst * BURST_MARGIN);
-        let chance = Chance {
-            budget: self.settings.latency - self.queueing(),
-            attempt: rtt + rtt / 4,
-            spacing: burst.min(rtt / 2).max(rtt / 8).max(LEAST_SPACING),
-        };
-        media.for_each(|sequence| self.history.lost(sequence, &chance, now));
-    }
-
-    /// What leaves next, and when it came into the sender: the oldest first, as it is needed first. A loss often means that the queue
-    /// on the way was full, and that others make way now: what comes in time only if they do is sent again when nothing else waits.
-    fn next_item(&self, now: Time) -> Option<(Item, Time)> {
-        let again =
-            |since| self.history.next_again(since).map(|(sequence, time)| (Item::Again(sequence), time));
-        let parity = || self.protection.front().map(|packet| (Item::Parity, packet.first_time));
-        let media = || self.queue.front().map(|packet| (Item::Media, packet.time));
-        again(now + self.queueing() - self.settings.latency)
-            .or_else(parity)
-            .or_else(media)
-            .or_else(|| again(Time::ZERO))
-    }
-
-    /// Connections that media may take: those whose round trip is known and from which something is heard, or else all.
-    fn usable(&self) -> impl Iterator<Item = (ConnectionId, &Connection)> {
-        let is_alive = |connection: &Connection| connection.is_ready() && !connection.is_silent();
-        let is_any_alive = self.connections.values().any(is_alive);
-        self.connections
-            .iter()
-            .filter(move |(_, connection)| is_alive(connection) || (!is_any_alive && connection.is_ready()))
-            .map(|(id, connection)| (*id, connection))
-    }
-
-    /// The connection that brings the next packet first, if it may leave there now. When faster connections are taken by
-    /// what waits before them, later packets leave on slower ones, so that all of them are used.
-    fn choose(&self, time: Time, now: Time) -> Option<ConnectionId> {
-        let shortest = self.usable().map(|(_, connection)| connection.way()).min()?;
-        // A way so much longer than the shortest brings it too late.
-        let slack = (time + self.settings.latency).since(now);
-        let mut ways: Vec<_> = self
-            .usable()
-            .filter(|(_, connection)| connection.way() <= shortest + slack)
-            .map(|(id, connection)| {
-                (connection.next_send().max(now), connection.way(), connection.interval(), id)
-            })
-            .collect();
-        for _ in 0..self.waiting().min(LOOKAHEAD) {
-            let (leaves, _, interval, id) = ways.iter_mut().min_by_key(|(leaves, way, ..)| *leaves + *way)?;
-            if *leaves <= now {
-                return Some(*id);
-            }
-            *leaves += *interval;
-        }
-        None
-    }
-
-    fn send(&mut self, item: Item, id: ConnectionId, now: Time) -> Option<Vec<u8>> {
-        let waits = self.waiting() > 1;
-        let connection = self.connections.get_mut(&id)?;
-        // Whether the rate, and not the stream, decides when the next one leaves.
-        let has_more = waits && connection.next_send() + connection.interval() > now;
-        let (datagram, dropped) = match item {
-            Item::Again(sequence) => {
-                let (time, payload) = self.history.take_again(sequence)?;
-                self.counts.again += 1;
-                self.demand.add(packet_size(), now);
-                let (header, dropped) = connection.send(self.bursts.leaves(), Some(sequence), has_more, now);
-                (encode_media(header, sequence, time, true, &payload), dropped)
-            }
-            Item::Parity => {
-                let ParityPacket { first, media, parity, index, shard, .. } = self.protection.pop()?;
-                self.counts.parity += 1;
-                self.demand.add(packet_size(), now);
-                let (header, dropped) = connection.send(self.bursts.leaves(), None, has_more, now);
-                let content = Content::Parity { first: low_bits(first), media, parity, index, shard: &shard };
-                (encode_data(header, content), dropped)
-            }
-            Item::Media => {
-                let packet = self.queue.pop()?;
-                let sequence = self.next;
-                self.next += 1;
-                self.counts.media += 1;
-                let (header, dropped) = connection.send(self.bursts.leaves(), Some(sequence), has_more, now);
-                let datagram = encode_media(header, sequence, packet.time, false, &packet.payload);
-                self.protection.protect(sequence, &packet, now);
-                self.history.sent(sequence, packet);
-                (datagram, dropped)
-            }
-        };
-        self.lost(dropped, now);
-        Some(datagram)
     }
 }
 
 /// What a connection has learnt about losses.
 fn learn(bursts: &mut Bursts, connection: &mut Connection) {
     connection.take_fates().into_iter().for_each(|(number, fate)| bursts.known(number, fate));
-}
-
-fn encode_media(header: Header, sequence: u64, time: Time, is_again: bool, packed: &[u8]) -> Vec<u8> {
-    let (sequence, time) = (low_bits(sequence), low_bits(micros(time)));
-    let (is_packed, payload) = (stuffing::has_left_out(packed), stuffing::payload(packed));
-    encode_data(header, Content::Media { sequence, time, is_again, is_packed, payload })
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use congestion::algorithm::Algorithm;
 use stream::live::fec::Code;
 use stream::live::{ConnectionId, Fec, LinkId, PACKET_OVERHEAD, Receiver, Scheme, Sender, Settings};
-use units::{Bytes, Duration, Rate, Time};
+use units::{Bytes, Duration, Rate, Ratio, Time};
 
 use link::Link;
 use rows::{Row, WIRELESS, rows};
@@ -286,6 +286,34 @@ fn beside_one_tcp_flow_a_stream_below_its_share_misses_little_and_the_flow_keeps
         assert!(missing * 50 <= packets, "{kbps} kbit/s: {missing} of {packets}");
         assert!(tcp + Rate::from_kbps(kbps) >= Rate::from_kbps(900), "TCP has {tcp} beside {kbps} kbit/s");
     }
+}
+
+/// The queue makes the round trip so long that what is sent again comes too late.
+#[test]
+fn beside_one_tcp_flow_parity_brings_what_sending_again_does_not() {
+    let row = Row { tcp: Some((1, Algorithm::Cubic)), jitter: Duration::from_millis(1), ..WIRELESS };
+    let settings = Settings { fec: Fec::Auto, ..auto(&row) };
+    let slow = [100, 200, 300].into_iter().flat_map(|kbps| (1..=4).map(move |seed| (kbps, seed)));
+    let outcomes = slow.map(|(kbps, seed)| run(&row, settings, Rate::from_kbps(kbps), seed, false));
+    let whole = outcomes.filter(|outcome| outcome.missing == 0).count();
+    assert!(whole >= 9, "{whole} of 12 runs are whole");
+    let outcomes: Vec<_> =
+        (1..=4).map(|seed| run(&row, settings, Rate::from_kbps(400), seed, false)).collect();
+    let missing: u64 = outcomes.iter().map(|outcome| outcome.missing).sum();
+    assert!(missing * 400 <= 4 * outcomes[0].packets, "400 kbit/s: {missing}");
+    let tcp = outcomes.iter().map(|outcome| outcome.tcp).min();
+    assert!(tcp >= Some(row.rate * Ratio::new(1, 3)), "TCP has {tcp:?}");
+}
+
+/// What a slow stream is given to spare has no room for the several parity packets of each media packet, so that they must ask for it.
+#[test]
+fn beside_two_tcp_flows_parity_gets_the_rate_that_it_lacks() {
+    let row = Row { tcp: Some((2, Algorithm::Cubic)), jitter: Duration::from_millis(1), ..WIRELESS };
+    let settings = Settings { fec: Fec::Auto, ..auto(&row) };
+    let outcomes: Vec<_> =
+        (1..=8).map(|seed| run(&row, settings, Rate::from_kbps(50), seed, false)).collect();
+    let missing: u64 = outcomes.iter().map(|outcome| outcome.missing).sum();
+    assert!(missing * 100 <= 8 * outcomes[0].packets, "{missing}");
 }
 
 /// `ROW=loss-8 cargo test --release -p anabranch-stream --test live_link -- --ignored --nocapture`; with `TELL=600` and `SEED=1` the

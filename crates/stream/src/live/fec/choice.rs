@@ -17,9 +17,11 @@ pub const TARGET: f64 = 1e-5;
 /// Where sending again leaves no more than so many of the media packets missing, there is no parity: it would take from the rate all the
 /// time what is needed once in a minute or two.
 pub const ENOUGH: f64 = 1e-4;
-/// The media of a block leave within this part of the time that there is, and its parity within the same; the rest is for changes of
-/// the way.
-pub const BLOCK: Ratio = Ratio::new(2, 5);
+/// The media of a block leave within this part of the time that there is: the longer a block, the less parity does the same. The rest is for
+/// its parity, and for changes of the way.
+pub const BLOCK: Ratio = Ratio::new(3, 4);
+/// So many more packets may be lost from a block than ever were of late: a record is broken one day, and hardly ever by more.
+const BEYOND_RECORD: usize = 1;
 /// Most of the blocks that are looked through; a block is seldom worth more parity than media.
 const MOST_PARITY: usize = MAX_BLOCK as usize;
 /// Longest mean burst that is reckoned with. Parity does not help against an outage.
@@ -50,11 +52,13 @@ pub struct Limits {
     pub share: Ratio,
     /// How often a lost packet can be sent again in time.
     pub attempts: u32,
+    /// The part of the lost packets, from 0 to 1, whose loss is known too late for any attempt.
+    pub late: f64,
 }
 
 impl Limits {
     /// For media packets every `interval` of which each has to leave within `time` to be of use; the first of a block waits no longer
-    /// than [`BLOCK`] of it until the last has left, and as long for the last of the parity. A packet can be sent again when the next
+    /// than [`BLOCK`] of it until the last has left. A packet can be sent again when the next
     /// one has shown its loss, `rtt` after that left; never if that is `None`.
     pub fn new(time: Duration, interval: Duration, rtt: Option<Duration>, share: Ratio) -> Self {
         let media = (time * BLOCK).as_micros() / interval.as_micros().max(1);
@@ -63,6 +67,7 @@ impl Limits {
             media: usize::try_from(media).unwrap_or(usize::MAX).clamp(1, MAX_BLOCK.into()),
             share,
             attempts: u32::try_from(attempts).unwrap_or(u32::MAX),
+            late: if attempts == 0 { 1.0 } else { 0.0 },
         }
     }
 }
@@ -84,14 +89,19 @@ fn lost_again(rate: f64, attempts: u32) -> f64 {
 pub fn choose(losses: Losses, most_lost: impl Fn(usize) -> usize, limits: Limits) -> Option<Code> {
     let rate = losses.rate.clamp(0.0, 0.5);
     let media = limits.media.clamp(1, MAX_BLOCK.into());
-    let again = lost_again(rate, limits.attempts);
-    if limits.attempts > 0 && rate * again <= ENOUGH {
+    let late = if limits.attempts == 0 { 1.0 } else { limits.late.clamp(0.0, 1.0) };
+    let again = late + (1.0 - late) * lost_again(rate, limits.attempts);
+    if late < 1.0 && rate * again <= ENOUGH {
         return None;
     }
     let residual = residuals(Losses { rate, ..losses }, media);
     let by_chance = residual.iter().position(|residual| residual * again <= TARGET).unwrap_or(MOST_PARITY);
-    let of_late = (0..MOST_PARITY).find(|parity| most_lost(media + parity) <= *parity).unwrap_or(MOST_PARITY);
-    let needed = if limits.attempts > 0 { by_chance } else { by_chance.max(of_late) };
+    let record = |parity: &usize| match most_lost(media + parity) {
+        0 => 0,
+        most => most + BEYOND_RECORD,
+    };
+    let of_late = (0..MOST_PARITY).find(|parity| record(parity) <= *parity).unwrap_or(MOST_PARITY);
+    let needed = if late > 0.0 { by_chance.max(of_late) } else { by_chance };
     let room = (0..=MOST_PARITY).rev().find(|parity| is_within(*parity, media, limits.share)).unwrap_or(0);
     let parity = u32::try_from(needed.min(room)).ok()?;
     Code::new(u32::try_from(media).ok()?, parity).ok()
@@ -144,7 +154,7 @@ mod tests {
     use super::*;
 
     fn limits(media: usize) -> Limits {
-        Limits { media, share: Ratio::new(4, 1), attempts: 0 }
+        Limits { media, share: Ratio::new(4, 1), attempts: 0, late: 1.0 }
     }
 
     fn parity(code: Option<Code>) -> u8 {
@@ -204,7 +214,8 @@ mod tests {
     #[test]
     fn attempts_to_send_again_save_parity() {
         let losses = Losses { rate: 0.04, burst: 1.2 };
-        let with = |losses, attempts| parity(choose(losses, |_| 0, Limits { attempts, ..limits(50) }));
+        let with =
+            |losses, attempts| parity(choose(losses, |_| 0, Limits { attempts, late: 0.0, ..limits(50) }));
         let all: Vec<u8> = (0..6).map(|attempts| with(losses, attempts)).collect();
         assert!(all[0] > 8 && all[1..] == [0; 5], "{all:?}");
         // One attempt with its two copies is not enough for every loss rate.
@@ -223,8 +234,12 @@ mod tests {
     fn what_was_lost_of_late_is_repaired_where_there_is_no_time_to_send_again() {
         let losses = Losses { rate: 0.01, burst: 1.0 };
         let most_lost = |packets: usize| packets.min(9);
-        assert_eq!(choose(losses, most_lost, limits(5)), Code::new(5, 9).ok());
-        assert_eq!(choose(losses, most_lost, Limits { attempts: 1, ..limits(5) }), None);
+        // One more than the nine.
+        assert_eq!(choose(losses, most_lost, limits(5)), Code::new(5, 10).ok());
+        let attempt = Limits { attempts: 1, late: 0.0, ..limits(5) };
+        assert_eq!(choose(losses, most_lost, attempt), None);
+        // There is an attempt, but a third of the losses is known too late for it.
+        assert_eq!(choose(losses, most_lost, Limits { late: 0.3, ..attempt }), Code::new(5, 10).ok());
     }
 
     #[test]
@@ -233,7 +248,7 @@ mod tests {
             let (time, rtt) = (Duration::from_millis(600), Duration::from_millis(190));
             Limits::new(time, Duration::from_millis(millis), Some(rtt), Ratio::ONE)
         };
-        assert_eq!([1, 10, 100, 1000].map(|millis| limits(millis).media), [128, 24, 2, 1]);
+        assert_eq!([1, 10, 100, 1000].map(|millis| limits(millis).media), [128, 45, 4, 1]);
         // A loss shows when the next packet comes.
         assert_eq!([1, 10, 100, 1000].map(|millis| limits(millis).attempts), [3, 3, 2, 0]);
         assert_eq!(
@@ -246,10 +261,11 @@ mod tests {
         #[test]
         fn the_target_is_met_or_all_room_is_used(
             rate in 0.0..1.0f64, burst in 0.0..1000.0f64, media in 0usize..300, share in 0u32..300,
-            attempts in 0u32..8,
+            attempts in 0u32..8, late in 0.0..1.0f64,
         ) {
             let share = Ratio::new(share, 100);
-            let limits = Limits { media, share, attempts };
+            let late = if attempts == 0 { 1.0 } else { late };
+            let limits = Limits { media, share, attempts, late };
             let code = choose(Losses { rate, burst }, |_| 0, limits);
             let media = media.clamp(1, MAX_BLOCK.into());
             let parity = usize::from(parity(code));
@@ -257,8 +273,9 @@ mod tests {
             prop_assert!(is_within(parity, media, share));
             let rate = rate.min(0.5);
             let residuals = residuals(Losses { rate, burst }, media);
-            let leaves = |parity: usize| residuals[parity] * lost_again(rate, attempts);
-            let is_enough = leaves(parity) <= if attempts > 0 && parity == 0 { ENOUGH } else { TARGET };
+            let again = late + (1.0 - late) * lost_again(rate, attempts);
+            let leaves = |parity: usize| residuals[parity] * again;
+            let is_enough = leaves(parity) <= if late < 1.0 && parity == 0 { ENOUGH } else { TARGET };
             prop_assert!(is_enough || parity == MOST_PARITY || !is_within(parity + 1, media, share));
             // No less would do.
             prop_assert!(parity == 0 || leaves(parity - 1) > TARGET);

@@ -13,14 +13,17 @@ use super::super::wire::{low_bits, micros};
 use super::Fec;
 
 /// Parity packets that wait.
-const MOST_PARITY: usize = 512;
+const MOST_PARITY: usize = 4096;
 /// How often a code is chosen anew.
 const CHOICE_INTERVAL: Duration = Duration::from_millis(500);
-/// Parity takes no more of what the rate leaves free, and no more than there is media.
+/// Parity takes no more of what the rate leaves free.
 const MOST_OF_ROOM: f64 = 0.9;
+/// Most parity packets for a media packet.
+const MOST_SHARE_ALONE: f64 = 1.0;
+/// The same beside others, with all saved that can be. A block of one packet or two needs several: while others keep a queue full it takes about
+/// every second packet of a slow stream.
+const MOST_SHARE_BESIDE: f64 = 3.0;
 
-/// The media of a block of a fixed code leaves within this part of the time that there is.
-const MOST_OF_BLOCK: Ratio = Ratio::new(3, 4);
 /// Parity leaves within this part of what is left of the time.
 const MOST_OF_REST: Ratio = Ratio::new(4, 5);
 
@@ -37,6 +40,15 @@ pub(super) struct ParityPacket {
     pub(super) shard: Vec<u8>,
 }
 
+/// How it is beside others that fill the queue; both from 0 to 1.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Beside {
+    /// The part of the losses that is known too late to send anything again.
+    pub(super) late: f64,
+    /// What is left of what the stream saved of its rate.
+    pub(super) saved: f64,
+}
+
 /// What the choice of a code depends on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Situation<'a> {
@@ -44,9 +56,11 @@ pub(super) struct Situation<'a> {
     pub(super) recent: &'a Recent,
     /// Within so long a packet has to leave.
     pub(super) time: Duration,
-    /// The round trip when packets are lost.
+    /// The round trip without a queue: one that the stream fills itself passes, and parity would only make it longer.
     pub(super) rtt: Option<Duration>,
     pub(super) retransmit: bool,
+    /// Where others fill the queue.
+    pub(super) beside: Option<Beside>,
     /// What may be sent, with headers, and what of it what waits has to have.
     pub(super) allowed: Rate,
     pub(super) catch_up: Rate,
@@ -153,9 +167,8 @@ impl Protection {
     /// first packet.
     pub(super) fn deadline(&self, latency: Duration) -> Time {
         let Some(opened) = self.encoder.opened() else { return Time::NEVER };
-        let part = if self.fec == Fec::Auto { BLOCK } else { MOST_OF_BLOCK };
         // A packet that has waited for long does not make a block of its own.
-        (opened + latency / 2).min(self.first_time + self.time * part).max(opened + latency / 8)
+        (opened + latency / 2).min(self.first_time + self.time * BLOCK).max(opened + latency / 8)
     }
 
     /// Ends the block that is open.
@@ -189,12 +202,18 @@ impl Protection {
         let media = Rate::of(packet_size(), interval);
         let again = if situation.retransmit { situation.losses.rate } else { 0.0 };
         let room = ((situation.allowed - situation.catch_up).ratio_to(media) - 1.0 - again) * MOST_OF_ROOM;
-        let share = Ratio::from_f64(room.min(1.0));
-        let Situation { time, rtt, retransmit, losses, recent, .. } = *situation;
+        let Situation { time, rtt, retransmit, losses, recent, beside, .. } = *situation;
+        // What parity takes from the savings beside others the media lack later.
+        let most = beside.map_or(MOST_SHARE_ALONE, |beside| MOST_SHARE_BESIDE * beside.saved);
+        let share = Ratio::from_f64(room.min(most));
         let limits = Limits::new(time, interval, rtt.filter(|_| retransmit), share);
+        let limits = match beside.filter(|_| retransmit) {
+            Some(Beside { late, .. }) => Limits { attempts: limits.attempts.max(1), late, ..limits },
+            None => limits,
+        };
         let most_lost = |packets: usize| recent.most_lost(packets);
         self.chosen = choose(losses, most_lost, limits);
-        let needed = choose(losses, most_lost, Limits { share: Ratio::ONE, ..limits });
+        let needed = choose(losses, most_lost, Limits { share: Ratio::from_f64(most), ..limits });
         self.lacking = needed.map_or(Rate::ZERO, |needed| {
             let lacking = needed.parity().saturating_sub(self.chosen.map_or(0, Code::parity));
             media * Ratio::new(lacking.into(), needed.media().max(1).into())
@@ -206,14 +225,16 @@ impl Protection {
         self.lacking
     }
 
-    /// The parity of a block leaves in as long a time as its media did: what takes some packets in a row, such as a queue that is full
-    /// beside a TCP flow, then hardly takes all of it, and it does not fill the queue itself.
+    /// The parity of a block leaves evenly: what takes some packets in a row, such as a queue that is full beside a TCP flow, then hardly takes
+    /// all of it, and it does not fill the queue itself. That of a fixed code leaves in as long a time as its media did, any other in all that
+    /// is left: a block may be as short as a packet.
     fn queue(&mut self, parity: Option<Parity>, opened: Time, now: Time) {
         let Some(Parity { first, media, shards }) = parity else { return };
         let parity = u8::try_from(shards.len()).unwrap_or(u8::MAX);
         let (first_time, last_time) = (self.first_time, self.last_time);
         let left = (first_time + self.time).since(now) * MOST_OF_REST;
-        let spacing = now.since(opened).min(left) / u64::from(parity.max(1));
+        let span = if self.fec == Fec::Auto { left } else { left.min(now.since(opened)) };
+        let spacing = span / u64::from(parity.max(1));
         self.later.extend((0..parity).zip(shards).map(|(index, shard)| {
             let leaves = now + spacing * (u64::from(index) + 1);
             (leaves, ParityPacket { first_time, last_time, first, media, parity, index, shard })
@@ -223,3 +244,6 @@ impl Protection {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use units::Rate;
+
 use super::super::Receiver;
 use super::*;
 

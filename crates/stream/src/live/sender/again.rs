@@ -1,0 +1,39 @@
+//! What a sender sends again.
+
+use units::{Duration, Ratio, Time};
+
+use super::super::control::packet_size;
+use super::super::history::Chance;
+use super::Sender;
+
+/// Copies of a packet are so many mean bursts of losses apart, but no less than a part of the round trip and no more than half of it.
+const BURST_MARGIN: f64 = 1.5;
+/// The least time from one copy of a packet to the next.
+const LEAST_SPACING: Duration = Duration::from_millis(1);
+/// The part of the losses that is known too late is the mean over about so many of them.
+const LOSSES: f64 = 32.0;
+
+impl Sender {
+    /// These media packets were lost.
+    pub(super) fn lost(&mut self, media: impl IntoIterator<Item = u64>, now: Time) {
+        let mut media = media.into_iter().peekable();
+        if !self.settings.retransmit || media.peek().is_none() {
+            return;
+        }
+        let rtt = self.rtt().unwrap_or(Duration::ZERO);
+        // One burst should not take two copies.
+        let packet =
+            self.allowed_rate().min(self.demand.rate(self.queue.size(), now)).time_for(packet_size());
+        let burst = packet * Ratio::from_f64(self.bursts.losses().burst * BURST_MARGIN);
+        let chance = Chance {
+            budget: self.settings.latency - self.queueing(),
+            attempt: rtt + rtt / 4,
+            spacing: burst.min(rtt / 2).max(rtt / 8).max(LEAST_SPACING),
+        };
+        for sequence in media {
+            if let Some(is_late) = self.history.lost(sequence, &chance, now) {
+                self.late += (f64::from(u8::from(is_late)) - self.late) / LOSSES;
+            }
+        }
+    }
+}
