@@ -22,6 +22,7 @@
 
 pub mod bottleneck;
 mod member;
+mod parting;
 mod pool;
 mod records;
 mod sent_times;
@@ -39,6 +40,7 @@ use crate::algorithm::Algorithm;
 use crate::control::Start;
 use bottleneck::Watch;
 use member::Member;
+pub use parting::Regrouped;
 use pool::{Pool, PoolId};
 pub use sent_times::SentTimes;
 use virtual_flow::{VirtualFlow, VirtualId};
@@ -66,17 +68,6 @@ pub struct Heard {
     pub rtt: Option<Duration>,
     /// The member's smoothed round-trip time.
     pub srtt: Duration,
-}
-
-/// A member was moved to other company.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Regrouped {
-    /// Who.
-    pub member: MemberId,
-    /// Those with whom it shares credit now.
-    pub companions: usize,
-    /// How its delays go with those of the company that it joined or left: a mean correlation between -1 and 1.
-    pub correlation: f64,
 }
 
 /// Flows of one sender that share what as many standard flows would get.
@@ -355,54 +346,6 @@ impl Group {
         for id in unused {
             self.want(id, Bytes::ZERO);
         }
-    }
-
-    /// Parts members behind different bottlenecks and joins those behind the same one, where the group watches; to be called now and
-    /// then. Answers who was moved.
-    pub fn regroup(&mut self, now: Time) -> Vec<Regrouped> {
-        let Some(watch) = &mut self.watch else { return Vec::new() };
-        let company: BTreeMap<MemberId, u64> =
-            self.members.iter().map(|(id, member)| (*id, member.pool.0)).collect();
-        let Some(found) = watch.judge(now, &company) else { return Vec::new() };
-        let pool = PoolId(found.to.unwrap_or(self.next_id));
-        self.next_id += u64::from(found.to.is_none());
-        for id in &found.members {
-            self.move_to(*id, pool);
-        }
-        let told = found.members.iter().map(|id| Regrouped {
-            member: *id,
-            companions: self.companions(*id),
-            correlation: found.correlation,
-        });
-        let told = told.collect();
-        self.drop_empty_pools();
-        told
-    }
-
-    /// A member and its virtual flow change their pool. What the flow has in flight for others stays written down.
-    fn move_to(&mut self, id: MemberId, pool: PoolId) {
-        let Some(wanted) = self.members.get(&id).map(|member| member.wanted) else { return };
-        self.want(id, Bytes::ZERO);
-        let Some(member) = self.members.get_mut(&id) else { return };
-        let from = std::mem::replace(&mut member.pool, pool);
-        let own = member.own;
-        let shared = self.pools.entry(pool).or_default();
-        member.served = shared.clock;
-        if let Some(flow) = self.virtuals.get_mut(&own) {
-            flow.pool = pool;
-            let free = flow.free();
-            self.pools.entry(pool).or_default().set_ready(own, 0, free);
-            if let Some(old) = self.pools.get_mut(&from) {
-                old.set_ready(own, free, 0);
-            }
-        }
-        self.settle(from);
-        self.want(id, Bytes::new(wanted));
-    }
-
-    fn drop_empty_pools(&mut self) {
-        let used: std::collections::BTreeSet<_> = self.members.values().map(|member| member.pool).collect();
-        self.pools.retain(|id, _| used.contains(id));
     }
 
     /// Does something with a virtual flow, and keeps its pool's books. One that is gone is left alone.

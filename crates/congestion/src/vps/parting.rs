@@ -1,0 +1,69 @@
+//! Members behind different bottlenecks are parted, and those behind the same one joined.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use units::{Bytes, Time};
+
+use super::pool::PoolId;
+use super::{Group, MemberId};
+
+/// A member was moved to other company.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Regrouped {
+    /// Who.
+    pub member: MemberId,
+    /// Those with whom it shares credit now.
+    pub companions: usize,
+    /// How its delays go with those of the company that it joined or left: a mean correlation between -1 and 1.
+    pub correlation: f64,
+}
+
+impl Group {
+    /// Parts members behind different bottlenecks and joins those behind the same one, where the group watches; to be called now and
+    /// then. Answers who was moved.
+    pub fn regroup(&mut self, now: Time) -> Vec<Regrouped> {
+        let Some(watch) = &mut self.watch else { return Vec::new() };
+        let company: BTreeMap<MemberId, u64> =
+            self.members.iter().map(|(id, member)| (*id, member.pool.0)).collect();
+        let Some(found) = watch.judge(now, &company) else { return Vec::new() };
+        let pool = PoolId(found.to.unwrap_or(self.next_id));
+        self.next_id += u64::from(found.to.is_none());
+        for id in &found.members {
+            self.move_to(*id, pool);
+        }
+        let told = found.members.iter().map(|id| Regrouped {
+            member: *id,
+            companions: self.companions(*id),
+            correlation: found.correlation,
+        });
+        let told = told.collect();
+        self.drop_empty_pools();
+        told
+    }
+
+    /// A member and its virtual flow change their pool. What the flow has in flight for others stays written down.
+    fn move_to(&mut self, id: MemberId, pool: PoolId) {
+        let Some(wanted) = self.members.get(&id).map(|member| member.wanted) else { return };
+        self.want(id, Bytes::ZERO);
+        let Some(member) = self.members.get_mut(&id) else { return };
+        let from = std::mem::replace(&mut member.pool, pool);
+        let own = member.own;
+        let shared = self.pools.entry(pool).or_default();
+        member.served = shared.clock;
+        if let Some(flow) = self.virtuals.get_mut(&own) {
+            flow.pool = pool;
+            let free = flow.free();
+            self.pools.entry(pool).or_default().set_ready(own, 0, free);
+            if let Some(old) = self.pools.get_mut(&from) {
+                old.set_ready(own, free, 0);
+            }
+        }
+        self.settle(from);
+        self.want(id, Bytes::new(wanted));
+    }
+
+    pub(super) fn drop_empty_pools(&mut self) {
+        let used: BTreeSet<_> = self.members.values().map(|member| member.pool).collect();
+        self.pools.retain(|id, _| used.contains(id));
+    }
+}
