@@ -100,15 +100,25 @@ async def run(options):
     parts = urlsplit(options.url[0])
 
     async def a_piece_at_a_time(client):
-        """As a player whose buffer is full: a range of a fifth of a second, five times a second."""
-        length, began, place = int(options.rate / 8 / 5), time.monotonic(), 0
-        while time.monotonic() - began < options.seconds:
-            ranged = [*headers, ("range", f"bytes={place * length}-{place * length + length - 1}")]
+        """As a player whose buffer is full: a range of a fifth of a second, five times a second. With --every in spans only, in
+        which it is even by the machine's clock; in the others as one that is empty, with six ranges under way."""
+        length, began, asked = int(options.rate / 8 / 5), time.monotonic(), 0
+        next_at, under_way = began, set()
+        left = lambda: began + options.seconds - time.monotonic()  # noqa: E731
+        while left() > 0:
+            held = not options.every or int(time.monotonic() / options.every) % 2 == 0
+            if len(under_way) >= (1 if held else 6):
+                _, under_way = await asyncio.wait(under_way, timeout=max(0, left()), return_when=asyncio.FIRST_COMPLETED)
+                continue
+            if held and time.monotonic() < next_at:
+                await asyncio.sleep(max(0, min(left(), next_at - time.monotonic())))
+                continue
+            next_at = max(next_at + 0.2, time.monotonic())
+            ranged = [*headers, ("range", f"bytes={asked * length}-{(asked + 1) * length - 1}")]
             answer = client.ask(options.method, options.url[0], ranged)
-            place += 1
-            await asyncio.wait([answer.done], timeout=max(0, began + options.seconds - time.monotonic()))
-            await asyncio.sleep(max(0, began + place / 5 - time.monotonic()))
-        return {**answer.line(), "bytes": place * length}
+            under_way.add(answer.done)
+            asked += 1
+        return {**answer.line(), "bytes": asked * length}
 
     async def over_a_connection():
         address = (parts.hostname, parts.port or 443)
@@ -143,6 +153,7 @@ def main():
     parser.add_argument("--connections", type=int, default=1)
     parser.add_argument("--seconds", type=float, help="stop after so long")
     parser.add_argument("--rate", type=float, help="ask for this many bit/s, a range at a time; with --seconds")
+    parser.add_argument("--every", type=float, help="with --rate: hold that rate for so many seconds, be greedy for as many, and so on")
     parser.add_argument("--bin", type=float, help="count bytes in bins of so many seconds")
     parser.add_argument("--window", type=int, default=8 << 20, help="bytes that the server may send ahead")
     try:

@@ -10,8 +10,8 @@ shares    three clients with the weights 1, 4 and 8 beside three Reno flows; aft
           had before (two virtual flows of five have 0.8 of what three of six had), and over what the two have in the ten seconds then.
 ours      F beside three connections of a server without a group, under the same control.
 plain     three connections of a server without a group beside three Reno flows: what is not the group's doing.
-dilution  two streams, one of which its application holds at half of its share, beside two Reno flows: which part of
-          what the one leaves does the other one get, with a group and without (section 1)?
+dilution  two streams, one of which its application holds at half of its share in every second span of 20 s, beside two Reno
+          flows: which part of what the one leaves does the other one get, with a group and without (section 1)?
 
 Prints a Markdown table. With --check it fails where the figures are not those that are promised. Needs root, namespaces, iperf3 and aioquic
 (another Python for the clients by ANABRANCH_PYTHON).
@@ -33,6 +33,8 @@ PLAIN = ["plain-1", "plain-2", "plain-3"]
 # Bottleneck, round trip, and a queue of one bandwidth-delay product.
 RATE, RTT_MS, QUEUE = 8_000_000, 70, 47
 SETTLE = 8
+# In the dilution one stream is held at this rate in every second span, in bit/s and seconds.
+HELD, SPAN = 1_000_000, 20
 SERVER = "10.77.0.2"
 
 
@@ -190,18 +192,19 @@ def plain(options, place, seed):
 def dilution(options, place, seed):
     figures = {}
     for label, weights in [("group", "even.toml"), ("no group", None)]:
-        long = SETTLE + options.seconds
-        rates = {}
-        for held in (None, 1_000_000):
-            first = ["--seconds", long] + (["--rate", held] if held else [])
-            clients = {"one": first, "four": ["--seconds", long]}
-            counted, _ = run(options, place, f"dilution-{label}-{held}".replace(" ", ""), seed, 2, clients, long + 60, weights)
-            begun = max(min(bins) for bins in counted.values()) + SETTLE
-            ended = min(max(bins) for bins in counted.values()) - 1
-            mean = lambda bins: statistics.mean(bins.get(second, 0) for second in range(begun, ended))  # noqa: E731
-            rates[held] = [mean(counted[name]) for name in ("one", "four")]
-        (one, other), (less, more) = rates[None], rates[1_000_000]
-        figures[f"dilution, {label}: the other's part of what one leaves"] = (more - other) / (one - less)
+        long = SETTLE + 8 * SPAN
+        clients = {"one": ["--seconds", long, "--rate", HELD, "--every", SPAN], "four": ["--seconds", long]}
+        counted, _ = run(options, place, f"dilution-{label}".replace(" ", ""), seed, 2, clients, long + 60, weights)
+        begun = max(min(bins) for bins in counted.values()) + SETTLE
+        ended = min(max(bins) for bins in counted.values()) - 1
+        # What was under way at a change is past after a few seconds.
+        settled = [second for second in range(begun, ended) if second % SPAN >= 4]
+        in_span = lambda held: [second for second in settled if (second // SPAN % 2 == 0) == held]  # noqa: E731
+        of = lambda name, held: statistics.mean(counted[name].get(second, 0) * 8 / 1e6 for second in in_span(held))  # noqa: E731
+        left = of("one", False) - of("one", True)
+        figures[f"dilution, {label}: Mbps that one leaves"] = left
+        figures[f"dilution, {label}: Mbps that the other gains"] = of("four", True) - of("four", False)
+        figures[f"dilution, {label}: the other's part of what one leaves"] = (of("four", True) - of("four", False)) / left
     return figures
 
 
@@ -215,7 +218,11 @@ BOUNDS = {
     "hand-over: next second over before": lambda value: value >= 0.6,
     "hand-over: next second over the ten after": lambda value: value >= 0.8,
     "A of the two that stay, the second after": lambda value: value >= 0.9,
+    "dilution, group: Mbps that one leaves": lambda value: value > 0.3,
+    "dilution, group: Mbps that the other gains": lambda value: value > 0.2,
     "dilution, group: the other's part of what one leaves": lambda value: value >= 0.6,
+    "dilution, no group: Mbps that one leaves": lambda value: value > 0.3,
+    "dilution, no group: Mbps that the other gains": lambda value: value < 0.7,
     "dilution, no group: the other's part of what one leaves": lambda value: value <= 0.7,
 }
 
