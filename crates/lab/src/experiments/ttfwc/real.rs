@@ -3,7 +3,7 @@
 use units::Duration;
 
 use super::beside_tcp::{RATE, TCP_RATE};
-use super::round_trips::{SLOW, TRIPS, tp};
+use super::round_trips::{SLOW, SPREAD_MS, TRIPS, tp};
 use crate::experiment::{Case, Measured};
 use crate::real::{Observed, Real, Trial};
 use crate::scheme::Scheme;
@@ -11,8 +11,9 @@ use crate::statistics::mean;
 
 const SECONDS: u64 = 60;
 /// What counts: the last second of a run is not whole.
-const COUNTED_S: std::ops::Range<f64> = 10.5..SECONDS as f64 - 0.5;
-const FLOWS: f64 = 3.0;
+const COUNTED_S: std::ops::Range<f64> = 15.5..SECONDS as f64 - 0.5;
+/// Three of TTFWC and three of Reno in turn.
+const FLOWS: u64 = 6;
 /// A sixth of the payload that the link carries.
 const FAIR_BPS: f64 = 10e6 * 1448.0 / 1500.0 / 6.0;
 
@@ -20,9 +21,9 @@ const FAIR_BPS: f64 = 10e6 * 1448.0 / 1500.0 / 6.0;
 pub(super) fn beside_reno(scheme: Scheme) -> Real {
     Real {
         differs: [
-            "60 s in place of 200 s, of which the first 10 do not count",
+            "60 s in place of 200 s, of which the first 15 do not count",
             "TTFWC runs in the kernel (anabranch cc load ttfwc), iperf3 sends, and receivers acknowledge as the kernel does",
-            "the path is emulated: 10 Mbps and a queue of 50 packets as in the thesis. All flows have the same round trip, and begin at once",
+            "the path is emulated: 10 Mbps and a queue of 50 packets as in the thesis. TTFWC's flows and Reno's are in turn at the six distances, so that Reno has the farthest one",
         ]
         .map(Into::into)
         .into(),
@@ -32,6 +33,7 @@ pub(super) fn beside_reno(scheme: Scheme) -> Real {
 }
 
 fn trial(scheme: Scheme, trip_ms: f64, seed: u64) -> Trial {
+    let flows: String = (0..FLOWS).map(|number| flow(number, seed)).collect();
     Trial {
         case: Case { setting: SLOW.into(), ..Case::new(scheme, trip_ms) },
         scenario: format!(
@@ -49,21 +51,11 @@ rtt = "{trip_ms}ms"
 queue = 50
 [[server]]
 name = "origin"
-[[cross]]
-name = "ttfwc"
-congestion = "ttfwc"
-flows = {FLOWS}
-start = "0s"
-[[cross]]
-name = "reno"
-congestion = "reno"
-flows = {FLOWS}
-start = "0s"
 [[client]]
 name = "wait"
 command = ["sleep", "{SECONDS}"]
 output = "none"
-"#
+{flows}"#
         ),
         files: Vec::new(),
         kernel: ["ttfwc", "--tuning", tp(scheme)].map(Into::into).into(),
@@ -72,12 +64,35 @@ output = "none"
     }
 }
 
+/// A flow whose receiver is farther away by its number; it begins within the first 5 s, each seed in another order.
+fn flow(number: u64, seed: u64) -> String {
+    let (name, control) = (name(number), if number.is_multiple_of(2) { "ttfwc" } else { "reno" });
+    // All of it is on one way.
+    let delay_ms = 2.0 * SPREAD_MS * number as f64 / (FLOWS - 1) as f64;
+    let start_s = (5 * number + seed) % FLOWS;
+    format!(
+        "[[cross]]\nname = \"{name}\"\ncongestion = \"{control}\"\ndelay = \"{delay_ms:.2}ms\"\nstart = \"{start_s}s\"\n"
+    )
+}
+
+fn name(number: u64) -> String {
+    format!("flow-{number}")
+}
+
 fn read(observed: &Observed) -> Result<Measured, String> {
-    let share = |flows: &str| -> Result<f64, String> {
-        let rows = observed.traffic(flows)?;
-        let counted: Vec<f64> =
-            rows.iter().filter(|row| COUNTED_S.contains(&row.time_s)).map(|row| row.payload_bps).collect();
-        Ok(mean(&counted).unwrap_or(f64::NAN) / FLOWS / FAIR_BPS)
+    // The mean of every second flow's share.
+    let share = |first: u64| -> Result<f64, String> {
+        let mut shares = Vec::new();
+        for number in (first..FLOWS).step_by(2) {
+            let rows = observed.traffic(&name(number))?;
+            let counted: Vec<f64> = rows
+                .iter()
+                .filter(|row| COUNTED_S.contains(&row.time_s))
+                .map(|row| row.payload_bps)
+                .collect();
+            shares.push(mean(&counted).unwrap_or(f64::NAN) / FAIR_BPS);
+        }
+        Ok(mean(&shares).unwrap_or(f64::NAN))
     };
-    Ok(Measured::default().figure(RATE, share("ttfwc")?, "").figure(TCP_RATE, share("reno")?, ""))
+    Ok(Measured::default().figure(RATE, share(0)?, "").figure(TCP_RATE, share(1)?, ""))
 }
