@@ -1,10 +1,11 @@
 //! Many streams in the random network of figure 10: figures 11, 12 and 13.
 
 use sim::model::{Algorithm, Flow, Kind, Media, Model, Run, Source, When};
+use stream::auto;
 use stream::session::Pace;
 use units::{Duration, Rate, Time};
 
-use super::network::{ASSUMED, NEVER, auto, media, rome, tcp};
+use super::network::{ASSUMED, NEVER, media, rome, tcp};
 use super::random::{CLIENTS, Client, MOST_SERVERS, Network, behind_one_link, draw};
 use crate::experiment::{Axis, Case, Expected, Experiment, Job, Measured, Paper, Plot, Relation, Table};
 use crate::experiments::describe::{plot_figures, table};
@@ -19,6 +20,12 @@ const WARM_UP: Duration = Duration::from_secs(20);
 /// A further run: all that goes to the clients goes over one link.
 const ONE_LINK: &str = "over one link";
 const ONE_LINK_SERVERS: [usize; 3] = [1, 4, 8];
+/// Further runs of `auto`: with as large a buffer as TCP-ROME's, and with no more connections.
+const AHEAD: &str = "ten minutes ahead";
+const FEW: &str = "a connection to each";
+const OF_AUTO: [&str; 2] = [AHEAD, FEW];
+/// With so many servers.
+const AUTO_SERVERS: usize = 4;
 /// So many of the clients have one server only, in figures 12 and 13.
 const SINGLE_FLOWS: usize = CLIENTS / 2;
 
@@ -70,17 +77,27 @@ fn unlimited(client: &Client, servers: usize, algorithm: Algorithm) -> Media {
     Media { playback: NEVER, ..media }
 }
 
-fn algorithm(scheme: Scheme, servers: usize) -> Algorithm {
-    if scheme == AUTO { auto() } else { rome(servers as u32) }
+fn algorithm((scheme, setting): (Scheme, &str), servers: usize) -> Algorithm {
+    if scheme != AUTO {
+        return rome(servers as u32);
+    }
+    let mut parameters = auto::Parameters::default();
+    if setting == AHEAD {
+        parameters.buffer.1 = Duration::from_secs(600);
+    }
+    if setting == FEW {
+        parameters.most = servers;
+    }
+    Algorithm::Auto(parameters)
 }
 
 /// A stream of the wanted rate, or one without the rate coordinator.
-fn wanted(client: &Client, scheme: Scheme, servers: usize) -> Media {
-    if scheme == ROME_WITHOUT_RATE {
-        return unlimited(client, servers, algorithm(scheme, servers));
+fn wanted(client: &Client, of: (Scheme, &str), servers: usize) -> Media {
+    if of.0 == ROME_WITHOUT_RATE {
+        return unlimited(client, servers, algorithm(of, servers));
     }
     let servers_of_client = client.servers[..servers].to_vec();
-    media(client.node, servers_of_client, algorithm(scheme, servers), WANTED, Pace::Media(Some(WANTED)))
+    media(client.node, servers_of_client, algorithm(of, servers), WANTED, Pace::Media(Some(WANTED)))
 }
 
 fn job((scheme, setting): (Scheme, &str), servers: usize, streams: usize, seed: u64) -> Job {
@@ -88,9 +105,9 @@ fn job((scheme, setting): (Scheme, &str), servers: usize, streams: usize, seed: 
     let fast: Vec<bool> = network.clients.iter().map(is_fast).collect();
     let model = model(network, seed, streams, |client| {
         if streams == CLIENTS {
-            unlimited(client, servers, algorithm(scheme, servers))
+            unlimited(client, servers, algorithm((scheme, setting), servers))
         } else {
-            wanted(client, scheme, servers)
+            wanted(client, (scheme, setting), servers)
         }
     });
     Job {
@@ -138,13 +155,14 @@ fn jobs(schemes: &'static [Scheme], streams: usize, seed: u64) -> Vec<Job> {
     cases.map(|(scheme, servers)| job((scheme, ""), servers, streams, seed)).collect()
 }
 
-/// Figures 12 and 13, and the further run.
+/// Figures 12 and 13, and the further runs.
 fn coordinated_jobs(seed: u64) -> Vec<Job> {
     let streams = CLIENTS - SINGLE_FLOWS;
     let mut all = jobs(COORDINATED, streams, seed);
     for servers in ONE_LINK_SERVERS {
         all.extend([ROME, ROME_WITHOUT_RATE].map(|scheme| job((scheme, ONE_LINK), servers, streams, seed)));
     }
+    all.extend(OF_AUTO.map(|setting| job((AUTO, setting), AUTO_SERVERS, streams, seed)));
     all
 }
 
@@ -171,6 +189,7 @@ fn every(schemes: &[Scheme]) -> impl Iterator<Item = (Scheme, &'static str, usiz
 fn coordinated_table() -> Table {
     let further = [ROME, ROME_WITHOUT_RATE].into_iter();
     let further = further.flat_map(|scheme| ONE_LINK_SERVERS.map(|servers| (scheme, ONE_LINK, servers)));
+    let further = further.chain(OF_AUTO.map(|setting| (AUTO, setting, AUTO_SERVERS)));
     figures(every(COORDINATED).chain(further), COORDINATED_COLUMNS)
 }
 
@@ -200,6 +219,9 @@ fn because(causes: &[(&str, &str)], relations: Vec<Relation>) -> Vec<Relation> {
     let cause = |id: &str| causes.iter().find(|(name, _)| *name == id).map(|(_, cause)| (*cause).to_owned());
     relations.into_iter().map(|relation| Relation { cause: cause(&relation.id), ..relation }).collect()
 }
+
+const OURS: &str = "cause not found. It is neither how far auto reads ahead nor how many connections it has: without an end to its buffer it stalls for 2.6 ± 2.0 % more, with one connection to each \
+    server for 3.0 ± 2.0 %, and as it is for 3.1 ± 2.0 %; single flows have 7.4 ± 3.8, 3.9 ± 3.3 and 6.5 ± 3.2 kbps less (20 seeds; both are in the table)";
 
 pub(super) fn figure_11() -> Experiment {
     const SCHEMES: &[Scheme] = &[ROME, AUTO];
@@ -319,7 +341,17 @@ pub(super) fn figure_12() -> Experiment {
         assumed: assumed(&["the single flows are TCPs that always have data"]),
         random: true,
         jobs: Box::new(coordinated_jobs),
-        relations: because(&[("four", HELD), ("six", HELD), ("eight", HELD), ("stable", HELD)], relations),
+        relations: because(
+            &[
+                ("four", HELD),
+                ("six", HELD),
+                ("eight", HELD),
+                ("stable", HELD),
+                ("auto-stalls", OURS),
+                ("auto-cross", OURS),
+            ],
+            relations,
+        ),
         plots: vec![plot("rate", "Mean streaming rate behind fast access", FAST, COORDINATED)],
         tables: vec![coordinated_table()],
     }
@@ -380,7 +412,16 @@ pub(super) fn figure_13() -> Experiment {
         assumed: assumed(&["the single flows are TCPs that always have data"]),
         random: true,
         jobs: Box::new(coordinated_jobs),
-        relations: because(&[("without-1", LOAD), ("without-8", LOAD), ("with-8", LOAD)], relations),
+        relations: because(
+            &[
+                ("without-1", LOAD),
+                ("without-8", LOAD),
+                ("with-8", LOAD),
+                ("auto-stalls", OURS),
+                ("auto-cross", OURS),
+            ],
+            relations,
+        ),
         plots: vec![plot("rate", "Mean rate of the single flows", SINGLES, COORDINATED)],
         tables: vec![coordinated_table()],
     }

@@ -69,6 +69,8 @@ fn scales_table(names: [&'static str; 2], schemes: &[Scheme]) -> Table {
 const QUEUE: &str = "the queue of the bottleneck, which the paper does not tell: with 40 packets in place of 210 A is 0.85, with RED between 40 and 120 packets \
     0.96, with 800 packets 0.68 (300 s, seed 1). A MulTCP of weight 8 hardly gives way at a loss event, keeps the queue full, and whoever is \
     small is dropped again and again";
+const WINDOWS_SHORT: &str = "VPS decides for each packet, and a window of a connection moves by whole packets and with its own acknowledgements: what it has too much \
+    in one second it lacks in another. The distance is 0.0045 ± 0.0003 over bins of 1 s and 0.0000065 ± 0.0000029 over bins of 60 s (20 seeds)";
 /// The figure's schemes, and ours.
 const FIGURE_3: [Scheme; 3] = [VPS, MULTCP, WINDOWS];
 
@@ -145,7 +147,7 @@ pub(super) fn figure_3() -> Experiment {
                 ours("60s", ACCURACY_OF, 60.0),
                 ours("fair", FAIRNESS_OF, 60.0),
             ],
-            &[("multcp-60s", QUEUE)],
+            &[("multcp-60s", QUEUE), ("windows-1s", WINDOWS_SHORT), ("windows-60s", WINDOWS_SHORT)],
         ),
         plots: vec![
             over_scales("accuracy", "Allocation accuracy (figure 3)", ACCURACY, &FIGURE_3),
