@@ -67,6 +67,8 @@ struct Seat {
     srtt: Duration,
     /// The weights of the requests that are being answered.
     requests: BTreeMap<u64, Weight>,
+    /// The weight of what was answered last, as long as that is on its way: quinn keeps much of it until it may be sent.
+    on_its_way: Option<Weight>,
     next_request: u64,
 }
 
@@ -151,6 +153,9 @@ impl Sharing {
             let mut inner = self.lock();
             inner.group.reclaim(now, UNUSED);
             inner.let_go();
+            for client in inner.arrived() {
+                Self::weigh(&mut inner, client);
+            }
             for moved in inner.group.regroup(now) {
                 tracing::debug!(?moved, "a connection shares credit with others from now on");
             }
@@ -161,7 +166,7 @@ impl Sharing {
     /// Divides a client's weight among its connections: that of the most important request that it has running, by the
     /// weights of what runs on each.
     fn weigh(inner: &mut Inner, client: IpAddr) {
-        let heaviest = |seat: &Seat| seat.requests.values().max().copied();
+        let heaviest = |seat: &Seat| seat.requests.values().max().copied().or(seat.on_its_way);
         let theirs = inner.slots.iter().filter(|(_, seat)| seat.client == client);
         let busy: Vec<(SlotId, Weight)> =
             theirs.filter_map(|(slot, seat)| Some((*slot, heaviest(seat)?))).collect();
@@ -191,6 +196,21 @@ impl Inner {
             let each_round = Bytes::new(self.group.in_flight(member).get().div_ceil(rounds));
             self.departing.push(Departing { member, each_round });
         }
+    }
+
+    /// Forgets what was answered and has arrived. Answers whose weight is to be divided anew.
+    fn arrived(&mut self) -> BTreeSet<IpAddr> {
+        let Self { slots, members, group, .. } = self;
+        let in_flight = |slot: &SlotId| {
+            members.iter().any(|(member, of)| of == slot && group.in_flight(*member) > Bytes::ZERO)
+        };
+        let arrived = slots.iter_mut().filter(|(slot, seat)| seat.on_its_way.is_some() && !in_flight(slot));
+        arrived
+            .map(|(_, seat)| {
+                seat.on_its_way = None;
+                seat.client
+            })
+            .collect()
     }
 
     /// Takes what departing members had in flight out of the books, for a round.
@@ -227,12 +247,17 @@ impl WeightedFactory {
         let mut inner = sharing.lock();
         let slot = SlotId(inner.next_slot);
         inner.next_slot += 1;
-        let (weight, requests) = (Weight::ONE, BTreeMap::new());
-        inner.slots.insert(
-            slot,
-            Seat { client, connection, weight, srtt: Duration::ZERO, requests, next_request: 0 },
-        );
-        let member = inner.group.join(weight);
+        let seat = Seat {
+            client,
+            connection,
+            weight: Weight::ONE,
+            srtt: Duration::ZERO,
+            requests: BTreeMap::new(),
+            on_its_way: None,
+            next_request: 0,
+        };
+        inner.slots.insert(slot, seat);
+        let member = inner.group.join(Weight::ONE);
         inner.members.insert(member, slot);
         // Nobody else sets it.
         let _ = self.joined.set((slot, member));
@@ -306,15 +331,15 @@ pub(crate) struct RunningRequest {
 impl RunningRequest {
     /// It counts for this much from now on.
     pub(crate) fn set_weight(&self, weight: Weight) {
-        self.change(|requests| {
-            requests.insert(self.number, weight);
+        self.change(|seat| {
+            seat.requests.insert(self.number, weight);
         });
     }
 
-    fn change(&self, what: impl FnOnce(&mut BTreeMap<u64, Weight>)) {
+    fn change(&self, what: impl FnOnce(&mut Seat)) {
         let mut inner = self.membership.sharing.lock();
         if let Some(seat) = inner.slots.get_mut(&self.membership.slot) {
-            what(&mut seat.requests);
+            what(seat);
             let client = seat.client;
             Sharing::weigh(&mut inner, client);
         }
@@ -323,8 +348,8 @@ impl RunningRequest {
 
 impl Drop for RunningRequest {
     fn drop(&mut self) {
-        self.change(|requests| {
-            requests.remove(&self.number);
+        self.change(|seat| {
+            seat.on_its_way = seat.requests.remove(&self.number);
         });
     }
 }
