@@ -503,3 +503,6 @@ impl Drop for Weighted {
         });
     }
 }
+
+#[cfg(test)]
+mod tests;
