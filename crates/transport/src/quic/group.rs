@@ -163,8 +163,8 @@ impl Sharing {
         }
     }
 
-    /// Divides a client's weight among its connections: that of the most important request that it has running, by the
-    /// weights of what runs on each.
+    /// Divides a client's weight among its connections: that of the most important request that it has running or on its way,
+    /// by the weights of what each has.
     fn weigh(inner: &mut Inner, client: IpAddr) {
         let heaviest = |seat: &Seat| seat.requests.values().max().copied().or(seat.on_its_way);
         let theirs = inner.slots.iter().filter(|(_, seat)| seat.client == client);
