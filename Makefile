@@ -1,6 +1,8 @@
 # make setup   what is needed from Debian        make demo    the main job on this machine
 # make test    build, then every check and test  make bench   the benchmarks of docs/benchmarks.md
 # make fuzz    every fuzz target, FUZZ_SECONDS=60 each
+# make soak    every long-running command side by side for HOURS=2: memory, descriptors and connections must stay flat
+# make install after make build: program, manual, completions below PREFIX=/usr/local; make uninstall
 
 CARGO ?= cargo
 # A C compiler for the crates that have C in them, libbpf's libraries, what the kernel's controls are compiled with, then the programs that tests, demo and benchmarks play against.
@@ -9,10 +11,10 @@ WASM := wasm32-unknown-unknown
 # The crates without input and output, which must build where there is none.
 CORE := anabranch-units anabranch-congestion anabranch-stream
 
-.PHONY: help setup build demo test fmt clippy unit doc wasm bench fuzz bpf
+.PHONY: help setup build demo test fmt clippy unit doc wasm bench fuzz soak bpf install uninstall
 
 help:
-	@sed -n 's/^# //p' Makefile | head -3
+	@sed -n 's/^# //p' Makefile | head -5
 
 # Installs what is missing where that is possible without a question, else says what to type.
 setup:
@@ -47,7 +49,8 @@ fmt:
 
 clippy:
 	@if $(CARGO) clippy --version >/dev/null 2>&1; then \
-		$(CARGO) clippy --locked --workspace --all-targets -- -D warnings; \
+		$(CARGO) clippy --locked --workspace --all-targets -- -D warnings && \
+		$(CARGO) clippy --locked -p anabranch --no-default-features --all-targets -- -D warnings; \
 	else echo "NOT CHECKED: lints, because clippy is missing (rustup component add clippy)"; fi
 
 unit:
@@ -73,3 +76,29 @@ bpf:
 
 fuzz: setup
 	fuzz/run
+
+HOURS ?= 2
+soak: build
+	bench/soak.py --hours $(HOURS)
+
+# The program, its manual pages and the completions of shells, below $(DESTDIR)$(PREFIX). "make build" comes first: this needs no compiler.
+PREFIX ?= /usr/local
+PROGRAM ?= target/release/anabranch
+INSTALL ?= install
+SHARE = $(DESTDIR)$(PREFIX)/share
+BASH_COMPLETION = $(SHARE)/bash-completion/completions/anabranch
+ZSH_COMPLETION = $(SHARE)/zsh/site-functions/_anabranch
+FISH_COMPLETION = $(SHARE)/fish/vendor_completions.d/anabranch.fish
+
+install:
+	@[ -x $(PROGRAM) ] || { echo "There is no $(PROGRAM) yet: make build"; exit 1; }
+	$(INSTALL) -D -s -m 755 $(PROGRAM) $(DESTDIR)$(PREFIX)/bin/anabranch
+	$(INSTALL) -d $(SHARE)/man/man1 $(dir $(BASH_COMPLETION) $(ZSH_COMPLETION) $(FISH_COMPLETION))
+	$(INSTALL) -m 644 docs/man/*.1 $(SHARE)/man/man1
+	$(PROGRAM) completions bash >$(BASH_COMPLETION)
+	$(PROGRAM) completions zsh >$(ZSH_COMPLETION)
+	$(PROGRAM) completions fish >$(FISH_COMPLETION)
+
+uninstall:
+	rm -f $(DESTDIR)$(PREFIX)/bin/anabranch $(BASH_COMPLETION) $(ZSH_COMPLETION) $(FISH_COMPLETION)
+	rm -f $(addprefix $(SHARE)/man/man1/,$(notdir $(wildcard docs/man/*.1)))

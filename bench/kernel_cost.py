@@ -32,6 +32,9 @@ CONTROLS = [
     ("TTFWC(0.4)", "ttfwc", ["ttfwc", "--tuning", "0.4"], *OURS),
     ("TTFWC(0.9)", "ttfwc", ["ttfwc", "--tuning", "0.9"], *OURS),
     ("MulTCP(2)", "multcp", ["multcp", "--flows", "2"], *OURS),
+    # Its eight connections are the members of one group: each event looks at all places of it.
+    ("group of 8", "group", ["group"], "group_cong_avoid", "group_ssthresh"),
+    ("group of 8, its other procedure at each ACK", "group", ["group"], "group_acked", None),
     ("CUBIC", "bench_cubic", None, "cubic_avoid", "cubic_ssthresh"),
     ("CUBIC, its other procedure at each ACK", "bench_cubic", None, "cubic_acked", None),
     ("Reno", "bench_reno", None, "reno_avoid", "reno_ssthresh"),

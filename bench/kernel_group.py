@@ -79,7 +79,7 @@ duration = "{seconds + 5}s"
 seed = {seed}
 [[path]]
 name = "main"
-rate = "{RATE}"
+rate = "{RATE // 1000}k"
 rtt = "{RTT_MS}ms"
 queue = {QUEUE}
 [[server]]

@@ -81,9 +81,10 @@ def prepare(place):
         + ["-keyout", place / "key.pem", "-out", place / "cert.pem"],
         check=True, capture_output=True,
     )
+    pool = '[[pool]]\nname = "bench"\nclients = "all"\n'
     rules = "".join(f'[[rule]]\npath = "/{name}"\nweight = {weight}\n' for name, weight in WEIGHTS.items())
-    (place / "weights.toml").write_text(rules)
-    (place / "even.toml").write_text("default = 1\n")
+    (place / "weights.toml").write_text(rules + pool)
+    (place / "even.toml").write_text(f"default = 1\n{pool}")
 
 
 def run(options, place, name, seed, reno, clients, seconds, weights):
@@ -109,7 +110,7 @@ duration = "{seconds}s"
 seed = {seed}
 [[path]]
 name = "main"
-rate = "{RATE}"
+rate = "{RATE // 1000}k"
 rtt = "{RTT_MS}ms"
 queue = {QUEUE}
 [[server]]

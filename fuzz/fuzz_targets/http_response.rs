@@ -4,7 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use transport::http::{ContentRange, EntityTag, LONGEST_HEAD, ResponseHead};
+use transport::http::{ContentRange, EntityTag, LONGEST_HEAD, ResponseHead, Version};
 
 fuzz_target!(|input: &[u8]| {
     if let Ok(text) = std::str::from_utf8(input) {
@@ -23,5 +23,8 @@ fuzz_target!(|input: &[u8]| {
     if let Ok(range) = head.check_range(first, Some(first + 99)) {
         assert!(range.first == first && range.last <= first + 99);
     }
-    let _ = head.strong_validator();
+    let _ = head.encoding();
+    let version = Version::of(&head);
+    assert!(version.difference(&version).is_none(), "an answer is of its own version");
+    let _ = version.strong_validator();
 });

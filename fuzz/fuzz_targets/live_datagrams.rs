@@ -107,7 +107,7 @@ impl Ends {
             assert!(steps < MOST, "a stream without an end");
         }
         assert!(self.receiver.has_ended(self.now) || self.receiver.deadline() > self.now);
-        assert!(self.receiver.status().waiting <= 1 << 16);
+        assert!(self.receiver.status().waiting <= 1 << 18);
         while let Some((_, datagram)) = self.sender.transmit(self.now) {
             assert!(matches!(Datagram::decode(&datagram), Ok(Datagram::Data(..))));
             steps += 1;

@@ -30,10 +30,13 @@ fuzz_target!(|text: &str| {
                 assert!(simulation.is_ok(), "read, but cannot run: {}", simulation.expect_err("an error"));
             }
         }
-        Err(Error::Wrong(wrong)) => {
-            assert!(wrong.line >= 1 && wrong.line <= text.matches('\n').count() + 1);
-            assert!(wrong.column <= text.len() + 1);
-            let _ = wrong.to_string();
+        Err(Error::Wrong(mistakes)) => {
+            assert!(!mistakes.told.is_empty());
+            for wrong in &mistakes.told {
+                assert!(wrong.line >= 1 && wrong.line <= text.matches('\n').count() + 1);
+                assert!(wrong.column <= text.len() + 1);
+            }
+            let _ = mistakes.to_string();
         }
         Err(error) => panic!("no file was to be read: {error}"),
     }

@@ -2,28 +2,16 @@
 
 use std::io::{self, Write};
 
-use kernel::{FlowStatus, NAMES, Rules, Setting};
+use kernel::{Choosers, FlowStatus, NAMES, Rules, Setting};
 
-use crate::arguments::{CcArguments, CcCommand, ControlArguments, ControlName};
+use crate::arguments::{CcArguments, CcCommand, ControlArguments, ControlName, LoadArguments};
 use crate::failure::Failure;
-use crate::output::Output;
+use crate::output::{Output, counted};
 
 /// Does what was asked for.
 pub fn run(arguments: CcArguments, output: &Output) -> Result<(), Failure> {
     match arguments.command {
-        CcCommand::Load(arguments) => {
-            let setting = setting(&arguments)?;
-            match setting {
-                Setting::Group => kernel::load_group(&rules(&arguments)?),
-                _ => kernel::load(setting),
-            }
-            .map_err(Failure::failed)?;
-            let name = setting.name();
-            output.say(format_args!(
-                "{setting}: loaded. A program takes it with setsockopt(TCP_CONGESTION, \"{name}\"), as iperf3 -C {name} does; every new connection does after: sysctl net.ipv4.tcp_congestion_control={name}"
-            ));
-            Ok(())
-        }
+        CcCommand::Load(arguments) => load(&arguments, output),
         CcCommand::Set(arguments) => {
             let setting = setting(&arguments)?;
             match (setting, &arguments.weights) {
@@ -43,6 +31,32 @@ pub fn run(arguments: CcArguments, output: &Output) -> Result<(), Failure> {
         CcCommand::List => list(),
         CcCommand::Status { control, json } => status(control, json),
     }
+}
+
+fn load(arguments: &LoadArguments, output: &Output) -> Result<(), Failure> {
+    let setting = setting(&arguments.control)?;
+    let choosers = match setting.choosers() {
+        Choosers::Anyone if arguments.anyone => {
+            return Err(Failure::usage(format_args!(
+                "--anyone is for multcp and group: anyone may choose {}",
+                setting.name()
+            )));
+        }
+        Choosers::Privileged if arguments.anyone => Choosers::Anyone,
+        choosers => choosers,
+    };
+    kernel::load_for(setting, &rules(&arguments.control)?, choosers).map_err(Failure::failed)?;
+    let name = setting.name();
+    let takes = format!("takes it with setsockopt(TCP_CONGESTION, \"{name}\"), as iperf3 -C {name} does");
+    match choosers {
+        Choosers::Anyone => output.say(format_args!(
+            "{setting}: loaded. A program {takes}; every new connection does after: sysctl net.ipv4.tcp_congestion_control={name}"
+        )),
+        Choosers::Privileged => output.say(format_args!(
+            "{setting}: loaded. A program with CAP_NET_ADMIN {takes}; whatever takes a route does after: ip route change ... congctl {name}. Other users may choose it if it is loaded with --anyone"
+        )),
+    }
+    Ok(())
 }
 
 /// The weights that were given, or all alike.
@@ -97,7 +111,12 @@ fn list() -> Result<(), Failure> {
     let mut text = String::new();
     for loaded in kernel::list().map_err(Failure::failed)? {
         let default = if loaded.is_default { ", the default of new connections" } else { "" };
-        text += &format!("{}: {} connections{default}\n", loaded.setting, loaded.flows);
+        let choosers = match loaded.choosers {
+            Choosers::Anyone => "anyone may choose it",
+            Choosers::Privileged => "CAP_NET_ADMIN is needed to choose it",
+        };
+        text +=
+            &format!("{}: {}, {choosers}{default}\n", loaded.setting, counted(loaded.flows, "connection"));
         if loaded.setting == Setting::Group {
             text += &kernel::rules().map_err(Failure::failed)?.to_string();
         }

@@ -51,6 +51,7 @@ impl Failure {
     }
 
     /// The same with lines below the message.
+    #[cfg(feature = "sim")]
     #[must_use]
     pub fn with_details(self, details: &str) -> Self {
         Self { details: details.into(), ..self }

@@ -19,7 +19,7 @@ use lab::{Options, Progress, RunError, experiments, files, validation};
 
 use crate::arguments::{LabArguments, LabCommand, RunArguments, SweepArguments, ValidateArguments};
 use crate::failure::Failure;
-use crate::output::Output;
+use crate::output::{Output, counted};
 
 /// Where finished runs are kept in the directory of results.
 const RUNS: &str = "runs";
@@ -149,10 +149,10 @@ async fn run_sweep(arguments: SweepArguments, output: &Output) -> Result<(), Fai
     let share = shard.unwrap_or(Share::WHOLE);
     let jobs = jobs(wanted);
     output.say(format_args!(
-        "{}: {} points, {} runs, {} of them in share {share}; runs at a time: {jobs}; results in {}",
+        "{}: {}, {}, {} of them in share {share}; runs at a time: {jobs}; results in {}",
         plan.scenario(),
-        plan.points(),
-        plan.runs(),
+        counted(plan.points(), "point"),
+        counted(plan.runs(), "run"),
         share.count(plan.runs()),
         out.display()
     ));

@@ -1,23 +1,30 @@
 //! `anabranch`: media streaming over several connections.
 
 mod arguments;
+#[cfg(all(feature = "kernel", target_os = "linux"))]
 mod control;
 mod demo;
+#[cfg(test)]
+mod documented;
 mod endpoint;
 mod failure;
 mod fetch;
+#[cfg(feature = "lab")]
 mod lab;
 mod live;
 mod metrics;
+mod open_files;
+mod opening;
 mod output;
 mod play;
 mod player;
 mod proxy;
 mod report;
+mod screen;
 mod serve;
 mod settings;
+#[cfg(feature = "sim")]
 mod simulate;
-
 mod stop;
 mod weights;
 
@@ -34,12 +41,19 @@ use stop::Stop;
 fn main() -> ExitCode {
     let matches = match arguments::command().try_get_matches() {
         Ok(matches) => matches,
-        Err(error) => return usage(&error),
+        Err(error) => return usage(error),
     };
     let cli = match Cli::from_arg_matches(&matches) {
         Ok(cli) => cli,
-        Err(error) => return usage(&error),
+        Err(error) => return usage(error),
     };
+    #[cfg(target_os = "linux")]
+    if let Command::Player(arguments) = &cli.command {
+        // Before there are threads and handlers of signals.
+        let failure = player::become_it(arguments);
+        eprintln!("anabranch: {failure}");
+        return failure.exit_code();
+    }
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -54,8 +68,12 @@ fn main() -> ExitCode {
 }
 
 /// Help and version are no errors; what is one begins like all that this program says.
-fn usage(error: &clap::Error) -> ExitCode {
-    let text = error.render().to_string();
+fn usage(error: clap::Error) -> ExitCode {
+    let error = arguments::without_secrets(error);
+    let mut text = error.render().to_string();
+    if let Some(why) = arguments::left_out(&error) {
+        text = format!("error: {why}\n");
+    }
     // A terminal or a reader that is gone is no reason for another message.
     let _ = match text.strip_prefix("error: ") {
         Some(text) => io::stderr().write_all(format!("anabranch: {text}").as_bytes()),
@@ -88,10 +106,15 @@ async fn run(command: Command, output: &Output) -> Result<(), Failure> {
         Command::Play(arguments) => play::run(arguments, output).await,
         Command::Proxy(arguments) => proxy::run(arguments, output).await,
         // It computes all the time: the thread for it is the one that nothing else waits for.
+        #[cfg(feature = "sim")]
         Command::Sim(arguments) => tokio::task::block_in_place(|| simulate::run(&arguments, output)),
+        #[cfg(all(feature = "kernel", target_os = "linux"))]
         Command::Cc(arguments) => control::run(arguments, output),
+        #[cfg(target_os = "linux")]
+        Command::Player(arguments) => Err(player::become_it(&arguments)),
         Command::Demo(arguments) => demo::run(arguments, output).await,
         Command::Fetch(arguments) => fetch::run(arguments, output).await,
+        #[cfg(feature = "lab")]
         Command::Lab(arguments) => lab::run(arguments, output).await,
         Command::Send(arguments) => live::send(arguments, output).await,
         Command::Receive(arguments) => live::receive(arguments, output).await,

@@ -24,7 +24,7 @@ use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::task::AbortHandle;
-use transport::server;
+use transport::{ListenError, server};
 
 use crate::failure::Failure;
 use crate::output::Output;
@@ -67,7 +67,8 @@ impl Listener {
         registry: Arc<Registry>,
         output: &Output,
     ) -> Result<Self, Failure> {
-        let failure = |error| Failure::failed(format_args!("cannot serve metrics at {address}: {error}"));
+        let failure =
+            |error| Failure::failed(format_args!("no metrics: {}", ListenError::new(address, &error)));
         let listener = TcpListener::bind(address).await.map_err(failure)?;
         let real = listener.local_addr().map_err(failure)?;
         output.say(format_args!("metrics at http://{real}/metrics"));
@@ -195,11 +196,16 @@ impl Collector for ServerCollector {
             })
         });
         families.counter("server_responses", "Responses by class of their status", responses)?;
-        let counters: [(&str, &str, Counter); 7] = [
+        let counters: [(&str, &str, Counter); 8] = [
             ("server_accepted_connections", "Connections accepted", |metrics| &metrics.connections_total),
             ("server_refused_connections", "Connections beyond a limit", |metrics| {
                 &metrics.connections_refused
             }),
+            (
+                "server_replaced_connections",
+                "Connections that got the place of one whose client kept the server waiting",
+                |metrics| &metrics.connections_replaced,
+            ),
             ("server_sent_bytes", "Bytes written to clients, TLS not counted", |metrics| &metrics.bytes_sent),
             ("server_errors", "Connections that ended by an error", |metrics| &metrics.errors),
             ("server_stripe_groups", "Stripe groups opened", |metrics| &metrics.stripe_groups),
@@ -214,5 +220,16 @@ impl Collector for ServerCollector {
             families.counter(name, help, of_servers(value))?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_metric_of_a_server_is_documented() {
+        let counters = vec![("http".to_owned(), Arc::new(server::Metrics::default()))];
+        crate::documented::metrics(Box::new(ServerCollector(counters)));
     }
 }

@@ -4,9 +4,14 @@ use std::fmt;
 use std::io::{self, IsTerminal, Write};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget};
+use tracing_subscriber::Layer;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::arguments::Globals;
 use crate::failure::Failure;
+use crate::screen::Screen;
 use crate::stop::Stop;
 
 /// How much is said, and where. Clones speak through the same mouth.
@@ -21,7 +26,10 @@ impl Output {
     /// As the options say. A progress line is shown on a terminal only.
     pub fn new(globals: Globals, stop: Stop) -> Self {
         let shown = !globals.quiet && io::stderr().is_terminal();
-        let target = if shown { ProgressDrawTarget::stderr_with_hz(5) } else { ProgressDrawTarget::hidden() };
+        let target = match shown {
+            true => ProgressDrawTarget::term_like_with_hz(Box::new(Screen::stderr()), 5),
+            false => ProgressDrawTarget::hidden(),
+        };
         Self { globals, bars: MultiProgress::with_draw_target(target), stop }
     }
 
@@ -59,20 +67,23 @@ impl Output {
         }
     }
 
-    /// Shows the warnings that libraries log, around the progress line as well. Once a program.
+    /// Shows the warnings that libraries log, around the progress line as well. Once a program. That a datagram cannot leave, as while an
+    /// interface is down, is told in our own words by who sends it.
     pub fn show_warnings(&self) {
-        let level = if self.globals.quiet { tracing::Level::ERROR } else { tracing::Level::WARN };
+        let level = if self.globals.quiet { LevelFilter::ERROR } else { LevelFilter::WARN };
         let bars = self.bars.clone();
-        tracing_subscriber::fmt()
-            .with_max_level(level)
+        let shown = Targets::new().with_default(level).with_target("quinn_udp", LevelFilter::OFF);
+        let layer = tracing_subscriber::fmt::layer()
             .without_time()
             .with_target(false)
             .with_ansi(false)
             .with_writer(move || AroundBars(bars.clone()))
-            .init();
+            .with_filter(shown);
+        tracing_subscriber::registry().with(layer).init();
     }
 
     /// Whether `--quiet` was given.
+    #[cfg(feature = "sim")]
     pub fn is_quiet(&self) -> bool {
         self.globals.quiet
     }
@@ -92,6 +103,25 @@ impl Output {
         let write = || writeln!(io::stderr().lock(), "anabranch: {}", OneLine(&message.to_string()));
         let _ = self.bars.suspend(write);
     }
+}
+
+/// Refuses to write media to a terminal, which would obey what it finds there. To be asked before anything is begun.
+///
+/// # Errors
+/// Standard output is a terminal.
+pub fn spare_the_terminal() -> Result<(), Failure> {
+    if io::stdout().is_terminal() {
+        return Err(Failure::usage(
+            "standard output is a terminal, which media would garble: write to a file with --output FILE, \
+             or put a pipe and a player behind the command, such as '| ffplay -'",
+        ));
+    }
+    Ok(())
+}
+
+/// A number of things: `1 connection`, `3 connections`.
+pub fn counted<N: Copy + fmt::Display + PartialEq + From<u8>>(count: N, thing: &str) -> String {
+    format!("{count} {thing}{}", if count == N::from(1) { "" } else { "s" })
 }
 
 /// Standard error without the progress line in the way.
@@ -119,6 +149,12 @@ impl fmt::Display for OneLine<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_thing_is_not_called_several() {
+        assert_eq!([counted(0u64, "packet"), counted(1u64, "packet")], ["0 packets", "1 packet"]);
+        assert_eq!(counted(2usize, "packet"), "2 packets");
+    }
 
     #[test]
     fn a_server_cannot_command_the_terminal() {

@@ -1,25 +1,27 @@
 //! `anabranch play`: a film for any player, over as many connections as its rate needs.
 
+mod offer;
+
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{HeaderValue, Request, Response};
-use hyper::body::Incoming;
-use prometheus_client::registry::Registry;
 use tokio::sync::oneshot;
-use transport::engine::{Film, Settings, Status, Storage};
+use tokio::time::timeout;
+use transport::engine::{Settings, Status, Storage};
 use units::Bytes;
 
 use crate::arguments::{Place, PlayArguments};
-use crate::endpoint::{Answer, Body, Endpoint, FilmResource, file_name, text_response};
+use crate::endpoint::{Endpoint, Guard};
 use crate::failure::Failure;
-use crate::metrics;
-use crate::output::Output;
+use crate::opening::open;
+use crate::output::{Output, counted};
 use crate::player::PlayerCommand;
 use crate::report::Reporter;
 use crate::settings::{Purpose, settings};
+
+use offer::Offer;
 
 /// Where the film is offered when nothing else is said.
 const ANY_PORT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
@@ -29,97 +31,92 @@ const A_DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Opens the film and offers it to players until the player of `--player` ends, or without one until the film was read
 /// to its end: its last byte was handed over (an index behind the media does not count), and then no request came for
-/// two seconds.
+/// two seconds. Of a playlist nobody knows the end: it is offered until a signal comes.
 ///
 /// # Errors
 /// The film cannot be had, the address cannot be listened at, the player fails, or a signal ends it.
 pub async fn run(arguments: PlayArguments, output: &Output) -> Result<(), Failure> {
     let settings = settings(&arguments.urls, &arguments.source, Purpose::Play)?;
     let address = arguments.listen.unwrap_or(ANY_PORT);
-    let endpoint = Endpoint::bind(address)
-        .await
-        .map_err(|error| Failure::failed(format_args!("cannot listen at {address}: {error}")))?;
-    let reporter = Reporter::start("play", &arguments.urls, &arguments.report, output).await?;
+    let endpoint = Endpoint::bind(address).map_err(Failure::failed)?;
+    let reporter = Arc::new(Reporter::start("play", &arguments.urls, &arguments.report, output).await?);
     let ended = play(endpoint, settings, &arguments, &reporter, output).await;
-    reporter.finish(ended).await
+    // Everything that held it is gone with the endpoint.
+    match Arc::into_inner(reporter) {
+        Some(reporter) => reporter.finish(ended).await,
+        None => ended,
+    }
 }
 
 async fn play(
     endpoint: Endpoint,
     settings: Settings,
     arguments: &PlayArguments,
-    reporter: &Reporter,
+    reporter: &Arc<Reporter>,
     output: &Output,
 ) -> Result<(), Failure> {
     let stop = output.stop();
     let film = tokio::select! {
-        film = Film::open(settings, Storage::Memory) => film.map_err(Failure::failed)?,
+        film = open(settings.clone(), |_| Ok(Storage::Memory), output) => film.map_err(Failure::failed)?,
         signal = stop.signal() => return Err(Failure::stopped(signal, "interrupted")),
     };
-    let _watch = reporter.watch(&film);
-    let url = format!("http://{}/{}", endpoint.reachable(), file_name(film.info()));
+    let offer = Offer::new(film, settings, endpoint.address(), reporter).map_err(Failure::usage)?;
+    let url = format!("http://{}/{}", endpoint.reachable(), offer.name());
     let player =
         arguments.player.as_deref().map(|template| PlayerCommand::new(template, &url)).transpose()?;
-    output.say(format_args!("the film is at {url}"));
+    let what = if offer.film().is_some() { "film" } else { "playlist" };
+    output.say(format_args!("the {what} is at {url}"));
+    if offer.film().is_none() && arguments.urls.len() > 1 {
+        output.warn("a playlist is played from one server: the other URLs are not used");
+    }
+    if !endpoint.address().ip().is_loopback() {
+        output.warn(format_args!("everybody who can reach this address can play the {what}"));
+    }
+    // What it warns of comes after what there is.
+    let _watch = offer.film().map(|film| reporter.watch(film.film()));
 
-    let answers = Arc::new(Answers { film: FilmResource::new(film.clone()), registry: reporter.registry() });
+    let guard = Guard::new(endpoint.address(), &arguments.access);
+    let offer = Arc::new(offer);
+    // Dropping the senders says so.
     let (done, is_done) = oneshot::channel::<()>();
-    let is_done = async {
-        // Dropping the sender says so as well.
-        let _ = is_done.await;
+    let (cut, is_cut) = oneshot::channel::<()>();
+    let is_done = async { drop(is_done.await) };
+    let is_cut = async { drop(is_cut.await) };
+    let mut serving = tokio::spawn(endpoint.serve(guard, offer.clone(), is_done, is_cut));
+    let playing = async {
+        let Some(command) = player else {
+            let Some(film) = offer.film() else { return std::future::pending().await };
+            film.delivery().finished().await.map_err(Failure::failed)?;
+            drop(done);
+            // What the player has not taken yet of its last response, it still gets.
+            let _ = timeout(A_DAY, &mut serving).await;
+            return Ok(());
+        };
+        let mut player = command.start(arguments.report.stats == Some(Place::Standard), Stdio::inherit())?;
+        let ended = tokio::select! {
+            ended = player.ended() => ended,
+            signal = stop.signal() => Err(Failure::stopped(signal, "interrupted")),
+        };
+        player.stop().await;
+        // A player that could not get the film says so in its own words; ours tell why.
+        let failure = offer.film().and_then(|film| film.delivery().failure());
+        failure.map_or(ended, |error| Err(Failure::failed(error)))
     };
-    let mut serving = tokio::spawn(endpoint.serve(answers.clone(), is_done, A_DAY));
-    let delivery = answers.film.delivery();
-    let ended = match player {
-        Some(command) => {
-            let mut player =
-                command.start(arguments.report.stats == Some(Place::Standard), Stdio::inherit())?;
-            let ended = tokio::select! {
-                ended = player.ended() => ended,
-                signal = stop.signal() => Err(Failure::stopped(signal, "interrupted")),
-            };
-            player.stop().await;
-            // A player that could not get the film says so in its own words; ours tell why.
-            delivery.failure().map_or(ended, |error| Err(Failure::failed(error)))
-        }
-        None => {
-            let finished = async {
-                delivery.finished().await.map_err(Failure::failed)?;
-                drop(done);
-                // What the player has not taken yet of its last response, it still gets.
-                let _ = (&mut serving).await;
-                Ok(())
-            };
-            tokio::select! {
-                ended = finished => ended,
-                signal = stop.signal() => Err(Failure::stopped(signal, "interrupted")),
-            }
-        }
+    let is_player_started = arguments.player.is_some();
+    let ended = tokio::select! {
+        ended = playing => ended,
+        () = offer.keep() => Ok(()),
+        // A player is asked to end first.
+        signal = stop.signal(), if !is_player_started => Err(Failure::stopped(signal, "interrupted")),
     };
-    serving.abort();
-    output.say(in_words(&film.status()));
+    drop(cut);
+    if !serving.is_finished() {
+        let _ = serving.await;
+    }
+    if let Some(film) = offer.film() {
+        output.say(in_words(&film.film().status()));
+    }
     ended
-}
-
-/// The film at every path but one.
-struct Answers {
-    film: FilmResource,
-    registry: Arc<Registry>,
-}
-
-impl Answer for Answers {
-    async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
-        if request.uri().path() == "/metrics" {
-            text_response(metrics::MEDIA_TYPE, metrics::encode(&self.registry))
-        } else {
-            self.film.answer(&request)
-        }
-    }
-
-    /// Every page may read the film: players in browsers do.
-    fn admits(&self, _origin: &HeaderValue) -> bool {
-        true
-    }
 }
 
 /// How it went, on one line.
@@ -133,10 +130,10 @@ fn in_words(status: &Status) -> String {
     // Without a rate nobody knows when a player starts and stops.
     let play = playback.startup.map(|after| format!("; play began after {after}, {stalls}"));
     format!(
-        "{} in {} over {} connections at most, {:.1} on average{}",
+        "{} in {} over {} at most, {:.1} on average{}",
         Bytes::new(status.session.totals.received),
         status.elapsed,
-        status.session.totals.connections_most,
+        counted(status.session.totals.connections_most, "connection"),
         status.session.connections_mean,
         play.unwrap_or_default(),
     )

@@ -5,13 +5,16 @@ use std::sync::Arc;
 
 use http::HeaderValue;
 use prometheus_client::registry::Registry;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinSet;
-use transport::server::{AccessLog, Config, Http3, Server, Shape};
+use transport::server::{
+    AccessLog, Config, Http3, Listener, Rotation, Server, Shape, connections_within, raise_descriptor_limit,
+};
 use transport::tls;
 
 use crate::arguments::{LogTarget, ServeArguments};
 use crate::failure::Failure;
-use crate::metrics::{Listener, ServerCollector};
+use crate::metrics::{self, ServerCollector};
 use crate::output::Output;
 use crate::weights;
 
@@ -27,10 +30,23 @@ pub async fn run(arguments: ServeArguments, output: &Output) -> Result<(), Failu
     if http.is_empty() && arguments.https.is_empty() && arguments.h3.is_empty() {
         http.push(DEFAULT);
     }
+    let rotation = Rotation::default();
+    let _rotating = rotate(&arguments, &rotation).map_err(Failure::failed)?;
+    let kinds = [&http, &arguments.https, &arguments.h3].iter().filter(|listen| !listen.is_empty()).count();
+    let basis = Config {
+        max_connections: most_connections(&arguments, kinds, output),
+        log_rotation: rotation,
+        listener: output.is_verbose().then(|| {
+            let output = output.clone();
+            Listener(Arc::new(move |line| output.detail(line)))
+        }),
+        ..config(&arguments)
+    };
+    let at = |listen: &[SocketAddr]| Config { listen: listen.to_vec(), ..basis.clone() };
     let mut servers = Vec::new();
     let mut _reloading = None;
     if !http.is_empty() {
-        servers.push(("http", bind(config(&arguments, http))?));
+        servers.push(("http", bind(at(&http))?));
     }
     if let (Some(certificate), Some(key)) = (&arguments.cert, &arguments.key) {
         let mut alt_svc = None;
@@ -38,7 +54,7 @@ pub async fn run(arguments: ServeArguments, output: &Output) -> Result<(), Failu
             let identity = tls::load_quic_server(certificate, key).map_err(Failure::failed)?;
             let weights = match &arguments.weights {
                 Some(path) => {
-                    let weights = weights::load(path)?;
+                    let weights = weights::load(path, output)?;
                     let receiver = weights.subscribe();
                     _reloading = Some(weights::keep(path.clone(), weights, output.clone())?);
                     Some(receiver)
@@ -46,13 +62,13 @@ pub async fn run(arguments: ServeArguments, output: &Output) -> Result<(), Failu
                 None => None,
             };
             let http3 = Http3 { identity, congestion: arguments.congestion, weights };
-            let server = bind(Config { http3: Some(http3), ..config(&arguments, arguments.h3.clone()) })?;
+            let server = bind(Config { http3: Some(http3), ..at(&arguments.h3) })?;
             alt_svc = alternative(&server.local_addrs().map_err(Failure::failed)?, &arguments.https);
             servers.push(("h3", server));
         }
         if !arguments.https.is_empty() {
             let tls = Some(tls::load_server(certificate, key).map_err(Failure::failed)?);
-            let https = Config { tls, alt_svc, ..config(&arguments, arguments.https.clone()) };
+            let https = Config { tls, alt_svc, ..at(&arguments.https) };
             servers.push(("https", bind(https)?));
         }
     }
@@ -61,7 +77,7 @@ pub async fn run(arguments: ServeArguments, output: &Output) -> Result<(), Failu
         Some(address) => {
             let mut registry = Registry::with_prefix("anabranch");
             registry.register_collector(Box::new(ServerCollector(counters)));
-            Some(Listener::start(address, Arc::new(registry), output).await?)
+            Some(metrics::Listener::start(address, Arc::new(registry), output).await?)
         }
         None => None,
     };
@@ -95,12 +111,50 @@ fn bind(config: Config) -> Result<Server, Failure> {
     Server::bind(config).map_err(Failure::failed)
 }
 
-fn config(arguments: &ServeArguments, listen: Vec<SocketAddr>) -> Config {
-    let as_usize = |count: u32| usize::try_from(count).unwrap_or(usize::MAX);
+/// How many connections each of so many servers may have: as many as the options say, where the system permits the files.
+fn most_connections(arguments: &ServeArguments, servers: usize, output: &Output) -> usize {
+    let wanted = as_usize(arguments.max_connections);
+    let descriptors = raise_descriptor_limit();
+    let possible = connections_within(descriptors, servers);
+    if let Some(descriptors) = descriptors.filter(|_| possible < wanted) {
+        output.warn(format_args!(
+            "at most {possible} connections at a time in place of {wanted}: each needs two files, and the system permits {descriptors} \
+             open ones (raise `ulimit -Hn`, or LimitNOFILE= of a systemd unit)"
+        ));
+    }
+    wanted.min(possible)
+}
+
+/// Opens the access log again on SIGUSR1, and where there is one on SIGHUP, until what is answered is dropped.
+///
+/// # Errors
+/// The system does not let us listen for the signals.
+fn rotate(arguments: &ServeArguments, rotation: &Rotation) -> std::io::Result<JoinSet<()>> {
+    let mut signals = vec![signal(SignalKind::user_defined1())?];
+    if arguments.access_log.is_some() {
+        // Without it, the end of a terminal ends the server as well.
+        signals.push(signal(SignalKind::hangup())?);
+    }
+    let mut rotating = JoinSet::new();
+    for signal in signals {
+        rotating.spawn(on_each(signal, rotation.clone()));
+    }
+    Ok(rotating)
+}
+
+async fn on_each(mut signal: Signal, rotation: Rotation) {
+    while signal.recv().await.is_some() {
+        rotation.rotate();
+    }
+}
+
+fn as_usize(count: u32) -> usize {
+    usize::try_from(count).unwrap_or(usize::MAX)
+}
+
+fn config(arguments: &ServeArguments) -> Config {
     let is_shaped = arguments.shape_rate.is_some() || arguments.shape_delay.is_some();
     Config {
-        listen,
-        max_connections: as_usize(arguments.max_connections),
         max_connections_per_client: as_usize(arguments.max_connections_per_client),
         max_header_bytes: arguments.max_header.as_usize(),
         header_timeout: arguments.header_timeout.into(),

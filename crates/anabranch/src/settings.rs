@@ -1,9 +1,11 @@
 //! What the typed options mean: the settings of a stream, with defaults and presets resolved.
 
+mod headers;
+
 use stream::session::Pace;
 use stream::{auto, mul, multitcp, rome};
 use transport::engine::{Algorithm, Settings};
-use transport::http::ExtraHeaders;
+use transport::http::Proxies;
 use transport::tls::TlsClient;
 use units::{Bytes, Duration};
 use url::Url;
@@ -36,6 +38,7 @@ pub fn settings(urls: &[FilmUrl], source: &SourceArguments, purpose: Purpose) ->
         per_host,
         interface,
         header,
+        header_for,
         user_agent,
         cacert,
         timeout,
@@ -48,16 +51,13 @@ pub fn settings(urls: &[FilmUrl], source: &SourceArguments, purpose: Purpose) ->
     let mut playback = defaults.playback;
     playback.prebuffer = source.prebuffer.unwrap_or(playback.prebuffer);
     playback.stall = source.stall_rule.unwrap_or(playback.stall);
-    let mut headers = ExtraHeaders::default();
-    let agent = user_agent.as_ref().map(|agent| format!("User-Agent: {agent}"));
-    for line in header.iter().map(|header| &header.0).chain(&agent) {
-        headers.add(line).map_err(Failure::usage)?;
-    }
+    let headers = headers::resolve(&defaults.urls, header, header_for, user_agent.as_deref())?;
     // Who asks for more connections than a host gets by default means it.
     let asked = source.connections.map_or(0, as_usize);
     Ok(Settings {
         headers,
         tls: TlsClient::new(cacert).map_err(Failure::failed)?,
+        proxies: Proxies::from_environment(),
         interfaces: interface.clone(),
         algorithm: algorithm(&source.algorithm, source.connections)?,
         pace,

@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use transport::server::Weights;
 
 use crate::failure::Failure;
-use crate::output::Output;
+use crate::output::{Output, counted};
 
 /// How often it is looked whether the file is another one.
 const LOOK: Duration = Duration::from_secs(1);
@@ -21,13 +21,25 @@ const LOOK: Duration = Duration::from_secs(1);
 ///
 /// # Errors
 /// It cannot be read, or is written wrongly.
-pub fn load(path: &Path) -> Result<watch::Sender<Arc<Weights>>, Failure> {
+pub fn load(path: &Path, output: &Output) -> Result<watch::Sender<Arc<Weights>>, Failure> {
     let weights = Weights::load(path).map_err(Failure::failed)?;
+    check(&weights, path, output);
     Ok(watch::Sender::new(Arc::new(weights)))
 }
 
-/// Reads the file again when it has changed and on SIGHUP, until what is answered is dropped. A file that is written wrongly changes
-/// nothing: the weights of before stay.
+/// Weights count within a pool only.
+fn check(weights: &Weights, path: &Path, output: &Output) {
+    if weights.pools() == 0 {
+        output.warn(format_args!(
+            "{} declares no pool, so that no weight has an effect: every connection sends on its own; clients that share a bottleneck are \
+             declared with [[pool]], name = \"...\" and clients = [\"NETWORK\", ...] or \"all\"",
+            path.display()
+        ));
+    }
+}
+
+/// Reads the file again on SIGHUP, and when it has changed and stayed so for a look: one that is still being written says less than it
+/// will. Until what is answered is dropped. A file that is written wrongly changes nothing: the weights of before stay.
 ///
 /// # Errors
 /// The system does not let us listen for the signal.
@@ -40,19 +52,27 @@ pub fn keep(
     let mut keeping = JoinSet::new();
     keeping.spawn(async move {
         let mut known = version(&path);
+        let mut seen = known;
         loop {
             let is_asked = tokio::select! {
                 _ = hangup.recv() => true,
                 () = tokio::time::sleep(LOOK) => false,
             };
             let now = version(&path);
-            if !is_asked && (now == known || now.is_none()) {
+            let is_settled = std::mem::replace(&mut seen, now) == now;
+            if !is_asked && (now == known || now.is_none() || !is_settled) {
                 continue;
             }
             known = now;
             match Weights::load(&path) {
                 Ok(read) => {
-                    output.say(format_args!("weights: {} rules from {}", read.rules(), path.display()));
+                    output.say(format_args!(
+                        "weights: {} and {} from {}",
+                        counted(read.rules(), "rule"),
+                        counted(read.pools(), "pool"),
+                        path.display()
+                    ));
+                    check(&read, &path, &output);
                     weights.send_replace(Arc::new(read));
                 }
                 Err(error) => output.warn(format_args!("{error}; the weights of before stay")),

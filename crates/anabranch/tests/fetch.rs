@@ -49,7 +49,7 @@ fn digests_are_checked_in_a_file_and_on_the_way() {
             assert!(run.stdout == bytes, "the bytes differ");
         }
     }
-    assert!(fs::read(world.path("b")).unwrap() == bytes, "the file is kept");
+    assert!(fs::read(world.path("b.mismatch")).unwrap() == bytes, "the file is kept under another name");
 }
 
 #[test]

@@ -173,8 +173,11 @@ fn weights_are_read_again_and_a_file_written_wrongly_is_refused() {
     // When it is asked to, also where nothing has changed.
     server.signal(Signal::HUP);
     assert!(server.says("warning").contains(&place));
-    fs::write(&path, "default = 4\n[[rule]]\npath = \"/a*\"\nweight = 1\n").unwrap();
-    assert!(server.says("weights:").contains("1 rules"));
+    fs::write(&path, "default = 4\n").unwrap();
+    assert!(server.says("warning").contains("declares no pool, so that no weight has an effect"));
+    let pool = "[[pool]]\nname = \"all\"\nclients = \"all\"\n";
+    fs::write(&path, format!("default = 4\n[[rule]]\npath = \"/a*\"\nweight = 1\n{pool}")).unwrap();
+    assert!(server.says("weights:").contains("1 rule and 1 pool from"));
     assert_eq!(http3.ask(&[&server.film()])[0]["status"], 200);
 
     fs::write(&path, "default = 0\n").unwrap();
@@ -226,7 +229,8 @@ fn clients_behind_one_bottleneck_get_what_their_weights_say() {
         fs::File::create(http3.world.path("served").join(name)).unwrap().set_len(100_000_000).unwrap();
     }
     let rule = "[[rule]]\npath = \"/four\"\nweight = 4\n";
-    fs::write(http3.world.path("weights.toml"), rule).unwrap();
+    let pool = "[[pool]]\nname = \"link\"\nclients = \"127.0.0.0/8\"\n";
+    fs::write(http3.world.path("weights.toml"), format!("{pool}{rule}")).unwrap();
     ends_with(&unshare(TWO_CLIENTS).output().unwrap(), 0);
     let bins = |name: &str| {
         let told = lines(&fs::read_to_string(http3.world.path(name)).unwrap());

@@ -152,6 +152,23 @@ fn a_player_that_is_not_there_or_goes_is_noticed() {
 }
 
 #[test]
+fn a_receiver_that_anybody_can_send_to_says_so_once() {
+    let told = |listen: &str, options: &[&str], token: &str| {
+        let mut command = anabranch();
+        command.args(["receive", "--listen", listen, "--identity", "none", "--player", "true"]).args(options);
+        let said = ends_with(&command.env("ANABRANCH_TOKEN", token).output().unwrap(), 0);
+        let lines: Vec<_> = said.lines().filter(|line| line.contains("everybody who can reach")).collect();
+        assert!(lines.iter().all(|line| line.contains("--token-file")), "{said}");
+        lines.len()
+    };
+    assert_eq!(told("0.0.0.0:0", &[], ""), 1);
+    assert_eq!(told("0.0.0.0:0", &["--quiet"], ""), 0);
+    assert_eq!(told("0.0.0.0:0", &[], "secret"), 0);
+    assert_eq!(told("0.0.0.0:0", &["--token", "secret"], ""), 0);
+    assert_eq!(told("127.0.0.1:0", &[], ""), 0);
+}
+
+#[test]
 fn several_senders_have_places_of_their_own() {
     let directory = tempfile::tempdir().unwrap();
     let Some(film) = film(directory.path()) else { return };

@@ -42,6 +42,7 @@ fn a_sender_without_a_receiver_says_so() {
     let sent = send(directory.path(), nobody.local_addr().unwrap(), &"0".repeat(64), &[]).output().unwrap();
     let said = ends_with(&sent, 1);
     assert!(said.contains("no receiver answers") && said.contains("anabranch receive"), "{said}");
+    assert!(said.contains("nothing was sent") && !said.contains("0 connections"), "{said}");
     assert_eq!(summary(&directory.path().join("send.jsonl"))["packets"], 0);
 }
 

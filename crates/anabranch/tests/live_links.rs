@@ -27,14 +27,18 @@ there() { nsenter --net=/proc/$far/ns/net "$@"; }
 loose() { echo 0 >/proc/sys/net/ipv4/conf/all/rp_filter; echo 0 >/proc/sys/net/ipv4/conf/default/rp_filter; }
 loose
 there sh -c 'echo 0 >/proc/sys/net/ipv4/conf/all/rp_filter; echo 0 >/proc/sys/net/ipv4/conf/default/rp_filter; ip link set lo up'
-for number in 0 1; do
-    ip link add name link$number type veth peer name far$number netns $far
-    ip address add 10.78.$number.1/24 dev link$number
-    ip link set link$number up
-    there ip address add 10.78.$number.2/24 dev far$number
-    there ip link set far$number up
-done
-ip route add 10.78.0.2/32 dev link1 metric 100
+# plug NUMBER: the link is there; unplug NUMBER: its interfaces are not there any more.
+plug() {
+    ip link add name link$1 type veth peer name far$1 netns $far
+    ip address add 10.78.$1.1/24 dev link$1
+    ip link set link$1 up
+    there ip address add 10.78.$1.2/24 dev far$1
+    there ip link set far$1 up
+    test $1 = 0 || ip route add 10.78.0.2/32 dev link$1 metric 100
+}
+unplug() { ip link delete link$1; }
+plug 0
+plug 1
 # rate NUMBER RATE: what the link carries to the receiver; its queue holds 40 packets.
 rate() { tc qdisc replace dev link$1 root tbf rate $2 burst 3000 limit 60000; }
 # dead NUMBER: nothing gets through any more, and nobody is told.
@@ -48,6 +52,8 @@ there "$program" receive --listen 10.78.0.2:9000 --output got --stats receive.js
 receiver=$!
 while ! grep -q fingerprint said; do sleep 0.01; done
 fingerprint=$(sed -n 's/.*fingerprint //p' said)
+# told WORDS: waits until the sender has told this, for 20 seconds at the most.
+told() { for _ in $(seq 200); do grep -q "$1" send.jsonl && return; sleep 0.1; done; }
 send() {
     "$program" send --to 10.78.0.2:9000 --fingerprint $fingerprint --input film --latency 1s --stats send.jsonl \
         --interface link0 --interface link1 "$@"
@@ -55,8 +61,15 @@ send() {
 }
 "#;
 
-/// What both ends tell at last, and the sender's intervals; `None` where it cannot be tried.
+/// What both ends tell at last, and the sender's lines, when the film has come through as it is; `None` where it cannot be tried.
 fn run(script: &str, film: &[u8]) -> Option<(Value, Value, Vec<Value>)> {
+    let (sent, received, lines, got) = come_through(script, film)?;
+    assert_eq!(sha256(&got), sha256(film), "{sent} {received}");
+    Some((sent, received, lines))
+}
+
+/// The same with what came.
+fn come_through(script: &str, film: &[u8]) -> Option<(Value, Value, Vec<Value>, Vec<u8>)> {
     let skip = |why: &str| {
         // Past the harness's capture.
         io::stderr().write_all(format!("skipped: {why}\n").as_bytes()).unwrap();
@@ -84,16 +97,18 @@ fn run(script: &str, film: &[u8]) -> Option<(Value, Value, Vec<Value>)> {
     let output = unshare(&format!("{LINKS}{script}"))
         .current_dir(directory.path())
         .env("program", env!("CARGO_BIN_EXE_anabranch"))
+        .env("XDG_STATE_HOME", common::STATE)
         .output()
         .unwrap();
     let said = text(&output.stderr);
     assert!(output.status.success(), "{said}");
+    // What a library logs while a link is down is told in our own words.
+    assert!(!said.contains("WARN"), "{said}");
     let stats = |name: &str| lines(&fs::read_to_string(Path::new(directory.path()).join(name)).unwrap());
     let (mut sent, mut received) = (stats("send.jsonl"), stats("receive.jsonl"));
     let (sent_last, received_last) = (sent.pop().unwrap(), received.pop().unwrap());
     let got = fs::read(directory.path().join("got")).unwrap();
-    assert_eq!(sha256(&got), sha256(film), "{sent_last} {received_last} {said}");
-    Some((sent_last, received_last, sent))
+    Some((sent_last, received_last, sent, got))
 }
 
 /// Datagrams sent on a link.
@@ -139,4 +154,34 @@ fn a_weak_link_does_not_drag_a_strong_one_down() {
     let script = "rate 0 5mbit; rate 1 150kbit; send --rate 3M";
     let Some((told, received, _)) = run(script, &film) else { return };
     assert_eq!((&received["lost"], &told["dropped"]), (&Value::from(0), &Value::from(0)), "{told}");
+}
+
+fn has_told(lines: &[Value], what: &str) -> bool {
+    lines.iter().any(|line| line["notice"].as_str().is_some_and(|notice| notice.contains(what)))
+}
+
+/// The other link is dead since seconds before the end: the last bytes came over the one in question.
+fn has_its_end(got: &[u8], film: &[u8]) -> bool {
+    got.ends_with(&film[film.len() - 100_000..])
+}
+
+#[test]
+fn an_interface_that_is_plugged_in_again_is_used_again() {
+    let film = film(2_500_000, 19);
+    // Too little for the stream: that the other one is gone is noticed since it is needed.
+    let script = "rate 0 700kbit; \
+        (sleep 2; unplug 1; told 'no network interface link1'; plug 1; sleep 3; dead 0) & send --rate 1M";
+    let Some((told, _, lines, got)) = come_through(script, &film) else { return };
+    assert!(has_told(&lines, "no network interface link1"), "{lines:?}");
+    assert!(has_its_end(&got, &film), "{told}");
+}
+
+#[test]
+fn an_interface_that_is_missing_at_the_start_is_waited_for() {
+    let film = film(2_500_000, 23);
+    let script = "unplug 1; (sleep 2; plug 1; told 'by link1'; sleep 3; dead 0) & send --rate 1M";
+    let Some((told, _, lines, got)) = come_through(script, &film) else { return };
+    assert!(has_told(&lines, "no network interface link1; waits for it"), "{lines:?}");
+    assert!(has_told(&lines, "connected to 10.78.0.2:9000 by link1"), "{lines:?}");
+    assert!(has_its_end(&got, &film), "{told}");
 }

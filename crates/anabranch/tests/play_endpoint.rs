@@ -61,7 +61,7 @@ fn ranges_heads_and_conditions_of_one_film() {
         ("bytes=0-".into(), 0..total),
     ];
     for (range, part) in cases {
-        let response = get(address, "/any/path/film.mp4?x=1", &[&format!("Range: {range}")]);
+        let response = get(address, "/a%20film%2Emp4?x=1", &[&format!("Range: {range}")]);
         assert_eq!(response.status, 206, "{range}");
         let expected = format!("bytes {}-{}/{total}", part.start, part.end - 1);
         assert_eq!(response.header("content-range"), expected);
@@ -103,8 +103,13 @@ fn ranges_heads_and_conditions_of_one_film() {
         }
     }
     assert_eq!(request(address, "POST", &path, &[]).status, 405);
-    let page = get(address, &path, &["Range: bytes=0-1", "Origin: https://player.example"]);
-    assert_eq!(page.header("access-control-allow-origin"), "https://player.example");
+    let page = get(address, "/", &["Range: bytes=0-1", "Origin: http://localhost:3000"]);
+    assert_eq!((page.status, page.header("access-control-allow-origin")), (206, "http://localhost:3000"));
+    for elsewhere in ["/any/path/film.mp4", "/favicon.ico", "/http://127.0.0.1:1/film.mp4", "/a%20film.mp4/"]
+    {
+        let response = get(address, elsewhere, &[]);
+        assert_eq!((response.status, response.text().contains("the film is at /a%20film.mp4")), (404, true));
+    }
     let metrics = get(address, "/metrics", &[]);
     assert!(metrics.text().contains("anabranch_connections"), "{}", metrics.text());
 }
@@ -187,7 +192,8 @@ fn it_ends_when_the_film_was_read_to_its_end() {
 
 #[test]
 fn a_server_without_ranges_is_played_from_the_start() {
-    let film = content(300_000);
+    // More than is kept in memory.
+    let film = content(3_000_000);
     let body = film.clone();
     for is_size_known in [true, false] {
         let body = body.clone();
@@ -198,7 +204,7 @@ fn a_server_without_ranges_is_played_from_the_start() {
                 format!("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: video/mp4\r\n{length}\r\n");
             [head.into_bytes(), body.clone()].concat()
         });
-        let mut program = Program::start(["play", &format!("http://{origin}/film")]);
+        let mut program = Program::start(["play", "--memory", "1MiB", &format!("http://{origin}/film")]);
         let (address, path) = program.endpoint();
         let mut stream = send(address, "GET", &path, &["Range: bytes=0-"]);
         let mut got = Vec::new();
@@ -207,11 +213,31 @@ fn a_server_without_ranges_is_played_from_the_start() {
         let head = String::from_utf8_lossy(&got[..end]).to_ascii_lowercase();
         assert!(head.starts_with("http/1.1 200") && head.contains("accept-ranges: none"), "{head}");
         assert!(!head.contains("etag"), "{head}");
-        assert_eq!(head.contains("content-length: 300000"), is_size_known, "{head}");
+        assert_eq!(head.contains("content-length: 3000000"), is_size_known, "{head}");
         let body = if is_size_known { got[end + 4..].to_vec() } else { unchunk(&got[end + 4..]) };
         assert_same(&body, &film, "the whole film");
         let (code, said) = program.ended();
         assert_eq!(code, Some(0), "{said}");
+    }
+}
+
+/// Players read an index at the end first.
+#[test]
+fn a_film_that_fits_into_memory_is_read_from_its_end_though_its_server_knows_no_ranges() {
+    let film = content(3_000_000);
+    let body = film.clone();
+    let origin = raw_origin(move |_| {
+        let head = format!("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {}\r\n\r\n", body.len());
+        [head.into_bytes(), body.clone()].concat()
+    });
+    let mut program = Program::start(["play", &format!("http://{origin}/film")]);
+    let (address, path) = program.endpoint();
+    for (range, expected) in [
+        ("Range: bytes=2999000-", &film[2_999_000..]),
+        ("Range: bytes=0-", &film),
+        ("Range: bytes=1000-1999", &film[1000..2000]),
+    ] {
+        assert_same(&get(address, &path, &[range]).body, expected, range);
     }
 }
 

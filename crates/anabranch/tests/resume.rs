@@ -78,6 +78,16 @@ fn a_film_that_has_changed_is_noticed() {
 }
 
 #[test]
+fn a_film_that_comes_at_once_leaves_no_state_of_an_unfinished_run() {
+    let world = World::new(b"film");
+    let server = world.serve(&[]);
+    for run in 0..40 {
+        ends_with(&world.fetch(&["--force"]).arg(server.film()).output().unwrap(), 0);
+        assert!(!world.path("film.bin.anabranch").exists(), "after run {run}");
+    }
+}
+
+#[test]
 fn two_runs_do_not_write_one_file() {
     let world = World::new(&film(SIZE, 5));
     let server = slow(&world);

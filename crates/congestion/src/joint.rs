@@ -14,12 +14,17 @@
 //!   had a time-out, is *capped*: it comes to its part as slow start would, and until then the others have it. So is one whose part more than
 //!   doubles at once.
 //! - Where nobody is held back by W, W does not grow.
+//! - A virtual flow that its member uses little of counts for little in W (`usage.rs`), and does not grow. What its member needs
+//!   itself counts, and it may always have its own flow's window up to the initial one: as a plain flow it could send as much.
+//! - A loss of what was sent before a flow was halved does not halve it again, whichever member sees it and however late. A time-out is the event
+//!   of one receiver: it halves as many flows as have windows for what was lost, and not one for each packet.
 //!
 //! With one member this is Reno. What differs from VPS: a member hears of its new part with its own next acknowledgement and no sooner, and
 //! which virtual flow a packet belongs to is reckoned, not recorded.
 
 use units::{Duration, Time};
 
+use crate::usage::Usage;
 use crate::vps::Weight;
 
 /// As many members as a group has at most: each event looks at all of them.
@@ -28,8 +33,6 @@ pub const MOST_MEMBERS: usize = 32;
 /// A member that was not heard of for so many of its round-trip times, and for so long, uses nothing.
 const SILENT_ROUND_TRIPS: u64 = 4;
 const SILENT_AT_LEAST: Duration = Duration::from_millis(250);
-/// The virtual flow of a member that was silent for longer than this counts no more until the member is heard of.
-const COUNTS_FOR: Duration = Duration::from_secs(30);
 /// Of the packets that are lost at once no more count: by then every flow of any size has lost.
 const MOST_LOST: u32 = 32;
 /// Before the first measurement.
@@ -72,6 +75,9 @@ struct Member {
     ssthresh: f64,
     /// The flow's recovery ends when the group has delivered this much.
     recovered_at: f64,
+    /// When it was halved last.
+    reduced: Time,
+    usage: Usage,
     /// How much a lost packet is its own: who has most loses it.
     turn: f64,
 }
@@ -82,8 +88,14 @@ impl Member {
         now.since(self.seen) > round_trips.max(SILENT_AT_LEAST)
     }
 
-    fn counts(&self, now: Time) -> bool {
-        now.since(self.seen) <= COUNTS_FOR
+    /// What of the flow's window counts: what is used of it lately, and whatever the member needs itself.
+    fn usable(&self, now: Time) -> f64 {
+        let needs = if self.is_silent(now) { 0.0 } else { self.claim() };
+        (self.cwnd * self.usage.counts(now)).max(needs).min(self.cwnd)
+    }
+
+    fn counts_in_full(&self, now: Time) -> bool {
+        self.usage.counts(now) >= 1.0
     }
 
     /// What its part is as: a packet for each of these.
@@ -120,6 +132,16 @@ impl JointWindow {
 
     /// A connection joins. Answers its place; `None` when the group is full.
     pub fn join(&mut self, weight: Weight, now: Time) -> Option<usize> {
+        self.join_with(weight, self.initial, f64::INFINITY, now)
+    }
+
+    /// A connection that was on its own joins, with the window and threshold that it has, packets: so everybody together sends what they
+    /// sent before. Answers its place; `None` when the group is full.
+    pub fn join_late(&mut self, weight: Weight, cwnd: u32, ssthresh: u32, now: Time) -> Option<usize> {
+        self.join_with(weight, f64::from(cwnd), f64::from(ssthresh), now)
+    }
+
+    fn join_with(&mut self, weight: Weight, cwnd: f64, ssthresh: f64, now: Time) -> Option<usize> {
         let place = self.members.iter().position(Option::is_none)?;
         self.members[place] = Some(Member {
             weight,
@@ -127,10 +149,12 @@ impl JointWindow {
             srtt: Duration::ZERO,
             used: 0.0,
             is_limited: true,
-            cap: self.initial,
-            cwnd: self.initial,
-            ssthresh: f64::INFINITY,
+            cap: cwnd,
+            cwnd,
+            ssthresh,
             recovered_at: 0.0,
+            reduced: Time::ZERO,
+            usage: Usage::begun(now),
             turn: 0.0,
         });
         self.settle(place, now);
@@ -159,6 +183,18 @@ impl JointWindow {
         if member.is_silent(heard.now) {
             member.cap = member.cap.min(self.initial);
         }
+        // Of which next to nothing counts, that one begins again with the initial window (RFC 5681, section 4.1).
+        if member.usable(heard.now) < self.initial {
+            member.cwnd = member.cwnd.min(self.initial);
+        }
+        // What is lost was sent by then: a round trip ago, or before the member was heard of for the last time.
+        let sent = if heard.has_timed_out { member.seen } else { heard.now - heard.srtt };
+        let span = if heard.is_limited {
+            heard.now.since(member.seen).min(heard.srtt)
+        } else {
+            Duration::from_secs_f64(heard.srtt.as_secs_f64() * delivered / member.cwnd.max(1.0))
+        };
+        member.usage.used(heard.now, span);
         member.seen = heard.now;
         member.srtt = heard.srtt;
         member.used = f64::from(heard.used);
@@ -171,9 +207,9 @@ impl JointWindow {
         self.settle(place, heard.now);
         let total = self.total(heard.now);
         // It comes back from a rest, or always sends little.
-        let is_own = self.members[place]
-            .as_ref()
-            .is_some_and(|member| 2.0 * member.used < member.cwnd.min(self.part(member, total)));
+        let is_own = self.members[place].as_ref().is_some_and(|member| {
+            2.0 * member.used < member.cwnd.min(self.part(member, total)) || !member.counts_in_full(heard.now)
+        });
         if self.is_full {
             self.grow(delivered, heard.now);
         }
@@ -184,21 +220,21 @@ impl JointWindow {
             member.used = 0.0;
         }
         if heard.lost > 0 {
-            let gone = if heard.has_timed_out { f64::from(heard.used) } else { 0.0 };
-            self.lose(is_own.then_some(place), heard.lost.min(MOST_LOST), gone, heard.now);
+            self.lose(place, is_own, sent, heard);
         }
         self.settle(place, heard.now);
     }
 
     /// The joint window, packets.
     pub fn total(&self, now: Time) -> f64 {
-        self.counted(now).map(|member| member.cwnd).sum()
+        self.members.iter().flatten().map(|member| member.usable(now)).sum()
     }
 
     /// A member's window, packets: whole ones, at least one.
     pub fn window(&self, place: usize, now: Time) -> u32 {
         let Some(Some(member)) = self.members.get(place) else { return 1 };
-        let part = member.cap.min(self.part(member, self.total(now)));
+        let own = if member.counts_in_full(now) { 0.0 } else { member.cwnd.min(self.initial) };
+        let part = member.cap.min(self.part(member, self.total(now)).max(own));
         (part + 0.5).max(1.0) as u32
     }
 
@@ -208,7 +244,7 @@ impl JointWindow {
     }
 
     fn counted(&self, now: Time) -> impl Iterator<Item = &Member> {
-        self.members.iter().flatten().filter(move |member| member.counts(now))
+        self.members.iter().flatten().filter(move |member| member.usable(now) > 0.0)
     }
 
     /// What a member's part is at the level, at most all.
@@ -250,15 +286,16 @@ impl JointWindow {
         let reached = self.delivered;
         for member in self.members.iter_mut().flatten() {
             let beyond = delivered.min(reached - member.recovered_at);
-            if beyond > 0.0 && member.counts(now) {
+            if beyond > 0.0 && member.usable(now) >= member.cwnd {
                 let each = if member.cwnd < member.ssthresh { member.cwnd } else { 1.0 };
                 member.cwnd += beyond * each / total;
             }
         }
     }
 
-    /// Packets were lost: all are this virtual flow's, or else each is the next one's in turn. `gone`: what was in flight until now besides what is.
-    fn lose(&mut self, own: Option<usize>, lost: u32, gone: f64, now: Time) {
+    /// A member lost packets that were sent by `sent`: all are its own virtual flow's, or else each is the next one's in turn.
+    fn lose(&mut self, place: usize, is_own: bool, sent: Time, heard: &Heard) {
+        let now = heard.now;
         let total = self.total(now).max(1.0);
         let in_flight: f64 = self
             .members
@@ -268,16 +305,24 @@ impl JointWindow {
             .map(|member| member.used)
             .sum();
         let counted = self.counted(now).count() as f64;
+        // What was in flight until now besides what is.
+        let gone = if heard.has_timed_out { f64::from(heard.used) } else { 0.0 };
         // A window that is full is the flight and a part of a packet more (as in `multcp`).
         let full = ((in_flight + gone + counted) / total).min(1.0);
-        for _ in 0..lost {
-            let Some(place) = own.or_else(|| self.next_in_turn(total, now)) else { return };
-            let Some(Some(member)) = self.members.get_mut(place) else { return };
-            if self.delivered > member.recovered_at {
+        let mut left = f64::from(heard.lost);
+        for _ in 0..MOST_LOST {
+            if left <= 0.0 {
+                return;
+            }
+            let whose = if is_own { Some(place) } else { self.next_in_turn(total, now) };
+            let Some(Some(member)) = whose.and_then(|whose| self.members.get_mut(whose)) else { return };
+            left -= if heard.has_timed_out { member.cwnd } else { 1.0 };
+            if self.delivered > member.recovered_at && sent >= member.reduced {
                 member.ssthresh = (member.cwnd * full / 2.0).max(LEAST_THRESHOLD);
                 member.cwnd = member.ssthresh;
                 // What is in flight now was sent before.
                 member.recovered_at = self.delivered + in_flight;
+                member.reduced = now;
             }
         }
     }
@@ -286,8 +331,8 @@ impl JointWindow {
     fn next_in_turn(&mut self, total: f64, now: Time) -> Option<usize> {
         let mut whose: Option<(usize, f64)> = None;
         for (place, member) in self.members.iter_mut().enumerate() {
-            let Some(member) = member.as_mut().filter(|member| member.counts(now)) else { continue };
-            member.turn += member.cwnd / total;
+            let Some(member) = member.as_mut().filter(|member| member.usable(now) > 0.0) else { continue };
+            member.turn += member.usable(now) / total;
             if whose.is_none_or(|(_, most)| member.turn > most + ALIKE) {
                 whose = Some((place, member.turn));
             }

@@ -7,6 +7,8 @@
 //! - [`tfrc`]: a rate instead of a window, both ends; [`loss_history`] is its estimate of the loss event rate.
 //! - [`vps`]: a group of flows that share by weights what as many standard flows would get.
 //! - [`joint`]: the same where only windows can be told, as in a kernel.
+//! - `usage`: how much of its own virtual flow a member of a group uses.
+//! - [`turns`]: which of the answers on one connection goes next.
 //! - [`multfrc`]: how many connections a stream over a lossy link gets; [`aggregate`]: the same with one connection in place
 //!   of them (AIO-TFRC).
 //! - [`response`]: what a window, a loss rate and a number of flows give on a path.
@@ -23,4 +25,6 @@ pub mod response;
 pub mod tfrc;
 pub mod tfwc;
 pub mod trace;
+pub mod turns;
+mod usage;
 pub mod vps;

@@ -17,6 +17,12 @@
 /* The kernel lends its functions only to programs that may be combined with it. */
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
+/* The bounds of what user space sets: 1000 flows; weights of 0.001 and 1000. With more packets at once the increase of MulTCP would not fit a number. */
+#define MOST_FLOWS_Q10 (1000U << 10)
+#define LEAST_WEIGHT_Q16 66
+#define MOST_WEIGHT_Q16 (1000U << 16)
+#define MOST_ACKED (1 << 13)
+
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -40,12 +46,23 @@ static __always_inline struct tcp_sock *tcp_of(struct sock *sk)
 	return (struct tcp_sock *)sk;
 }
 
-static __always_inline struct parameters *parameters_now(void)
+/* What user space has set, within its bounds whatever the map holds: other programs of root's can write to it. */
+static __always_inline int parameters_now(struct parameters *set)
 {
 	__u32 zero = 0;
+	const struct parameters *found = bpf_map_lookup_elem(&parameters, &zero);
 
-	return bpf_map_lookup_elem(&parameters, &zero);
+	if (!found)
+		return 0;
+	*set = *found;
+	set->share_q20 = least(set->share_q20, ONE_Q20);
+	set->intervals = set->intervals == INTERVALS / 2 ? INTERVALS / 2 : INTERVALS;
+	set->flows_q10 = least(most(set->flows_q10, 1 << 10), MOST_FLOWS_Q10);
+	return 1;
 }
+
+/* How long a connection that found the group full waits before it asks again. A second is long beside its ACKs, and short beside its life. */
+#define ASKS_EVERY_NS 1000000000ULL
 
 /* A flow that begins with this window. */
 static __always_inline void begin(struct flow *flow, const struct parameters *set, __u32 cwnd, __u32 ssthresh)
@@ -57,7 +74,7 @@ static __always_inline void begin(struct flow *flow, const struct parameters *se
 	flow->intervals = set->intervals;
 	flow->has_acked = 1;
 	flow->is_reno = 1;
-	flow->triples_below_q20 = set->flows_q10 > 1 << 10 ? ((__u64)cwnd * set->triples_q10) << 10 : 0;
+	flow->triples_below_q20 = set->flows_q10 > 1 << 10 ? least((__u64)cwnd * set->triples_q10, LARGEST_Q20 >> 10) << 10 : 0;
 }
 
 /* The kernel moves the window as well: in recovery, after a pause, when nobody fills it. */
@@ -72,9 +89,10 @@ static __always_inline void take_over(struct flow *flow, const struct tcp_sock *
 static __always_inline void acknowledged(struct flow *flow, const struct parameters *set, __u32 acked, int is_cwnd_limited)
 {
 	if (set->algorithm == MULTCP)
-		multcp_acknowledged(flow, set, acked, is_cwnd_limited);
+		multcp_acknowledged(flow, set, least(acked, MOST_ACKED), is_cwnd_limited);
 	else
 		tfwc_acknowledged(flow, set, acked, is_cwnd_limited);
+	flow->cwnd_q20 = least(flow->cwnd_q20, LARGEST_Q20);
 }
 
 /* Everything in flight will be acknowledged or sent again before the next acknowledgement is told. */
@@ -106,42 +124,42 @@ static __always_inline void timed_out(struct flow *flow)
 SEC("struct_ops")
 void BPF_PROG(control_init, struct sock *sk)
 {
-	struct parameters *set = parameters_now();
+	struct parameters set;
 	struct flow *flow = bpf_sk_storage_get(&flows, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 	struct tcp_sock *tp = tcp_of(sk);
 
-	if (flow && set)
-		begin(flow, set, tp->snd_cwnd, tp->snd_ssthresh);
+	if (flow && parameters_now(&set))
+		begin(flow, &set, tp->snd_cwnd, tp->snd_ssthresh);
 }
 
 SEC("struct_ops")
 void BPF_PROG(control_cong_avoid, struct sock *sk, __u32 ack, __u32 acked)
 {
-	struct parameters *set = parameters_now();
+	struct parameters set;
 	struct flow *flow = bpf_sk_storage_get(&flows, sk, 0, 0);
 	struct tcp_sock *tp = tcp_of(sk);
 	int is_limited;
 
-	if (!flow || !set)
+	if (!flow || !parameters_now(&set))
 		return;
 	take_over(flow, tp);
 	is_limited = BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited) ||
 		     (tp->snd_cwnd < tp->snd_ssthresh && tp->snd_cwnd < 2 * tp->max_packets_out);
-	acknowledged(flow, set, acked, is_limited);
+	acknowledged(flow, &set, acked, is_limited);
 	tp->snd_cwnd = most(least(flow->cwnd_q20 >> 20, tp->snd_cwnd_clamp), 1);
 }
 
 SEC("struct_ops")
 __u32 BPF_PROG(control_ssthresh, struct sock *sk)
 {
-	struct parameters *set = parameters_now();
+	struct parameters set;
 	struct flow *flow = bpf_sk_storage_get(&flows, sk, 0, 0);
 	struct tcp_sock *tp = tcp_of(sk);
 
-	if (!flow || !set)
+	if (!flow || !parameters_now(&set))
 		return most(tp->snd_cwnd / 2, 2);
 	take_over(flow, tp);
-	threshold_asked(flow, set, tp->packets_out);
+	threshold_asked(flow, &set, tp->packets_out);
 	return most(flow->ssthresh_q20 >> 20, 2);
 }
 
@@ -163,7 +181,8 @@ __u32 BPF_PROG(control_undo_cwnd, struct sock *sk)
 	return tcp_reno_undo_cwnd(sk);
 }
 
-#define CONTROL(variable, title)                                                                                       \
+/* `choosers`: TCP_CONG_NON_RESTRICTED for what takes one share, whoever has it; 0, only with CAP_NET_ADMIN, for what takes more. */
+#define CONTROL(variable, title, choosers)                                                                             \
 	SEC(".struct_ops.link")                                                                                        \
 	struct tcp_congestion_ops variable = {                                                                         \
 		.init = (void *)control_init,                                                                          \
@@ -171,13 +190,15 @@ __u32 BPF_PROG(control_undo_cwnd, struct sock *sk)
 		.ssthresh = (void *)control_ssthresh,                                                                  \
 		.set_state = (void *)control_set_state,                                                                \
 		.undo_cwnd = (void *)control_undo_cwnd,                                                                \
-		.flags = TCP_CONG_NON_RESTRICTED,                                                                      \
+		.flags = choosers,                                                                                     \
 		.name = title,                                                                                         \
 	}
 
-CONTROL(tfwc, "tfwc");
-CONTROL(ttfwc, "ttfwc");
-CONTROL(multcp, "multcp");
+CONTROL(tfwc, "tfwc", TCP_CONG_NON_RESTRICTED);
+CONTROL(ttfwc, "ttfwc", TCP_CONG_NON_RESTRICTED);
+CONTROL(multcp, "multcp", 0);
+/* Where the operator lets everybody take more than a share. Only one of the two is loaded. */
+CONTROL(multcp_anyone, "multcp", TCP_CONG_NON_RESTRICTED);
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -206,23 +227,23 @@ static __noinline __u32 find_weight(struct sock *sk, __u32 generation)
 	__u32 set = generation & 1;
 	struct rules *found = bpf_map_lookup_elem(&rules, &set);
 
-	return found ? weight_of(found, sk) : ONE_Q16;
+	return found ? least(most(weight_of(found, sk), LEAST_WEIGHT_Q16), MOST_WEIGHT_Q16) : ONE_Q16;
 }
 
 /* Tells the group what happened to a socket since it was told last, and takes its window. */
 static __noinline void tell_group(struct sock *sk, struct flow *flow, __u32 lost_at_least, __u32 has_timed_out)
 {
 	struct tcp_sock *tp = tcp_of(sk);
-	struct parameters *set = parameters_now();
+	struct parameters set;
 	struct group *group = group_now();
 	struct heard heard = {};
 	__u32 flight, is_resting;
 
-	if (!set || !group || !flow->place)
+	if (!group || !flow->place || !parameters_now(&set))
 		return;
-	if (flow->generation != set->generation) {
-		flow->generation = set->generation;
-		flow->weight_q16 = find_weight(sk, set->generation);
+	if (flow->generation != set.generation) {
+		flow->generation = set.generation;
+		flow->weight_q16 = find_weight(sk, set.generation);
 	}
 	heard.now_ns = bpf_ktime_get_ns();
 	heard.weight_q16 = flow->weight_q16;
@@ -243,26 +264,37 @@ static __noinline void tell_group(struct sock *sk, struct flow *flow, __u32 lost
 	flow->cwnd_q20 = (__u64)heard.window << 20;
 }
 
-SEC("struct_ops")
-void BPF_PROG(group_init, struct sock *sk)
+/* A place in the group, for a connection that brings this window and threshold. Where there is none it is plain Reno, and asks again later. */
+static __noinline void ask_for_place(struct sock *sk, struct flow *flow, __u32 cwnd, __u32 ssthresh)
 {
-	struct parameters *set = parameters_now();
-	struct flow *flow = bpf_sk_storage_get(&flows, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 	struct tcp_sock *tp = tcp_of(sk);
+	struct parameters set;
 	struct group *group = group_now();
 	__u32 place;
 
-	if (!flow || !set || !group)
+	if (!group || !parameters_now(&set))
+		return;
+	flow->asked_ns = bpf_ktime_get_ns();
+	flow->told_delivered = tp->delivered;
+	flow->told_lost = tp->lost;
+	flow->generation = set.generation;
+	flow->weight_q16 = find_weight(sk, set.generation);
+	place = group_join(group, flow->weight_q16, cwnd, ssthresh, flow->asked_ns);
+	flow->place = place < MOST_MEMBERS ? place + 1 : 0;
+}
+
+SEC("struct_ops")
+void BPF_PROG(group_init, struct sock *sk)
+{
+	struct flow *flow = bpf_sk_storage_get(&flows, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	struct tcp_sock *tp = tcp_of(sk);
+
+	if (!flow)
 		return;
 	flow->cwnd_q20 = (__u64)tp->snd_cwnd << 20;
 	flow->ssthresh_q20 = (__u64)TCP_INFINITE_SSTHRESH << 20;
 	flow->window = tp->snd_cwnd;
-	flow->told_delivered = tp->delivered;
-	flow->told_lost = tp->lost;
-	flow->generation = set->generation;
-	flow->weight_q16 = find_weight(sk, set->generation);
-	place = group_join(group, flow->weight_q16, bpf_ktime_get_ns());
-	flow->place = place < MOST_MEMBERS ? place + 1 : 0;
+	ask_for_place(sk, flow, 0, TCP_INFINITE_SSTHRESH);
 	tp->snd_ssthresh = TCP_INFINITE_SSTHRESH;
 }
 
@@ -285,8 +317,17 @@ void BPF_PROG(group_acked, struct sock *sk, const struct ack_sample *sample)
 	struct flow *flow = bpf_sk_storage_get(&flows, sk, 0, 0);
 	struct tcp_sock *tp = tcp_of(sk);
 
-	if (!flow || !flow->place)
+	if (!flow)
 		return;
+	if (!flow->place) {
+		flow->cwnd_q20 = (__u64)tp->snd_cwnd << 20;
+		flow->ssthresh_q20 = (__u64)tp->snd_ssthresh << 20;
+		if (flow->state != TCP_CA_OPEN || bpf_ktime_get_ns() - flow->asked_ns < ASKS_EVERY_NS)
+			return;
+		ask_for_place(sk, flow, tp->snd_cwnd, tp->snd_ssthresh);
+		flow->window = tp->snd_cwnd;
+		return;
+	}
 	tell_group(sk, flow, 0, 0);
 	/* Recovery goes down to the threshold. */
 	if (flow->state == TCP_CA_RECOVERY || flow->state == TCP_CA_CWR)
@@ -344,18 +385,24 @@ __u32 BPF_PROG(group_undo_cwnd, struct sock *sk)
 	return flow && flow->place ? most(flow->window, tcp_of(sk)->snd_cwnd) : tcp_reno_undo_cwnd(sk);
 }
 
-SEC(".struct_ops.link")
-struct tcp_congestion_ops group = {
-	.init = (void *)group_init,
-	.release = (void *)group_release,
-	.pkts_acked = (void *)group_acked,
-	.cong_avoid = (void *)group_cong_avoid,
-	.ssthresh = (void *)group_ssthresh,
-	.set_state = (void *)group_set_state,
-	.undo_cwnd = (void *)group_undo_cwnd,
-	.flags = TCP_CONG_NON_RESTRICTED,
-	.name = "group",
-};
+/* All members together have as many shares as there are members, wherever each sends: a user's members that send to this machine itself would
+   bring shares to the one that sends through the uplink. So it is as restricted as `multcp`. */
+#define GROUP_CONTROL(variable, choosers)                                                                              \
+	SEC(".struct_ops.link")                                                                                        \
+	struct tcp_congestion_ops variable = {                                                                         \
+		.init = (void *)group_init,                                                                            \
+		.release = (void *)group_release,                                                                      \
+		.pkts_acked = (void *)group_acked,                                                                     \
+		.cong_avoid = (void *)group_cong_avoid,                                                                \
+		.ssthresh = (void *)group_ssthresh,                                                                    \
+		.set_state = (void *)group_set_state,                                                                  \
+		.undo_cwnd = (void *)group_undo_cwnd,                                                                  \
+		.flags = choosers,                                                                                     \
+		.name = "group",                                                                                       \
+	}
+
+GROUP_CONTROL(group, 0);
+GROUP_CONTROL(group_anyone, TCP_CONG_NON_RESTRICTED);
 
 /* Writes a line for each flow: addresses, windows, loss events. */
 SEC("iter/bpf_sk_storage_map")
@@ -410,26 +457,26 @@ SEC("syscall")
 int replay(struct event *event)
 {
 	__u32 zero = 0;
-	struct parameters *set = parameters_now();
+	struct parameters set;
 	struct flow *flow = bpf_map_lookup_elem(&replayed, &zero);
 
-	if (!set || !flow)
+	if (!flow || !parameters_now(&set))
 		return 1;
 	switch (event->what) {
 	case 0:
 		__builtin_memset(flow, 0, sizeof(*flow));
-		begin(flow, set, event->packets, event->ssthresh);
+		begin(flow, &set, event->packets, event->ssthresh);
 		break;
 	case 1:
-		acknowledged(flow, set, event->packets, event->is_cwnd_limited);
+		acknowledged(flow, &set, event->packets, event->is_cwnd_limited);
 		break;
 	case 2:
-		loss_event(flow, set, event->packets);
+		loss_event(flow, &set, event->packets);
 		flow->cwnd_q20 = flow->ssthresh_q20;
 		break;
 	case 3:
 		if (!event->is_repeated)
-			threshold_asked(flow, set, event->packets);
+			threshold_asked(flow, &set, event->packets);
 		timed_out(flow);
 		flow->cwnd_q20 = ONE_Q20;
 		break;
@@ -437,7 +484,7 @@ int replay(struct event *event)
 		flow->cwnd_q20 = least(flow->cwnd_q20, (__u64)flow->restart_window << 20);
 		break;
 	case 5:
-		threshold_asked(flow, set, event->packets);
+		threshold_asked(flow, &set, event->packets);
 		break;
 	default:
 		return 1;
@@ -449,7 +496,7 @@ int replay(struct event *event)
 
 /* What a test has happen to a member of the group. */
 struct group_event {
-	/* 1: a member joins; 2: one leaves; 3: one hears something. */
+	/* 1: a member joins, with what it has used and its window as the window and the threshold that it brings; 2: one leaves; 3: one hears something. */
 	__u32 what;
 	__u32 place;
 	struct heard heard;
@@ -466,7 +513,7 @@ int replay_group(struct group_event *event)
 		return 1;
 	switch (event->what) {
 	case 1:
-		event->place = group_join(state, heard.weight_q16, heard.now_ns);
+		event->place = group_join(state, heard.weight_q16, heard.used, heard.window, heard.now_ns);
 		break;
 	case 2:
 		group_leave(state, event->place, heard.now_ns);

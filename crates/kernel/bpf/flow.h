@@ -47,6 +47,8 @@ struct flow {
 	__u64 closed_mean_q16;
 	__u64 later_sum_q4;
 	__u64 triples_below_q20;
+	/* When it asked for a place in the group last. */
+	__u64 asked_ns;
 	__u32 later_weights;
 	__u32 weights;
 	/* What of `sequence` is assumed to be acknowledged in the recovery that runs. */

@@ -13,7 +13,9 @@
 #define FIRST_ROUND_TRIP_US 100000
 #define SILENT_ROUND_TRIPS 4
 #define SILENT_AT_LEAST_NS 250000000ULL
-#define COUNTS_FOR_NS 30000000000ULL
+/* A flow counts for so many times what its member used of it within this time: crates/congestion/src/usage.rs. */
+#define COUNTS_FOR_NS 2000000000ULL
+#define LENDS 4
 
 /* A connection, and the virtual flow that it brought. */
 struct member {
@@ -22,10 +24,14 @@ struct member {
 	__u64 ssthresh_q20;
 	/* The flow's recovery ends when the group has delivered this much. */
 	__u64 recovered_at;
+	/* When it was halved last. */
+	__u64 reduced_ns;
+	/* The mean part of the flow's window that was used, as it was when the member was heard of last. */
+	__u64 used_q20;
 	__s64 turn_q20;
-	/* What is found out of it at each event: whether its flow counts, whether it is heard of (1 or 0), its weight times its
-	   round trip, and what it can use at the most. */
-	__u64 counts;
+	/* What is found out of it at each event: which part of its flow's window counts, whether it is heard of (1 or 0), its weight times
+	   its round trip, and what it can use at the most. */
+	__u64 counts_q20;
 	__u64 is_heard;
 	__u64 measure;
 	__u64 claim_q10;
@@ -71,6 +77,9 @@ struct group {
 	__u64 full_q20;
 	__s64 turn_q20;
 	__u64 place;
+	/* When what is lost was sent, and how much of it is nobody's yet. */
+	__u64 sent_ns;
+	__u64 left_q20;
 	struct heard heard;
 	struct member members[MOST_MEMBERS];
 };
@@ -111,18 +120,29 @@ static __always_inline void survey(struct group *group, __u64 now_ns)
 		__u64 srtt_us = member->srtt_us ? member->srtt_us : FIRST_ROUND_TRIP_US;
 		__u64 patience_ns = most(member->srtt_us * 1000ULL * SILENT_ROUND_TRIPS, SILENT_AT_LEAST_NS);
 
-		KEPT(member->counts) = member->is_taken * (1 - is_less(COUNTS_FOR_NS, silence_ns));
+		KEPT(member->counts_q20) = least(LENDS * (member->used_q20 * above(COUNTS_FOR_NS, silence_ns) / COUNTS_FOR_NS), ONE_Q20) *
+					   member->is_taken;
 		KEPT(member->is_heard) = member->is_taken * (1 - is_less(patience_ns, silence_ns));
 		KEPT(member->measure) = most(member->weight_q16 * srtt_us >> 10, 1) * KEPT(member->is_heard);
 		KEPT(member->claim_q10) = claim(member);
 	}
 }
 
+/* What of a flow's window counts: what is used of it lately, and whatever the member needs itself. */
+static __always_inline __u64 usable_q20(const struct member *member)
+{
+	__u64 cwnd = member->cwnd_q20, counts = (cwnd >> 10) * KEPT(member->counts_q20) >> 10;
+	__u64 needs = (KEPT(member->claim_q10) << 10) * KEPT(member->is_heard);
+	__u64 is_in_full = 1 - is_less(KEPT(member->counts_q20), ONE_Q20);
+
+	return cwnd * is_in_full + least(most(counts, needs), cwnd) * (1 - is_in_full);
+}
+
 static __always_inline __u64 total_q20(struct group *group)
 {
 	KEPT(group->total_q20) = 0;
 	EACH_MEMBER(i)
-		KEPT(group->total_q20) += group->members[i].cwnd_q20 * group->members[i].counts;
+		KEPT(group->total_q20) += usable_q20(&group->members[i]);
 	return KEPT(group->total_q20);
 }
 
@@ -196,58 +216,66 @@ static __always_inline void grow(struct group *group)
 
 	EACH_MEMBER(i) {
 		struct member *member = &group->members[i];
-		__u64 beyond = least(KEPT(group->heard.delivered), above(KEPT(group->delivered), member->recovered_at)) * member->counts;
+		__u64 beyond = least(KEPT(group->heard.delivered), above(KEPT(group->delivered), member->recovered_at)) *
+			       (1 - is_less(usable_q20(member), member->cwnd_q20)) * member->is_taken;
 		__u64 each_q20 = member->cwnd_q20 < member->ssthresh_q20 ? member->cwnd_q20 : ONE_Q20;
 
 		KEPT(member->cwnd_q20) = least(member->cwnd_q20 + (((beyond * each_q20 << 8) / total_q10) << 2), LARGEST_Q20);
 	}
 }
 
-/* All lost packets are the own flow's, or else each is the next one's in turn. */
-static __always_inline void lose(struct group *group, __u32 own, __u64 is_own, __u32 gone)
+/* All lost packets are the own flow's, or else each is the next one's in turn. After a time-out each flow takes a window of them. */
+static __always_inline void lose(struct group *group, __u32 own, __u64 is_own)
 {
-	__u64 total = most(total_q20(group), ONE_Q20);
+	__u64 total = most(total_q20(group), ONE_Q20), has_timed_out = is_less(0, KEPT(group->heard.has_timed_out));
+	__u64 gone = KEPT(group->heard.used) * has_timed_out;
 
 	KEPT(group->in_flight) = 0;
 	KEPT(group->counted) = 0;
 	EACH_MEMBER(i) {
 		KEPT(group->in_flight) += group->members[i].used * group->members[i].is_heard;
-		KEPT(group->counted) += group->members[i].counts;
+		KEPT(group->counted) += is_less(0, usable_q20(&group->members[i]));
 	}
 	KEPT(group->full_q20) = least(((KEPT(group->in_flight) + gone + KEPT(group->counted)) << 36) / (total >> 4), ONE_Q20);
+	KEPT(group->left_q20) = (__u64)KEPT(group->heard.lost) << 20;
 	_Pragma("clang loop unroll(disable)")
 	for (__u32 n = 0; n < MOST_LOST; n++) {
 		struct member *member;
 		__u64 whose;
 
-		if (n >= KEPT(group->heard.lost))
+		if (!KEPT(group->left_q20))
 			break;
 		KEPT(group->place) = MOST_MEMBERS;
 		KEPT(group->turn_q20) = -(1LL << 62);
 		EACH_MEMBER(i) {
-			__u64 is_next;
+			__u64 is_next, usable;
 
 			member = &group->members[i];
-			KEPT(member->turn_q20) += (member->cwnd_q20 << 20) / total * member->counts * (1 - is_own);
-			is_next = is_less(KEPT(group->turn_q20) + (1 << 10), KEPT(member->turn_q20)) * member->counts;
+			usable = usable_q20(member);
+			KEPT(member->turn_q20) += (usable << 20) / total * (1 - is_own);
+			is_next = is_less(KEPT(group->turn_q20) + (1 << 10), KEPT(member->turn_q20)) * is_less(0, usable);
 			KEPT(group->place) = KEPT(group->place) * (1 - is_next) + i * is_next;
 			KEPT(group->turn_q20) = KEPT(group->turn_q20) * (1 - is_next) + KEPT(member->turn_q20) * is_next;
 		}
-		whose = is_own ? own : KEPT(group->place);
+		whose = own * is_own + KEPT(group->place) * (1 - is_own);
 		if (whose >= MOST_MEMBERS)
 			break;
 		member = member_at(group, whose);
-		KEPT(member->turn_q20) -= is_own ? 0 : ONE_Q20;
-		if (KEPT(group->delivered) > KEPT(member->recovered_at)) {
+		KEPT(member->turn_q20) -= ONE_Q20 * (1 - is_own);
+		KEPT(group->left_q20) = above(KEPT(group->left_q20), KEPT(member->cwnd_q20) * has_timed_out + ONE_Q20 * (1 - has_timed_out));
+		/* What was sent before it was halved does not halve it again. */
+		if (KEPT(group->delivered) > KEPT(member->recovered_at) && KEPT(group->sent_ns) >= KEPT(member->reduced_ns)) {
 			KEPT(member->ssthresh_q20) = most((KEPT(member->cwnd_q20) * KEPT(group->full_q20)) >> 21, 2 * ONE_Q20);
 			KEPT(member->cwnd_q20) = KEPT(member->ssthresh_q20);
 			KEPT(member->recovered_at) = KEPT(group->delivered) + KEPT(group->in_flight);
+			KEPT(member->reduced_ns) = KEPT(group->heard.now_ns);
 		}
 	}
 }
 
-/* A connection joins: its place, or MOST_MEMBERS where there is none. */
-static __always_inline __u32 group_join(struct group *group, __u32 weight_q16, __u64 now_ns)
+/* A connection joins: its place, or MOST_MEMBERS where there is none. One that has sent on its own brings its window and threshold; 0 is a window
+   that begins. */
+static __always_inline __u32 group_join(struct group *group, __u32 weight_q16, __u32 cwnd, __u32 ssthresh, __u64 now_ns)
 {
 	__u32 place;
 
@@ -270,10 +298,14 @@ static __always_inline __u32 group_join(struct group *group, __u32 weight_q16, _
 		member->srtt_us = 0;
 		member->used = 0;
 		member->is_limited = 1;
-		member->cap_q10 = (__u64)group->initial << 10;
-		member->cwnd_q20 = (__u64)group->initial << 20;
-		member->ssthresh_q20 = LARGEST_Q20;
+		if (!cwnd)
+			cwnd = group->initial;
+		member->cap_q10 = least((__u64)cwnd << 10, LARGEST_Q20 >> 10);
+		member->cwnd_q20 = least((__u64)cwnd << 20, LARGEST_Q20);
+		member->ssthresh_q20 = least((__u64)ssthresh << 20, LARGEST_Q20);
 		member->recovered_at = 0;
+		member->reduced_ns = 0;
+		member->used_q20 = ONE_Q20;
 		member->turn_q20 = 0;
 		survey(group, now_ns);
 		settle(group);
@@ -294,11 +326,26 @@ static __always_inline void group_leave(struct group *group, __u32 place, __u64 
 	bpf_spin_unlock(&group->lock);
 }
 
+/* The member used as much of its flow as if it had used all of it for some time: for a round trip at the most. Its window was what held it
+   back, or what was delivered is a part of the flow's. Answers when what it lost now was sent, at the latest. */
+static __always_inline __u64 note_use(const struct heard *heard, struct member *member, __u64 delivered)
+{
+	__u64 now_ns = KEPT(heard->now_ns), silence_ns = above(now_ns, member->seen_ns);
+	__u64 srtt_ns = least(KEPT(heard->srtt_us), LONGEST_US) * 1000;
+	__u64 left_q20 = KEPT(member->used_q20) * above(COUNTS_FOR_NS, silence_ns) / COUNTS_FOR_NS;
+	__u64 span_ns = least((srtt_ns * delivered << 10) / most(member->cwnd_q20 >> 10, 1 << 10), COUNTS_FOR_NS);
+
+	if (KEPT(heard->is_limited))
+		span_ns = least(silence_ns, srtt_ns);
+	KEPT(member->used_q20) = least(left_q20 + (span_ns << 20) / COUNTS_FOR_NS, ONE_Q20);
+	return KEPT(heard->has_timed_out) ? member->seen_ns : above(now_ns, srtt_ns);
+}
+
 static __always_inline void group_heard(struct group *group, __u32 place, struct heard *told)
 {
 	struct member *member;
 	struct heard *heard;
-	__u64 part, is_own;
+	__u64 part, is_own, is_in_full, initial_q10;
 
 	if (place >= MOST_MEMBERS)
 		return;
@@ -310,6 +357,10 @@ static __always_inline void group_heard(struct group *group, __u32 place, struct
 	survey(group, KEPT(heard->now_ns));
 	if (!KEPT(member->is_heard))
 		KEPT(member->cap_q10) = least(KEPT(member->cap_q10), (__u64)group->initial << 10);
+	/* Of which next to nothing counts, that one begins again with the initial window. */
+	if (usable_q20(member) < (__u64)group->initial << 20)
+		KEPT(member->cwnd_q20) = least(KEPT(member->cwnd_q20), (__u64)group->initial << 20);
+	KEPT(group->sent_ns) = note_use(heard, member, KEPT(heard->delivered));
 	member->seen_ns = KEPT(heard->now_ns);
 	member->weight_q16 = KEPT(heard->weight_q16);
 	member->srtt_us = least(KEPT(heard->srtt_us), LONGEST_US);
@@ -322,7 +373,8 @@ static __always_inline void group_heard(struct group *group, __u32 place, struct
 	survey(group, KEPT(heard->now_ns));
 	settle(group);
 	part = own_part_q10(group, member);
-	is_own = (__u64)member->used << 11 < least(KEPT(member->cwnd_q20) >> 10, part);
+	is_in_full = 1 - is_less(KEPT(member->counts_q20), ONE_Q20);
+	is_own = ((__u64)member->used << 11 < least(KEPT(member->cwnd_q20) >> 10, part)) | (1 - is_in_full);
 	if (KEPT(group->is_full))
 		grow(group);
 	if (KEPT(heard->has_timed_out)) {
@@ -331,9 +383,12 @@ static __always_inline void group_heard(struct group *group, __u32 place, struct
 		KEPT(member->claim_q10) = claim(member);
 	}
 	if (KEPT(heard->lost))
-		lose(group, place, is_own, KEPT(heard->has_timed_out) ? KEPT(heard->used) : 0);
+		lose(group, place, is_own);
 	settle(group);
 	part = own_part_q10(group, member);
+	/* What a flow begins with is always its member's, as far as that uses little of it. */
+	initial_q10 = least(KEPT(member->cwnd_q20) >> 10, (__u64)group->initial << 10) * (1 - is_in_full);
+	part = most(part, initial_q10);
 	KEPT(heard->window) = most((least(KEPT(member->cap_q10), part) + 512) >> 10, 1);
 	told->window = KEPT(heard->window);
 	told->total_q20 = KEPT(group->total_q20);

@@ -105,6 +105,6 @@ struct tcp_congestion_ops {
 #define TCP_CA_RECOVERY 3
 #define TCP_CA_LOSS 4
 #define TCP_INFINITE_SSTHRESH 0x7fffffff
-/* Ordinary users may choose it. */
+/* Any user may choose it. Without this CAP_NET_ADMIN is needed, a route (congctl), or net.ipv4.tcp_allowed_congestion_control. */
 #define TCP_CONG_NON_RESTRICTED 1
 #define AF_INET6 10

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 pub enum Error {
     /// Not root, or without the capabilities.
     #[error(
-        "the kernel lets only root load congestion controls (CAP_BPF, CAP_NET_ADMIN and CAP_SYS_ADMIN): try it with sudo"
+        "the kernel lets only root load, change and list congestion controls (CAP_BPF, CAP_NET_ADMIN and CAP_SYS_ADMIN): try it with sudo"
     )]
     NotRoot,
     /// The kernel has no type information.
@@ -38,8 +38,23 @@ pub enum Error {
     )]
     NameTaken(&'static str),
     /// The control is not loaded.
-    #[error("{0} is not loaded: load it with 'anabranch cc load {0}'")]
+    #[error("{0} is not loaded ('anabranch cc list' shows what is): load it with '{load}'", load = example(.0))]
     NotLoaded(&'static str),
+    /// The control is there in part.
+    #[error(
+        "{0} is loaded by half: its loading was ended, or goes on; if it does not, take it away with 'anabranch cc unload {0}'"
+    )]
+    Half(&'static str),
+    /// What is in a control's place is not what was left there.
+    #[error(
+        "{} {problem}, so it is not what 'anabranch cc' left there: look at what it is, and take it away as root with: rm -r {}", .path.display(), .path.display()
+    )]
+    Foreign {
+        /// Where.
+        path: PathBuf,
+        /// What is wrong.
+        problem: String,
+    },
     /// The kernel refused something.
     #[error("the kernel refuses to {what}: {problem}")]
     Refused {
@@ -49,8 +64,10 @@ pub enum Error {
         problem: String,
     },
     /// What a loaded control left does not fit this version.
-    #[error("{} is of another version of anabranch: unload it, and load it again", .0.display())]
-    OtherVersion(PathBuf),
+    #[error(
+        "{0} was loaded by another version of anabranch, or changed by something else: unload it with 'anabranch cc unload {0}', and load it again"
+    )]
+    OtherVersion(&'static str),
     /// A file of a loaded control could not be read or removed.
     #[error("{}: {source}", .path.display())]
     Io {
@@ -59,6 +76,16 @@ pub enum Error {
         /// Why.
         source: io::Error,
     },
+}
+
+/// What loads a control, with the parameters that it needs.
+fn example(name: &str) -> String {
+    let parameters = match name {
+        "ttfwc" => " --tuning 0.9",
+        "multcp" => " --flows 4",
+        _ => "",
+    };
+    format!("anabranch cc load {name}{parameters}")
 }
 
 impl Error {

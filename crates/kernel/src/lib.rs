@@ -3,7 +3,7 @@
 //!
 //! - [`Setting`]: which control, with its parameters.
 //! - [`load`], [`change`], [`unload`], [`list`], [`flows`]: what `anabranch cc` does.
-//! - [`Rules`], [`load_group`], [`set_rules`], [`rules`](rules()): the weights of the group.
+//! - [`Rules`], [`load_for`], [`set_rules`], [`rules`](rules()): the weights of the group.
 //! - [`replay`]: the same BPF code on a trace of events, to hold it against `congestion`.
 //!
 //! The programs are C (`bpf/`), compiled ahead: `make bpf` makes `bpf/control.bpf.o`, which is part of this crate, so that nobody who uses
@@ -11,6 +11,7 @@
 
 mod error;
 mod loaded;
+mod pins;
 pub mod replay;
 mod rules;
 mod setting;
@@ -19,7 +20,8 @@ mod status;
 pub use congestion::tfwc::Tuning;
 pub use congestion::vps::Weight;
 pub use error::Error;
-pub use loaded::{DIRECTORY, Loaded, change, list, load, load_group, rules, set_rules, unload};
+pub use loaded::{Choosers, Loaded, change, list, load, load_for, rules, set_rules, unload};
+pub use pins::DIRECTORY;
 pub use rules::{MOST_RULES, Rules, RulesError};
 pub use setting::{NAMES, Setting};
 pub use status::{FlowStatus, flows};

@@ -1,26 +1,21 @@
 //! Controls in the kernel. What keeps one loaded is a directory of pinned files, so that no process has to stay.
 
-use std::fs;
+use std::fs::{self, DirBuilder};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::Path;
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject};
 use rustix::mount::{MountFlags, mount};
 
 use crate::error::Error;
+use crate::pins::{
+    BPF_FS, DIRECTORY, FLOWS, Found, LINK, PARAMETERS, RULES, directory, is_bpf_fs, is_root, look, pinned,
+    remove,
+};
 use crate::rules::Rules;
-use crate::setting::{GENERATION, NAMES, Setting};
+use crate::setting::{GENERATION, NAMES, Setting, VARIABLES};
 use crate::{OBJECT, status};
-
-/// Where the kernel shows BPF objects that outlive their loader.
-const BPF_FS: &str = "/sys/fs/bpf";
-/// Where the loaded controls are, a directory each.
-pub const DIRECTORY: &str = "/sys/fs/bpf/anabranch";
-/// In a control's directory: the registration, the parameters, the list of flows, and the group's rules.
-const LINK: &str = "link";
-const PARAMETERS: &str = "parameters";
-const RULES: &str = "rules";
-pub(crate) const FLOWS: &str = "flows";
 
 /// One acknowledgement may stand for as many packets as it wants to: kernels put many together.
 const UNLIMITED: u32 = u32::MAX;
@@ -37,53 +32,75 @@ pub struct Loaded {
     pub flows: usize,
     /// Whether new sockets of this network namespace get it.
     pub is_default: bool,
+    /// Who may choose it now: the machine's default, and what `net.ipv4.tcp_allowed_congestion_control` was set to, are for anyone.
+    pub choosers: Choosers,
 }
 
-fn directory(name: &str) -> PathBuf {
-    Path::new(DIRECTORY).join(name)
+/// Who may choose a control for a connection. Whatever it is, a route (`congctl`) or the default of new connections gives a control to
+/// programs that choose none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Choosers {
+    /// Whoever has CAP_NET_ADMIN.
+    Privileged,
+    /// Every user of the machine.
+    Anyone,
 }
 
-/// Registers a control with the kernel. It stays until [`unload`] or the machine's next start.
+/// Registers a control with the kernel, for those who may [choose](Setting::choosers) it. It stays until [`unload`] or the machine's next start.
 ///
 /// # Errors
 /// When the kernel cannot or will not; every error says what to do.
 pub fn load(setting: Setting) -> Result<(), Error> {
-    load_with(setting, &Rules::default())
+    load_for(setting, &Rules::default(), setting.choosers())
 }
 
-/// Registers the group with these weights.
+/// The same for other choosers, and with the group's weights. TFWC and TTFWC are for anyone, whatever is asked for.
 ///
 /// # Errors
 /// As [`load`].
-pub fn load_group(rules: &Rules) -> Result<(), Error> {
-    load_with(Setting::Group, rules)
-}
-
-fn load_with(setting: Setting, rules: &Rules) -> Result<(), Error> {
+pub fn load_for(setting: Setting, rules: &Rules, choosers: Choosers) -> Result<(), Error> {
     check_kernel()?;
     mount_bpf_fs()?;
     let name = setting.name();
-    let home = directory(name);
-    if home.exists() {
-        return Err(Error::Loaded(name));
+    match look(name)? {
+        Found::Nothing => {}
+        Found::Half => return Err(Error::Half(name)),
+        Found::Whole => return Err(Error::Loaded(name)),
     }
-    let mut object =
-        prepare(Wanted::Control(name))?.load().map_err(|error| Error::refused("take the program", &error))?;
+    let variable = setting.variable(choosers);
+    let mut object = prepare(Wanted::Control(variable))?
+        .load()
+        .map_err(|error| Error::refused("take the program", &error))?;
     write_parameters(&map(&object, PARAMETERS)?, &setting.to_bytes(UNLIMITED))?;
     if setting == Setting::Group {
         write_rules(&map(&object, RULES)?, 0, rules)?;
     }
-    fs::create_dir_all(&home).map_err(|source| Error::Io { path: home.clone(), source })?;
-    let loaded = pin(&mut object, name, &home);
+    create(Path::new(DIRECTORY))?;
+    let home = directory(name);
+    if !create(&home)? {
+        // Somebody else was faster.
+        return Err(Error::Half(name));
+    }
+    let loaded = pin(&mut object, name, variable);
     if loaded.is_err() {
         // Half of a control is none.
-        let _ = remove(&home);
+        let _ = remove(name);
     }
     loaded
 }
 
+/// Makes a directory that only its owner can change; answers whether it was not there.
+fn create(path: &Path) -> Result<bool, Error> {
+    match DirBuilder::new().mode(0o755).create(path) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        Err(source) => Err(Error::Io { path: path.to_owned(), source }),
+    }
+}
+
 /// Registers the control and pins all that has to stay.
-fn pin(object: &mut Object, name: &'static str, home: &Path) -> Result<(), Error> {
+fn pin(object: &mut Object, name: &'static str, variable: &str) -> Result<(), Error> {
+    let home = directory(name);
     let refused = |what| move |error: libbpf_rs::Error| Error::refused(what, &error);
     map(object, PARAMETERS)?.pin(home.join(PARAMETERS)).map_err(refused("keep the parameters"))?;
     if name == Setting::Group.name() {
@@ -96,7 +113,7 @@ fn pin(object: &mut Object, name: &'static str, home: &Path) -> Result<(), Error
         let mut list = tell.attach_iter(sockets.as_fd()).map_err(refused("list flows"))?;
         list.pin(home.join(FLOWS)).map_err(refused("keep the list of flows"))?;
     }
-    let mut control = object.maps_mut().find(|map| map.name() == name).ok_or(Error::Refused {
+    let mut control = object.maps_mut().find(|map| map.name() == variable).ok_or(Error::Refused {
         what: "register the control",
         problem: "it is not in the object".to_owned(),
     })?;
@@ -110,7 +127,7 @@ fn pin(object: &mut Object, name: &'static str, home: &Path) -> Result<(), Error
 /// What is needed of the object.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wanted {
-    /// A control, and the program that lists its flows.
+    /// A control by its variable in the object, and the program that lists its flows.
     Control(&'static str),
     /// Only the program that replays.
     Replay(&'static str),
@@ -123,7 +140,7 @@ pub(crate) fn prepare(wanted: Wanted) -> Result<OpenObject, Error> {
         .open_memory(OBJECT)
         .map_err(|error| Error::refused("open the program", &error))?;
     for mut map in object.maps_mut() {
-        if NAMES.iter().any(|name| map.name() == *name) {
+        if VARIABLES.iter().any(|name| map.name() == *name) {
             let is_wanted = matches!(wanted, Wanted::Control(control) if map.name() == control);
             map.set_autocreate(is_wanted).map_err(|error| Error::refused("choose a control", &error))?;
         }
@@ -132,7 +149,7 @@ pub(crate) fn prepare(wanted: Wanted) -> Result<OpenObject, Error> {
         let name = program.name().to_string_lossy();
         program.set_autoload(match wanted {
             Wanted::Replay(replay) => name == replay,
-            Wanted::Control("group") => name.starts_with("group_") || name == "tell_flows",
+            Wanted::Control("group" | "group_anyone") => name.starts_with("group_") || name == "tell_flows",
             Wanted::Control(_) => name.starts_with("control_") || name == "tell_flows",
         });
     }
@@ -165,7 +182,7 @@ pub fn set_rules(rules: &Rules) -> Result<(), Error> {
     let name = Setting::Group.name();
     let parameters = pinned(name, PARAMETERS)?;
     let mut bytes = read(&parameters, 0, name)?;
-    let other = || Error::OtherVersion(directory(name));
+    let other = || Error::OtherVersion(name);
     let place = bytes.get_mut(GENERATION..GENERATION + 4).ok_or_else(other)?;
     let generation = u32::from_ne_bytes(place.try_into().map_err(|_| other())?).wrapping_add(1);
     place.copy_from_slice(&generation.to_ne_bytes());
@@ -180,7 +197,7 @@ pub fn set_rules(rules: &Rules) -> Result<(), Error> {
 /// When the group is not loaded, or is of another version.
 pub fn rules() -> Result<Rules, Error> {
     let name = Setting::Group.name();
-    let other = || Error::OtherVersion(directory(name));
+    let other = || Error::OtherVersion(name);
     let bytes = read(&pinned(name, PARAMETERS)?, 0, name)?;
     let generation = bytes.get(GENERATION..GENERATION + 4).and_then(|word| word.try_into().ok());
     let set = u32::from_ne_bytes(generation.ok_or_else(other)?) & 1;
@@ -188,22 +205,10 @@ pub fn rules() -> Result<Rules, Error> {
 }
 
 /// A value of an array of a loaded control.
-fn read(map: &MapHandle, place: u32, name: &str) -> Result<Vec<u8>, Error> {
+fn read(map: &MapHandle, place: u32, name: &'static str) -> Result<Vec<u8>, Error> {
     let bytes = map.lookup(&place.to_ne_bytes(), MapFlags::ANY);
     let bytes = bytes.map_err(|error| Error::refused("show the parameters", &error))?;
-    bytes.ok_or_else(|| Error::OtherVersion(directory(name)))
-}
-
-/// A map of a loaded control.
-fn pinned(name: &'static str, file: &str) -> Result<MapHandle, Error> {
-    let path = directory(name).join(file);
-    match path.try_exists() {
-        Ok(true) => {}
-        Ok(false) => return Err(Error::NotLoaded(name)),
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Err(Error::NotRoot),
-        Err(source) => return Err(Error::Io { path, source }),
-    }
-    MapHandle::from_pinned_path(&path).map_err(|error| Error::refused("open the parameters", &error))
+    bytes.ok_or(Error::OtherVersion(name))
 }
 
 /// Changes the parameters of a loaded control; its flows go by them from their next event on.
@@ -223,24 +228,10 @@ pub fn change(setting: Setting) -> Result<(), Error> {
 /// # Errors
 /// When it is not loaded, or the kernel will not.
 pub fn unload(name: &'static str) -> Result<(), Error> {
-    let home = directory(name);
-    match remove(&home) {
-        Ok(()) => Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(Error::NotLoaded(name)),
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Err(Error::NotRoot),
-        Err(source) => Err(Error::Io { path: home, source }),
+    match look(name)? {
+        Found::Nothing => Err(Error::NotLoaded(name)),
+        Found::Half | Found::Whole => remove(name),
     }
-}
-
-/// Removes a control's directory; the registration goes first.
-fn remove(home: &Path) -> io::Result<()> {
-    for entry in [LINK, FLOWS, PARAMETERS, RULES] {
-        match fs::remove_file(home.join(entry)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-    }
-    fs::remove_dir(home)
 }
 
 /// The controls that are loaded.
@@ -248,7 +239,8 @@ fn remove(home: &Path) -> io::Result<()> {
 /// # Errors
 /// When what is loaded cannot be read.
 pub fn list() -> Result<Vec<Loaded>, Error> {
-    let default = fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").unwrap_or_default();
+    let told = |file| fs::read_to_string(Path::new("/proc/sys/net/ipv4").join(file)).unwrap_or_default();
+    let (default, allowed) = (told("tcp_congestion_control"), told("tcp_allowed_congestion_control"));
     let mut loaded = Vec::new();
     for name in NAMES {
         let map = match pinned(name, PARAMETERS) {
@@ -257,11 +249,16 @@ pub fn list() -> Result<Vec<Loaded>, Error> {
             Err(error) => return Err(error),
         };
         let setting = Setting::from_bytes(name, &read(&map, 0, name)?);
-        let setting = setting.ok_or_else(|| Error::OtherVersion(directory(name)))?;
+        let setting = setting.ok_or(Error::OtherVersion(name))?;
         loaded.push(Loaded {
             setting,
             flows: status::flows(name)?.len(),
             is_default: default.trim() == name,
+            choosers: if allowed.split_whitespace().any(|word| word == name) {
+                Choosers::Anyone
+            } else {
+                Choosers::Privileged
+            },
         });
     }
     Ok(loaded)
@@ -269,7 +266,7 @@ pub fn list() -> Result<Vec<Loaded>, Error> {
 
 /// Whether the running kernel has what the programs need.
 pub(crate) fn check_kernel() -> Result<(), Error> {
-    if !rustix::process::geteuid().is_root() {
+    if !is_root() {
         return Err(Error::NotRoot);
     }
     if !Path::new("/sys/kernel/btf/vmlinux").exists() {
@@ -289,14 +286,13 @@ fn version(release: &str) -> Option<(u32, u32)> {
     Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
 }
 
+/// Mounts the BPF file system where it is not. For root alone, as systemd does: by default every user could put files there.
 fn mount_bpf_fs() -> Result<(), Error> {
-    const MAGIC: i128 = 0xcafe_4a11;
     let path = Path::new(BPF_FS);
-    let is_there = rustix::fs::statfs(path).is_ok_and(|found| i128::from(found.f_type) == MAGIC);
-    if is_there {
+    if is_bpf_fs(path) {
         return Ok(());
     }
-    mount("bpf", path, "bpf", MountFlags::empty(), None)
+    mount("bpf", path, "bpf", MountFlags::empty(), Some(c"mode=0700"))
         .map_err(|error| Error::NoBpfFs { path: path.to_owned(), source: error.into() })
 }
 

@@ -10,7 +10,7 @@ use units::{Bytes, Time};
 
 use crate::error::Error;
 use crate::loaded::{Wanted, check_kernel, map, prepare, write_parameters};
-use crate::setting::Setting;
+use crate::setting::{PARAMETERS_SIZE, Setting};
 
 const BITS: u32 = 20;
 const NO_THRESHOLD: u32 = 0x7fff_ffff;
@@ -42,7 +42,7 @@ pub struct Replay {
     segment: u64,
     /// Bytes acknowledged until now: the BPF code counts in packets.
     acked: u64,
-    _parameters: MapHandle,
+    parameters: MapHandle,
 }
 
 impl Replay {
@@ -57,10 +57,18 @@ impl Replay {
         write_parameters(&parameters, &setting.to_bytes(1))?;
         let segment = start.segment.get().max(1);
         let packets = |bytes: Bytes| u32::try_from(bytes.get() / segment).unwrap_or(u32::MAX);
-        let mut replay = Self { object, segment, acked: 0, _parameters: parameters };
+        let mut replay = Self { object, segment, acked: 0, parameters };
         let threshold = start.initial_ssthresh.map_or(NO_THRESHOLD, packets);
         replay.tell([0, packets(start.initial_window), 0, threshold, 0, 0])?;
         Ok(replay)
+    }
+
+    /// Writes what no [`Setting`] gives into the parameters, as another program of root's could.
+    ///
+    /// # Errors
+    /// When the kernel will not.
+    pub fn garble(&mut self, words: [u32; PARAMETERS_SIZE / 4]) -> Result<(), Error> {
+        write_parameters(&self.parameters, &words.map(u32::to_ne_bytes).concat())
     }
 
     /// Lets an event happen; answers the windows after it.
@@ -138,7 +146,21 @@ impl ReplayGroup {
     /// # Errors
     /// When the kernel will not.
     pub fn join(&mut self, weight: Weight, now: Time) -> Result<Option<usize>, Error> {
-        let event = self.tell(1, 0, weight, now, [0; 6])?;
+        self.join_late(weight, 0, NO_THRESHOLD, now)
+    }
+
+    /// A connection that was on its own joins with its window and threshold, packets. Answers as [`ReplayGroup::join`].
+    ///
+    /// # Errors
+    /// When the kernel will not.
+    pub fn join_late(
+        &mut self,
+        weight: Weight,
+        cwnd: u32,
+        ssthresh: u32,
+        now: Time,
+    ) -> Result<Option<usize>, Error> {
+        let event = self.tell(1, 0, weight, now, [0, 0, 0, 0, cwnd, 0, ssthresh])?;
         let place = u32::from_ne_bytes(std::array::from_fn(|i| event[PLACE + i])) as usize;
         let own = self.weights.get_mut(place);
         Ok(own.map(|own| {
@@ -152,7 +174,7 @@ impl ReplayGroup {
     /// # Errors
     /// When the kernel will not.
     pub fn leave(&mut self, place: usize, now: Time) -> Result<(), Error> {
-        self.tell(2, place, Weight::ONE, now, [0; 6]).map(|_| ())
+        self.tell(2, place, Weight::ONE, now, [0; 7]).map(|_| ())
     }
 
     /// Another weight from its next event on.
@@ -174,6 +196,7 @@ impl ReplayGroup {
             u32::try_from(heard.srtt.as_micros()).unwrap_or(u32::MAX),
             heard.used,
             u32::from(heard.is_limited),
+            0,
         ];
         let weight = self.weights.get(place).copied().unwrap_or(Weight::ONE);
         let event = self.tell(3, place, weight, heard.now, words)?;
@@ -188,7 +211,7 @@ impl ReplayGroup {
         place: usize,
         weight: Weight,
         now: Time,
-        words: [u32; 6],
+        words: [u32; 7],
     ) -> Result<[u8; GROUP_EVENT_SIZE], Error> {
         let mut event = [0; GROUP_EVENT_SIZE];
         let place = u32::try_from(place).unwrap_or(u32::MAX);

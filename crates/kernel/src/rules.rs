@@ -33,6 +33,8 @@ const LARGEST_FILE: u64 = 1 << 20;
 /// Bytes of `struct rule` and of what is before the rules in `struct rules`.
 const RULE_SIZE: usize = 48;
 const HEAD_SIZE: usize = 8;
+/// Bytes of `struct rules`.
+pub(crate) const RULES_SIZE: usize = HEAD_SIZE + MOST_RULES * RULE_SIZE;
 const ONE_Q16: f64 = 65_536.0;
 
 /// The weights of a group.
@@ -73,7 +75,7 @@ struct Network {
 #[derive(Debug, thiserror::Error)]
 pub enum RulesError {
     /// It cannot be read.
-    #[error("{}: {source}", .path.display())]
+    #[error("cannot read {}: {source}", .path.display())]
     Io {
         /// Which.
         path: PathBuf,
@@ -128,7 +130,7 @@ impl Rules {
 
     /// `struct rules`.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(HEAD_SIZE + MOST_RULES * RULE_SIZE);
+        let mut bytes = Vec::with_capacity(RULES_SIZE);
         bytes.extend((self.rules.len() as u32).to_ne_bytes());
         bytes.extend(fixed(self.default).to_ne_bytes());
         for rule in &self.rules {
@@ -140,16 +142,19 @@ impl Rules {
             bytes.extend(rule.local_port.unwrap_or(0).to_ne_bytes());
             bytes.extend(rule.remote_port.unwrap_or(0).to_ne_bytes());
         }
-        bytes.resize(HEAD_SIZE + MOST_RULES * RULE_SIZE, 0);
+        bytes.resize(RULES_SIZE, 0);
         bytes
     }
 
     /// The inverse of [`Rules::to_bytes`].
     pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        if bytes.len() != HEAD_SIZE + MOST_RULES * RULE_SIZE {
+        if bytes.len() != RULES_SIZE {
             return None;
         }
         let count = u32::from_ne_bytes(*bytes.first_chunk()?) as usize;
+        if count > MOST_RULES {
+            return None;
+        }
         let weight = |at: &[u8]| Weight::new(f64::from(u32::from_ne_bytes(*at.first_chunk()?)) / ONE_Q16);
         let rule = |bytes: &[u8]| {
             let mask = u128::from_be_bytes(*bytes.get(16..)?.first_chunk()?);
@@ -297,6 +302,11 @@ mod tests {
             assert!(told.contains(line), "{told}");
         }
         assert_eq!(Rules::from_bytes(&rules.to_bytes()[1..]), None);
+        for (place, garbage) in [(0, 65u32), (4, 0), (4, u32::MAX), (HEAD_SIZE + 40, 0)] {
+            let mut bytes = rules.to_bytes();
+            bytes[place..place + 4].copy_from_slice(&garbage.to_ne_bytes());
+            assert_eq!(Rules::from_bytes(&bytes), None, "{garbage} at {place}");
+        }
         assert_eq!("".parse(), Ok(Rules::default()));
     }
 

@@ -6,8 +6,13 @@ use congestion::algorithm::Algorithm;
 use congestion::multcp;
 use congestion::tfwc::{Parameters, Tuning};
 
+use crate::loaded::Choosers;
+
 /// The controls there are.
 pub const NAMES: [&str; 4] = ["tfwc", "ttfwc", "multcp", "group"];
+
+/// Their variables in the object: what takes more than a share is there twice.
+pub(crate) const VARIABLES: [&str; 6] = ["tfwc", "ttfwc", "multcp", "multcp_anyone", "group", "group_anyone"];
 
 /// Bytes of `struct parameters` (bpf/flow.h).
 pub(crate) const PARAMETERS_SIZE: usize = 32;
@@ -54,6 +59,33 @@ impl Setting {
         }
     }
 
+    /// Who may choose it unless the operator says otherwise. A connection under TFWC or TTFWC takes what any other would; MulTCP takes as many
+    /// shares as it is set to, and the group as many as it has members, wherever those send to.
+    pub fn choosers(self) -> Choosers {
+        match self {
+            Self::Tfwc | Self::Ttfwc(_) => Choosers::Anyone,
+            Self::MulTcp(_) | Self::Group => Choosers::Privileged,
+        }
+    }
+
+    /// Its variable in the object, for these choosers.
+    pub(crate) fn variable(self, choosers: Choosers) -> &'static str {
+        match (self, choosers) {
+            (Self::MulTcp(_), Choosers::Anyone) => "multcp_anyone",
+            (Self::Group, Choosers::Anyone) => "group_anyone",
+            _ => self.name(),
+        }
+    }
+
+    /// What the kernel's programs know it by.
+    fn code(self) -> u32 {
+        match self {
+            Self::Tfwc | Self::Ttfwc(_) => 1,
+            Self::MulTcp(_) => 2,
+            Self::Group => 3,
+        }
+    }
+
     /// `struct parameters`. `most_each`: how many packets one acknowledgement counts for where the window grows.
     pub(crate) fn to_bytes(self, most_each: u32) -> Vec<u8> {
         let (tuning, flows) = match self {
@@ -61,13 +93,8 @@ impl Setting {
             Self::Ttfwc(tuning) => (tuning, 1.0),
             Self::MulTcp(flows) => (Tuning::SMOOTHEST, flows.clamp(1.0, Self::MOST_FLOWS)),
         };
-        let algorithm = match self {
-            Self::Tfwc | Self::Ttfwc(_) => 1,
-            Self::MulTcp(_) => 2,
-            Self::Group => 3,
-        };
         let words = [
-            algorithm,
+            self.code(),
             (tuning.share() * ONE_Q20).round() as u32,
             u32::from(tuning.intervals()),
             most_each,
@@ -80,25 +107,33 @@ impl Setting {
         words.into_iter().flat_map(u32::to_ne_bytes).collect()
     }
 
-    /// The inverse of [`Setting::to_bytes`], for the control of this name.
+    /// The inverse of [`Setting::to_bytes`], for the control of this name; `None` for what it never writes.
     pub(crate) fn from_bytes(name: &str, bytes: &[u8]) -> Option<Self> {
         let word =
             |place: usize| Some(u32::from_ne_bytes(bytes.get(4 * place..4 * place + 4)?.try_into().ok()?));
         if bytes.len() != PARAMETERS_SIZE {
             return None;
         }
-        match name {
-            "tfwc" => Some(Self::Tfwc),
+        let setting = match name {
+            "tfwc" => Self::Tfwc,
             "ttfwc" => {
                 let share = f64::from(word(1)?) / ONE_Q20;
                 // The smooth mode adds the square of the parameter. Four digits are what anybody writes.
-                let tuning = if word(2)? == 8 { share } else { share.sqrt() };
-                Some(Self::Ttfwc(Tuning::new((tuning * 1e4).round() / 1e4)?))
+                let tuning = match word(2)? {
+                    8 => share,
+                    16 => share.sqrt(),
+                    _ => return None,
+                };
+                Self::Ttfwc(Tuning::new((tuning * 1e4).round() / 1e4)?)
             }
-            "multcp" => Some(Self::MulTcp((f64::from(word(4)?) / ONE_Q10 * 1e2).round() / 1e2)),
-            "group" => Some(Self::Group),
-            _ => None,
-        }
+            "multcp" => {
+                let flows = (f64::from(word(4)?) / ONE_Q10 * 1e2).round() / 1e2;
+                (1.0..=Self::MOST_FLOWS).contains(&flows).then_some(Self::MulTcp(flows))?
+            }
+            "group" => Self::Group,
+            _ => return None,
+        };
+        (word(0)? == setting.code()).then_some(setting)
     }
 }
 
@@ -133,5 +168,27 @@ mod tests {
         }
         assert_eq!(Setting::from_bytes("ttfwc", &[0; 31]), None);
         assert_eq!(Setting::from_bytes("bbr", &[0; 32]), None);
+    }
+
+    #[test]
+    fn garbage_is_no_setting() {
+        for name in NAMES {
+            assert_eq!(Setting::from_bytes(name, &[0; 32]), None);
+            assert_eq!(Setting::from_bytes(name, &[0xff; 32]), None);
+        }
+        let ttfwc = Setting::Ttfwc(Tuning::new(0.4).unwrap()).to_bytes(1);
+        let multcp = Setting::MulTcp(4.0).to_bytes(1);
+        for (name, right, word, garbage) in [
+            ("ttfwc", &ttfwc, 0, 2),
+            ("ttfwc", &ttfwc, 1, u32::MAX),
+            ("ttfwc", &ttfwc, 2, 0),
+            ("ttfwc", &ttfwc, 2, 1 << 20),
+            ("multcp", &multcp, 4, 0),
+            ("multcp", &multcp, 4, u32::MAX),
+        ] {
+            let mut bytes = right.clone();
+            bytes[4 * word..4 * word + 4].copy_from_slice(&u32::to_ne_bytes(garbage));
+            assert_eq!(Setting::from_bytes(name, &bytes), None, "{garbage} in word {word} of {name}");
+        }
     }
 }

@@ -1,15 +1,12 @@
 //! The flows of a loaded control, as its BPF program tells them: a line each, in a file of the kernel's.
 
-use std::fs;
-use std::io;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
 
 use congestion::vps::Weight;
 use units::Packets;
 
 use crate::error::Error;
-use crate::loaded::{DIRECTORY, FLOWS};
+use crate::pins::list_of_flows;
 
 /// A socket under one of the controls.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -40,15 +37,8 @@ const NO_THRESHOLD: u64 = 0x7fff_ffff;
 /// # Errors
 /// When it is not loaded, or what it tells cannot be read.
 pub fn flows(name: &'static str) -> Result<Vec<FlowStatus>, Error> {
-    let path = Path::new(DIRECTORY).join(name).join(FLOWS);
-    let text = match fs::read_to_string(&path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(Error::NotLoaded(name)),
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Err(Error::NotRoot),
-        Err(source) => return Err(Error::Io { path, source }),
-    };
-    let other = |path: PathBuf| Error::OtherVersion(path);
-    text.lines().map(|line| flow(line).ok_or_else(|| other(path.clone()))).collect()
+    let text = list_of_flows(name)?;
+    text.lines().map(|line| flow(line).ok_or(Error::OtherVersion(name))).collect()
 }
 
 /// `local remote cwnd ssthresh loss-events time-outs mean-interval-in-2^-16-packets weight-in-2^-16`.

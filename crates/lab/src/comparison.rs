@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::experiment::{Case, Experiment};
+use crate::case::Case;
+use crate::experiment::Experiment;
 use crate::real::Real;
 use crate::results::Results;
 use crate::statistics::Estimate;

@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use sim::model::Model;
 
+use crate::case::{Case, Measured};
 use crate::results::OneSeed;
 use crate::scheme::Scheme;
 use crate::simulate::Recording;
@@ -89,35 +90,6 @@ impl fmt::Display for Paper {
     }
 }
 
-/// Which run of an experiment, the seed apart.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Case {
-    /// The variant of the whole set-up, such as `as printed`; empty when there is one only.
-    pub variant: &'static str,
-    /// A further parameter, such as `10 Mbps`; empty when there is none.
-    pub setting: String,
-    /// The scheme.
-    pub scheme: Scheme,
-    /// The value of the parameter that the figure's horizontal axis shows; zero when there is none.
-    pub point: f64,
-}
-
-impl Case {
-    /// The only variant and setting of a scheme.
-    pub fn new(scheme: Scheme, point: f64) -> Self {
-        Self { variant: "", setting: String::new(), scheme, point }
-    }
-}
-
-impl fmt::Display for Case {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for part in [self.variant, &self.setting].into_iter().filter(|part| !part.is_empty()) {
-            write!(f, "{part}, ")?;
-        }
-        write!(f, "{} at {}", self.scheme.name, self.point)
-    }
-}
-
 /// One run: what is simulated, and what is measured in it. It depends on nothing else.
 pub struct Job {
     /// Which.
@@ -128,34 +100,6 @@ pub struct Job {
     pub decisions: &'static [&'static str],
     /// What is measured.
     pub measure: Measure,
-}
-
-/// What a run gave.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Measured {
-    /// Numbers with their names and units, each name once.
-    pub figures: Vec<(String, f64, String)>,
-    /// Courses over time or another quantity, each name once.
-    pub series: Vec<(String, Vec<(f64, f64)>)>,
-}
-
-impl Measured {
-    /// Adds a number. One that is not finite is no measurement: it is left out, and what relies on it says so.
-    #[must_use]
-    pub fn figure(mut self, name: &str, value: f64, unit: &str) -> Self {
-        if value.is_finite() {
-            self.figures.push((name.to_owned(), value, unit.to_owned()));
-        }
-        self
-    }
-
-    /// Adds a course, without its points that are not finite.
-    #[must_use]
-    pub fn series(mut self, name: &str, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
-        let points = points.into_iter().filter(|(x, y)| x.is_finite() && y.is_finite()).collect();
-        self.series.push((name.to_owned(), points));
-        self
-    }
 }
 
 /// Something that the paper says, as a number that can be checked.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::experiment::{Case, Measured};
+use crate::case::{Case, Measured};
 use crate::scheme::Scheme;
 use crate::statistics::Estimate;
 

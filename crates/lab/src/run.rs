@@ -13,7 +13,8 @@ use std::{io, thread};
 use thiserror::Error;
 
 use crate::cache::{self, Cache};
-use crate::experiment::{Experiment, Job, Measured};
+use crate::case::Measured;
+use crate::experiment::{Experiment, Job};
 use crate::progress::{Forecast, Progress, now};
 use crate::real::TestbedError;
 use crate::results::Results;

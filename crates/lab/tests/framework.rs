@@ -9,8 +9,9 @@ use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use lab::case::{Case, Measured};
 use lab::experiment::{
-    Axis, Case, Cell, Curve, Expected, Experiment, Job, Measured, Paper, Plot, Points, Relation, Row, Table,
+    Axis, Cell, Curve, Expected, Experiment, Job, Paper, Plot, Points, Relation, Row, Table,
 };
 use lab::outcome::{Outcome, Verdict};
 use lab::results::{OneSeed, Results};

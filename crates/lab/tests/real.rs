@@ -8,9 +8,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use lab::experiment::{
-    Axis, Case, Curve, Expected, Experiment, Job, Measured, Paper, Plot, Points, Relation,
-};
+use lab::case::{Case, Measured};
+use lab::experiment::{Axis, Curve, Expected, Experiment, Job, Paper, Plot, Points, Relation};
 use lab::outcome::Outcome;
 use lab::real::{Observed, Real, RealOptions, Testbed, Trial};
 use lab::results::Results;

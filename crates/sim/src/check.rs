@@ -7,8 +7,8 @@ use congestion::joint::MOST_MEMBERS;
 use units::{Bytes, Duration, Time};
 
 use crate::model::{
-    Congestion, Discipline, Flow, Form, Kind, Limit, Link, Loss, Model, NodeId, Pattern, Recovery, Share,
-    Source, Tcp, When,
+    Act, Congestion, Discipline, Flow, Form, Kind, Limit, Link, Loss, Model, NodeId, Pattern, Reader,
+    Recovery, Share, Source, Tcp, When,
 };
 
 /// Where in a model something is wrong.
@@ -137,6 +137,17 @@ fn check_link(link: &Link, nodes: usize) -> Checked {
     })
 }
 
+fn check_reader(reader: &Reader) -> Checked {
+    ensure(!reader.buffer.is_zero() && reader.takes.is_none_or(|rate| !rate.is_zero()), || {
+        "the reader takes nothing: give its `buffer`, and `takes` if it is there, more than zero".to_owned()
+    })?;
+    ensure(reader.acts.windows(2).all(|pair| pair[0].0 <= pair[1].0), || {
+        "the reader's acts go forward in time".to_owned()
+    })?;
+    let possible = |(_, act): &(_, Act)| !matches!(act, Act::Speed(speed) if !(0.1..=16.0).contains(speed));
+    ensure(reader.acts.iter().all(possible), || "a reader's speed is from 0.1 to 16".to_owned())
+}
+
 fn check_loss(loss: &Loss) -> Checked {
     let probabilities = match loss {
         Loss::None | Loss::Listed(_) => return Ok(()),
@@ -213,6 +224,9 @@ fn check_flow(flow: &Flow, model: &Model) -> Checked {
             ensure(media.tcp.share.is_none(), || "a media stream is in no group".to_owned())?;
             ensure(!media.servers.is_empty(), || "the stream has no server".to_owned())?;
             ensure(!media.rate.is_zero(), || "the media's rate is zero".to_owned())?;
+            if let Some(reader) = &media.reader {
+                check_reader(reader)?;
+            }
             ensure(media.connections_per_server > 0, || "no connection to any server is allowed".to_owned())?;
             ensure(media.size.is_none_or(|size| !size.is_zero()), || "the media is empty".to_owned())?;
         }

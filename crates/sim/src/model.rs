@@ -379,12 +379,38 @@ pub struct Media {
     pub algorithm: Algorithm,
     /// When the player starts and stops.
     pub playback: stream::playback::Parameters,
+    /// How the player takes what has arrived; `None`: all of it at once.
+    pub reader: Option<Reader>,
     /// The content coordinator's parameters.
     pub policy: stream::content::Policy,
     /// The most that a connection's receive window can be (a socket's buffer).
     pub largest_window: Option<Bytes>,
     /// Most connections to each server.
     pub connections_per_server: usize,
+}
+
+/// A player with a buffer of its own, which it fills as far as it can.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reader {
+    /// What the player holds at most of what it has not played, its socket's buffer included.
+    pub buffer: Bytes,
+    /// The most that it takes per time; `None`: whatever has arrived.
+    pub takes: Option<Rate>,
+    /// What its viewer does, in the order of time.
+    pub acts: Vec<(Duration, Act)>,
+}
+
+/// What a viewer does, so long after the stream's start.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Act {
+    /// Pauses, or goes on.
+    Pause(bool),
+    /// Plays at so many times the media's rate.
+    Speed(f64),
+    /// Goes to this play time of the media.
+    Seek(Duration),
+    /// Closes the player.
+    Leave,
 }
 
 /// How many connections, and which windows.

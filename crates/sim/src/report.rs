@@ -118,6 +118,21 @@ pub struct MediaTotals {
     pub duplicate: Bytes,
     /// Bytes asked for again.
     pub rerequested: Bytes,
+    /// What the viewer saw, where the player has a buffer of its own; the figures above are what the session thinks.
+    pub seen: Option<Seen>,
+}
+
+/// What the viewer of a simulated player saw.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// How long until play began.
+    pub startup: Option<Duration>,
+    /// Stops for want of media. Waiting after a seek is none.
+    pub stalls: u32,
+    /// How long they took.
+    pub stalled: Duration,
+    /// How much of the media was played.
+    pub played: Bytes,
 }
 
 /// A link from the end of the warm-up to the end of the run.

@@ -28,6 +28,7 @@ fn model(kbps: &[u64], loss: f64, algorithm: Algorithm, pace: Pace) -> Model {
         pace,
         algorithm,
         playback: stream::playback::Parameters::default(),
+        reader: None,
         policy: stream::content::Policy::expected(Bytes::mib(64)),
         largest_window: None,
         connections_per_server: 8,

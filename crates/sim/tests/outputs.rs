@@ -63,11 +63,11 @@ fn the_same_seed_gives_the_same_bytes() {
     }
     let found: Vec<_> = FILES.iter().map(|name| format!("{name} {}", digest(&first[name]))).collect();
     let expected = [
-        "flows.csv b4d848665cd62a5846ae508c9cfbd540841cf9dfd1dfdc1d42b707926c276af6",
-        "links.csv 36be0fe30ac524cf6ddc1ebe51bfea95dd68560d740f55e7c84d101066eab86a",
-        "events.jsonl 6028efcf1ba1cab40d574df39f75d0da393723c92299c4cf2fb67d06234e3a80",
-        "summary.json 21460300c057bd2a40003320e759707d347cfb1cbc891c624a78a2435f0353b7",
-        "packets.pcapng eed2c01c46fb42f034a996ff62ce125f61f70a3cb7c7959ca372ed0cff0bc842",
+        "flows.csv dfef274b99460d97d36b79e930bdc326c6186757da84812ebe2acedb267611cb",
+        "links.csv 11c3663ca39380f717acb25ddbac121bf1787b4127af6e52e230463eac16e0ee",
+        "events.jsonl 8ca63c2e62d7752b1a6a36172a15810bcc66f4a63c4dfaedd5d34a766be5daaa",
+        "summary.json d76b777ab3f4e730ef58596df2cf02eeb5bae9e5894ce906674844f8a9b827d2",
+        "packets.pcapng c61bf52d8e35593c96c8d4f09fea6f21a92ad56c40a7c1801ceaa217cc381c36",
     ];
     assert_eq!(found, expected);
 }

@@ -73,18 +73,31 @@ pub struct Sample<'a> {
     pub wanted: Option<Rate>,
     /// Play time of the data that is in the buffer, `None` when nothing plays.
     pub buffer: Option<Duration>,
-    /// The established connections, by id.
+    /// The established connections, by id, but for those that are being given up.
     pub connections: &'a [ConnectionSample],
     /// How many more are being set up.
     pub connecting: usize,
     /// The ways to the media, by id.
     pub paths: &'a [PathSample],
+    /// Payload that arrived in the interval over connections that are being given up or are gone.
+    pub aside: Bytes,
+    /// Whether the receiver and not the network set what arrived: a connection lay idle for a good part of the interval, as
+    /// everything that is wanted was asked for, or the limit kept most of them from reading for most of it.
+    pub sated: bool,
+    /// Whether a player takes all that comes, and never left anything: its own buffer has shown no bound, and nobody knows how
+    /// fast it plays.
+    pub hungry: bool,
 }
 
 impl Sample<'_> {
     /// Payload that arrived over all connections, as a rate (T_n of MultiTCP section 6.3).
     pub fn throughput(&self) -> Rate {
-        Rate::of(self.connections.iter().map(|connection| connection.delivered).sum(), self.elapsed)
+        Rate::of(self.delivered(), self.elapsed)
+    }
+
+    /// Payload that arrived over all connections, those that are given up included.
+    pub fn delivered(&self) -> Bytes {
+        self.aside + self.connections.iter().map(|connection| connection.delivered).sum()
     }
 
     /// Mean of the smoothed round-trip times, zero without connections.

@@ -18,6 +18,8 @@ pub(crate) struct Path {
     pub(crate) loss: f64,
     /// How long ago the last payload of each connection arrived.
     pub(crate) silent: Duration,
+    /// For how many intervals a connection that is closed still brings what it was asked for, at the rate that it had.
+    pub(crate) drains_for: u32,
 }
 
 impl Default for Path {
@@ -30,6 +32,7 @@ impl Default for Path {
             cross_flows: 0,
             loss: 0.0,
             silent: Duration::ZERO,
+            drains_for: 0,
         }
     }
 }
@@ -62,6 +65,8 @@ pub(crate) struct Run<C> {
     pub(crate) wanted: Option<Rate>,
     pub(crate) buffer: Option<Duration>,
     windows: BTreeMap<ConnectionId, Option<Packets>>,
+    /// What was closed and still delivers: for how many intervals more, and its rate.
+    draining: Vec<(u32, Rate)>,
     connecting: usize,
     next: u32,
     now: Time,
@@ -73,7 +78,8 @@ impl<C: RateController> Run<C> {
     pub(crate) fn new(mut controller: C, path: Path, wanted: Option<Rate>) -> Self {
         let connecting = controller.start().len();
         let (windows, now, rate) = (BTreeMap::new(), Time::ZERO, Rate::ZERO);
-        Self { controller, path, wanted, buffer: None, windows, connecting, next: 0, now, rate }
+        let draining = Vec::new();
+        Self { controller, path, wanted, buffer: None, windows, draining, connecting, next: 0, now, rate }
     }
 
     /// Lets this many measuring intervals pass. Connections that were ordered are set up at once, before the interval.
@@ -88,6 +94,11 @@ impl<C: RateController> Run<C> {
             }
             self.now += self.controller.interval(self.path.rtt);
             self.rate = self.path.rates(&self.windows).into_values().sum();
+            self.draining.retain_mut(|(left, _)| {
+                let is_draining = *left > 0;
+                *left = left.saturating_sub(1);
+                is_draining
+            });
             self.with_sample(C::measure);
         }
     }
@@ -116,11 +127,16 @@ impl<C: RateController> Run<C> {
             connections: &connections,
             connecting: self.connecting,
             paths: &[],
+            aside: self.draining.iter().map(|(_, rate)| rate.amount_in(elapsed)).sum(),
+            sated: false,
+            hungry: false,
         };
         for order in event(&mut self.controller, &sample) {
             match order.what {
                 What::Open(_) => self.connecting += 1,
                 What::Close(id) => {
+                    let rate = self.path.rates(&self.windows).remove(&id);
+                    self.draining.extend(rate.map(|rate| (self.path.drains_for, rate)));
                     assert!(self.windows.remove(&id).is_some(), "closes what is not there: {id}");
                     self.controller.closed(id, self.now);
                 }

@@ -135,6 +135,36 @@ impl Playback {
         self.go_on();
     }
 
+    /// Time passes until `now` as with [`Playback::advance`], but how far the player has played shows otherwise: to `played`
+    /// bytes behind the start position. It does not stall, and what stood still goes on.
+    ///
+    /// What is played does not go back either, nor beyond what is there.
+    pub fn follow(&mut self, now: Time, contiguous: Bytes, end_reached: bool, played: Bytes) {
+        if let (State::Stalled { looked }, Some(rate)) = (self.state, self.rate) {
+            let before = self.now;
+            self.now = now.max(before);
+            self.stand_still(rate, looked, before);
+        }
+        self.hold(self.now);
+        self.now = now.max(self.now);
+        self.contiguous = self.contiguous.max(contiguous);
+        self.end_reached |= end_reached;
+        self.played = self.played.max(played.min(self.contiguous));
+        if self.rate.is_some() && self.state != State::Finished {
+            self.report.startup = self.report.startup.or(Some(self.now.since(self.created)));
+            self.state = State::Playing { since: self.now, from: self.played };
+        }
+    }
+
+    /// The player has played so many bytes behind the start position at least, by what it took since.
+    pub fn has_played(&mut self, played: Bytes) {
+        self.hold(self.now);
+        if let State::Playing { since, from } = &mut self.state {
+            self.played = self.played.max(played.min(self.contiguous));
+            (*since, *from) = (self.now, self.played);
+        }
+    }
+
     /// A seek: forgets what is there, and buffers again from `position` on, to which `contiguous` counts from now on.
     pub fn reset(&mut self, now: Time, position: Bytes) {
         self.play_until(now);
@@ -386,6 +416,29 @@ mod tests {
         assert_eq!(player.play_position(), Bytes::new(71_000));
         let report = player.report();
         assert_eq!((report.startup, report.stalls, report.stalled), (Some(secs(1)), 0, Duration::ZERO));
+    }
+
+    #[test]
+    fn a_player_that_shows_what_it_plays_does_not_stall_and_goes_on_from_there() {
+        let mut player = playback(Parameters::default());
+        player.advance(at(1_000), Bytes::new(5_000), false);
+        player.advance(at(2_000), Bytes::new(5_000), false);
+        // Paused for a minute, then twice as fast for a second.
+        player.follow(at(62_000), Bytes::new(5_000), false, Bytes::new(1_000));
+        player.follow(at(63_000), Bytes::new(5_000), false, Bytes::new(3_000));
+        assert_eq!((player.play_position(), player.buffer()), (Bytes::new(3_000), Some(secs(2))));
+        assert_eq!((player.report().stalls, player.report().stalled), (0, Duration::ZERO));
+        // By the clock again: what is there runs out after two seconds.
+        player.advance(at(66_000), Bytes::new(5_000), false);
+        assert_eq!((player.report().stalls, player.report().stalled), (1, secs(1)));
+        // It was not kept waiting any more when it left bytes lying.
+        player.follow(at(67_000), Bytes::new(9_000), false, Bytes::new(5_000));
+        player.follow(at(99_000), Bytes::new(9_000), false, Bytes::new(5_000));
+        assert_eq!((player.report().stalls, player.report().stalled), (1, secs(2)));
+        // Nor back, nor beyond what is there.
+        player.follow(at(100_000), Bytes::new(9_000), false, Bytes::new(1_000));
+        player.has_played(Bytes::new(90_000));
+        assert_eq!(player.play_position(), Bytes::new(9_000));
     }
 
     #[test]

@@ -10,9 +10,12 @@
 
 pub mod engine;
 pub mod http;
+mod listen;
 pub mod live;
 pub mod media;
 mod quic;
 pub mod server;
 pub mod tcp;
 pub mod tls;
+
+pub use listen::ListenError;

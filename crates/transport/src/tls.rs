@@ -1,5 +1,6 @@
 //! Certificates: which servers a client trusts, and how a server shows who it is.
 
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -65,7 +66,7 @@ pub enum TlsError {
 }
 
 /// Whom a client trusts: the system's roots and those given. Cheap to clone; clones share sessions that can be resumed.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct TlsClient {
     extra_roots: Arc<RootCertStore>,
     /// The certificates behind them.
@@ -73,7 +74,13 @@ pub struct TlsClient {
     /// Made at the first use: the system's roots take milliseconds to read, and plain HTTP needs none.
     config: Arc<OnceLock<Arc<ClientConfig>>>,
     /// The same for HTTP/3.
-    http3: Arc<OnceLock<quinn::ClientConfig>>,
+    http3: Arc<OnceLock<Arc<QuicClientConfig>>>,
+}
+
+impl fmt::Debug for TlsClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TlsClient").field("given", &self.given.len()).finish_non_exhaustive()
+    }
 }
 
 impl TlsClient {
@@ -114,12 +121,12 @@ impl TlsClient {
         Ok(self.config.get_or_init(|| Arc::new(config)).clone())
     }
 
-    /// The configuration of a client connection of HTTP/3.
-    pub(crate) fn http3(&self) -> Result<quinn::ClientConfig, rustls::Error> {
+    /// The same of HTTP/3.
+    pub(crate) fn http3(&self) -> Result<Arc<QuicClientConfig>, rustls::Error> {
         if let Some(config) = self.http3.get() {
             return Ok(config.clone());
         }
-        let config = quinn::ClientConfig::new(quic_client(self.verifier()?, HTTP_3)?);
+        let config = quic_client(self.verifier()?, HTTP_3)?;
         Ok(self.http3.get_or_init(|| config).clone())
     }
 
@@ -224,12 +231,22 @@ pub(crate) fn read_pair(
     certificate: &Path,
     key: &Path,
 ) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), TlsError> {
-    let chain = certificates(certificate)?;
-    let private_key = PrivateKeyDer::from_pem_slice(&read(key)?).map_err(|error| match error {
-        rustls_pki_types::pem::Error::NoItemsFound => TlsError::NoKey(key.into()),
-        error => TlsError::Pem { path: key.into(), reason: error.to_string() },
-    })?;
-    Ok((chain, private_key))
+    Ok((certificates(certificate)?, private_key(&read(key)?, key)?))
+}
+
+/// The same from the text of one PEM file that has both.
+pub(crate) fn pair_in(
+    text: &[u8],
+    path: &Path,
+) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), TlsError> {
+    Ok((certificates_in(text, path)?, private_key(text, path)?))
+}
+
+fn private_key(text: &[u8], path: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
+    PrivateKeyDer::from_pem_slice(text).map_err(|error| match error {
+        rustls_pki_types::pem::Error::NoItemsFound => TlsError::NoKey(path.into()),
+        error => TlsError::Pem { path: path.into(), reason: error.to_string() },
+    })
 }
 
 /// Named here, since a process-wide default is undefined when another crate brings a second provider.
@@ -242,7 +259,11 @@ fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
 }
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
-    let found: Vec<_> = CertificateDer::pem_slice_iter(&read(path)?)
+    certificates_in(&read(path)?, path)
+}
+
+fn certificates_in(text: &[u8], path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let found: Vec<_> = CertificateDer::pem_slice_iter(text)
         .collect::<Result<_, _>>()
         .map_err(|error| TlsError::Pem { path: path.into(), reason: error.to_string() })?;
     if found.is_empty() { Err(TlsError::NoCertificate(path.into())) } else { Ok(found) }

@@ -43,7 +43,8 @@ async fn a_file_from_two_replicas_of_which_one_dies() {
     let path = root.path().join("out");
     let file = std::fs::File::options().create_new(true).read(true).write(true).open(&path).unwrap();
     let settings = Settings::new(vec![url(one), url(two)]);
-    let film = Film::open(settings, Storage::File { file, have: RangeSet::new() }).await.unwrap();
+    let film =
+        Film::open(settings, Storage::File { file, have: RangeSet::new(), in_doubt: false }).await.unwrap();
     tokio::time::sleep(std::time::Duration::from_secs(1)).await;
     server.abort();
     film.complete().await.unwrap();
@@ -104,4 +105,32 @@ async fn no_url_that_works_is_said_at_once() {
     let error = Film::open(Settings::new(vec!["http://127.0.0.1:1/x".parse().unwrap()]), Storage::Memory);
     let error = error.await.err().expect("nobody listens there").to_string();
     assert!(error.contains("127.0.0.1:1"), "{error}");
+}
+
+#[tokio::test]
+async fn with_nobody_watching_one_connection_waits_and_then_a_new_request_comes_first() {
+    let root = tempfile::tempdir().unwrap();
+    let content = film(root.path(), 40_000_000);
+    let (address, _server) = serve(root.path(), None).await;
+    let pace = Pace::Media(Some(Rate::from_mbps(2)));
+    let settings = Settings { pace, stripe: false, ..Settings::new(vec![url(address)]) };
+    let film = Film::open(settings, Storage::Memory).await.unwrap();
+    // Long enough for many a measurement.
+    tokio::time::sleep(std::time::Duration::from_secs(3)).await;
+    assert_eq!(film.status().session.totals.connections_most, 1);
+    let mut head = film.reader(0..u64::MAX);
+    while head.position() < 500_000 {
+        head.next().await.unwrap().expect("more of the film");
+    }
+    let before = film.status().bytes;
+    let tail = content.len() as u64 - 50_000;
+    let mut index = film.reader(tail..u64::MAX);
+    let mut got = Vec::new();
+    while let Some(piece) = index.next().await.unwrap() {
+        got.extend_from_slice(&piece);
+    }
+    assert!(got == content[content.len() - 50_000..]);
+    // At three times the film's rate it would take seconds until what was queued for the head has come.
+    let meanwhile = film.status().bytes - before;
+    assert!(meanwhile < 2_500_000, "{meanwhile} bytes came before");
 }

@@ -161,6 +161,6 @@ impl fmt::Display for Bytes {
 
 impl fmt::Display for Packets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} packets", self.0)
+        write!(f, "{} packet{}", self.0, if self.0 == 1 { "" } else { "s" })
     }
 }

@@ -11,7 +11,7 @@ mod ratio;
 mod time;
 
 pub use bytes::{Bytes, Packets};
-pub use parse::ParseError;
+pub use parse::{ParseError, Quantity};
 pub use rate::Rate;
 pub use ratio::Ratio;
 pub use time::{Duration, Time};

@@ -8,64 +8,126 @@ use crate::{Bytes, Duration, Rate};
 /// A quantity that could not be read; its text says what would be right.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseError {
-    what: &'static str,
     input: String,
+    problem: String,
     examples: &'static str,
-}
-
-impl ParseError {
-    /// How such a quantity is written.
-    pub const fn examples(&self) -> &'static str {
-        self.examples
-    }
 }
 
 impl fmt::Display for ParseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "'{}' is not a {}; write it like {}", self.input, self.what, self.examples)
+        write!(f, "'{}' {}; write it like {}", self.input, self.problem, self.examples)
     }
 }
 
 impl std::error::Error for ParseError {}
 
-/// Splits a number from its unit, and finds the unit's factor.
-fn number_and_factor(input: &str, units: &[(&str, f64)]) -> Option<f64> {
-    let text = input.trim();
-    let split = text.find(|c: char| c != '.' && !c.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(split);
-    let number: f64 = number.parse().ok()?;
-    let unit = unit.trim();
-    let factor = units.iter().find(|(name, _)| *name == unit).map(|(_, factor)| factor)?;
-    let value = number * factor;
-    (value.is_finite() && value < 1.8e19).then_some(value)
+/// A quantity that people write as a number and a unit.
+pub trait Quantity: Sized {
+    /// What it is called.
+    const NAME: &'static str;
+    /// How it is written.
+    const EXAMPLES: &'static str;
+    /// Its units, and what each is in the smallest one. The empty one is what a bare number means where it may stand.
+    const UNITS: &'static [(&'static str, f64)];
+
+    /// From a number of the smallest unit, finite and not negative; none where that is no such quantity.
+    fn of(number: f64) -> Option<Self>;
+
+    /// Reads a number and its unit; a bare number is taken as well, as on a command line.
+    ///
+    /// # Errors
+    /// It is something else.
+    fn read(input: &str) -> Result<Self, ParseError> {
+        let text = input.trim();
+        let split = text.find(|c: char| c != '.' && !c.is_ascii_digit()).unwrap_or(text.len());
+        let (number, unit) = text.split_at(split);
+        let factor = Self::UNITS.iter().find(|(name, _)| *name == unit.trim()).map(|(_, factor)| factor);
+        let value = number.parse().ok().zip(factor).map(|(number, factor): (f64, _)| number * factor);
+        value
+            .filter(|value| value.is_finite() && *value < 1.8e19)
+            .and_then(Self::of)
+            .ok_or_else(|| Self::error(input, format!("is not a {}", Self::NAME)))
+    }
+
+    /// Reads a number that has its unit, as it has to in a file: nobody means 10 bits per second by `10`. Only nought needs none.
+    ///
+    /// # Errors
+    /// It is something else, or its unit is missing.
+    fn read_with_unit(input: &str) -> Result<Self, ParseError> {
+        let quantity = Self::read(input)?;
+        match input.trim().parse::<f64>() {
+            Ok(bare) if bare != 0.0 => Err(Self::error(input, "has no unit".into())),
+            _ => Ok(quantity),
+        }
+    }
+
+    /// The error about an input.
+    fn error(input: &str, problem: String) -> ParseError {
+        ParseError { input: input.into(), problem, examples: Self::EXAMPLES }
+    }
+}
+
+impl Quantity for Rate {
+    const NAME: &'static str = "rate";
+    const EXAMPLES: &'static str = "800k, 3M or 1.5Mbps (bits per second, above zero)";
+    const UNITS: &'static [(&'static str, f64)] = &[
+        ("", 1.0),
+        ("bps", 1.0),
+        ("bit/s", 1.0),
+        ("k", 1e3),
+        ("kbps", 1e3),
+        ("kbit/s", 1e3),
+        ("M", 1e6),
+        ("Mbps", 1e6),
+        ("Mbit/s", 1e6),
+        ("G", 1e9),
+        ("Gbps", 1e9),
+        ("Gbit/s", 1e9),
+    ];
+
+    fn of(bits: f64) -> Option<Self> {
+        (bits >= 1.0).then(|| Self::from_bps_f64(bits))
+    }
+}
+
+impl Quantity for Bytes {
+    const NAME: &'static str = "size";
+    const EXAMPLES: &'static str = "64KiB, 2MB or 1.5GiB";
+    const UNITS: &'static [(&'static str, f64)] = &[
+        ("", 1.0),
+        ("B", 1.0),
+        ("k", 1e3),
+        ("kB", 1e3),
+        ("KiB", 1024.0),
+        ("M", 1e6),
+        ("MB", 1e6),
+        ("MiB", 1_048_576.0),
+        ("G", 1e9),
+        ("GB", 1e9),
+        ("GiB", 1_073_741_824.0),
+    ];
+
+    fn of(bytes: f64) -> Option<Self> {
+        Some(Self::new(bytes as u64))
+    }
+}
+
+impl Quantity for Duration {
+    const NAME: &'static str = "time";
+    const EXAMPLES: &'static str = "200ms, 10s, 5m or 2h";
+    const UNITS: &'static [(&'static str, f64)] =
+        &[("us", 1e-6), ("ms", 1e-3), ("s", 1.0), ("", 1.0), ("m", 60.0), ("h", 3600.0)];
+
+    fn of(seconds: f64) -> Option<Self> {
+        Some(Self::from_secs_f64(seconds))
+    }
 }
 
 impl FromStr for Rate {
     type Err = ParseError;
 
     fn from_str(input: &str) -> Result<Self, ParseError> {
-        const UNITS: [(&str, f64); 12] = [
-            ("", 1.0),
-            ("bps", 1.0),
-            ("bit/s", 1.0),
-            ("k", 1e3),
-            ("kbps", 1e3),
-            ("kbit/s", 1e3),
-            ("M", 1e6),
-            ("Mbps", 1e6),
-            ("Mbit/s", 1e6),
-            ("G", 1e9),
-            ("Gbps", 1e9),
-            ("Gbit/s", 1e9),
-        ];
-        match number_and_factor(input, &UNITS) {
-            Some(bits) if bits >= 1.0 => Ok(Self::from_bps_f64(bits)),
-            _ => Err(ParseError {
-                what: "rate",
-                input: input.into(),
-                examples: "800k, 3M or 1.5Mbps (bits per second, above zero)",
-            }),
-        }
+        Self::read(input)
     }
 }
 
@@ -73,24 +135,7 @@ impl FromStr for Bytes {
     type Err = ParseError;
 
     fn from_str(input: &str) -> Result<Self, ParseError> {
-        const UNITS: [(&str, f64); 11] = [
-            ("", 1.0),
-            ("B", 1.0),
-            ("k", 1e3),
-            ("kB", 1e3),
-            ("KiB", 1024.0),
-            ("M", 1e6),
-            ("MB", 1e6),
-            ("MiB", 1_048_576.0),
-            ("G", 1e9),
-            ("GB", 1e9),
-            ("GiB", 1_073_741_824.0),
-        ];
-        number_and_factor(input, &UNITS).map(|bytes| Self::new(bytes as u64)).ok_or_else(|| ParseError {
-            what: "size",
-            input: input.into(),
-            examples: "64KiB, 2MB or 1.5GiB",
-        })
+        Self::read(input)
     }
 }
 
@@ -98,13 +143,7 @@ impl FromStr for Duration {
     type Err = ParseError;
 
     fn from_str(input: &str) -> Result<Self, ParseError> {
-        const UNITS: [(&str, f64); 6] =
-            [("us", 1e-6), ("ms", 1e-3), ("s", 1.0), ("", 1.0), ("m", 60.0), ("h", 3600.0)];
-        number_and_factor(input, &UNITS).map(Self::from_secs_f64).ok_or_else(|| ParseError {
-            what: "time",
-            input: input.into(),
-            examples: "200ms, 10s, 5m or 2h",
-        })
+        Self::read(input)
     }
 }
 
@@ -130,6 +169,23 @@ mod tests {
         assert_eq!("200ms".parse(), Ok(Duration::from_millis(200)));
         assert_eq!("1.5s".parse(), Ok(Duration::from_millis(1500)));
         assert!("5 parsecs".parse::<Duration>().is_err());
+    }
+
+    #[test]
+    fn a_number_without_a_unit_is_no_quantity_of_a_file() {
+        for bare in ["10", " 10 ", "1.5", "10."] {
+            let error = Rate::read_with_unit(bare).unwrap_err().to_string();
+            assert!(error.contains("has no unit; write it like 800k"), "{error}");
+            assert!(
+                Bytes::read_with_unit(bare).is_err() && Duration::read_with_unit(bare).is_err(),
+                "{bare}"
+            );
+        }
+        assert_eq!(Rate::read_with_unit("10M"), Ok(Rate::from_mbps(10)));
+        assert_eq!(Duration::read_with_unit("0"), Ok(Duration::ZERO));
+        assert_eq!(Bytes::read_with_unit("0.0"), Ok(Bytes::ZERO));
+        let error = Rate::read_with_unit("0").unwrap_err().to_string();
+        assert!(error.contains("'0' is not a rate"), "{error}");
     }
 
     #[test]

@@ -16,8 +16,8 @@ pub struct CcArguments {
 /// What is done with congestion controls of the kernel.
 #[derive(Debug, Subcommand)]
 pub enum CcCommand {
-    /// Give the kernel a congestion control, which every program can then choose; it stays until it is unloaded or the machine starts anew
-    Load(ControlArguments),
+    /// Give the kernel a congestion control, which programs can then choose; it stays until it is unloaded or the machine starts anew
+    Load(LoadArguments),
     /// Change the parameters of a loaded control, and of all its connections at once
     Set(ControlArguments),
     /// Take a control away; connections that have it keep it until they end
@@ -37,6 +37,17 @@ pub enum CcCommand {
         #[arg(long)]
         json: bool,
     },
+}
+
+/// A control with its parameters, and who may choose it.
+#[derive(Args, Debug)]
+pub struct LoadArguments {
+    /// What is loaded.
+    #[command(flatten)]
+    pub control: ControlArguments,
+    /// multcp and group: let every user of this machine choose it for a connection. Without this a program needs CAP_NET_ADMIN, or has it from its route (congctl): who can choose it takes as many shares of a bottleneck as N, or as members. tfwc and ttfwc take one share, and anyone may choose them
+    #[arg(long)]
+    pub anyone: bool,
 }
 
 /// A control with its parameters.

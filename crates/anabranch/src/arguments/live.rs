@@ -1,5 +1,6 @@
 //! `anabranch send` and `anabranch receive`.
 
+use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -11,19 +12,20 @@ use transport::http::Interface;
 use transport::live::{Fingerprint, MOST_SENDERS};
 use units::{Duration, Rate};
 
+use super::address::of_everybody;
 use super::source::ReportArguments;
 
 /// Options of `anabranch send`.
 #[derive(Args, Debug)]
 pub struct SendArguments {
     /// The receiver
-    #[arg(long, value_name = "HOST:PORT")]
+    #[arg(long, value_name = "HOST:PORT", value_parser = host_and_port)]
     pub to: String,
     /// Where the stream comes from: 'udp://ADDR:PORT' listens there, a file goes at the rate of its clock, '-' is standard input
     #[arg(long, value_name = "udp://ADDR|FILE|-", default_value = "-")]
     pub input: Endpoint,
     /// Send a file or standard input at this rate
-    #[arg(long, value_name = "RATE", value_parser = some_rate)]
+    #[arg(long, value_name = "RATE", allow_hyphen_values = true, value_parser = some_rate)]
     pub rate: Option<Rate>,
     /// How the sender shares the network with others
     #[arg(long, value_name = "NAME", default_value = "auto")]
@@ -60,14 +62,14 @@ pub struct SendArguments {
 /// Options of `anabranch receive`.
 #[derive(Args, Debug)]
 pub struct ReceiveArguments {
-    /// Listen at this address
-    #[arg(long, value_name = "ADDR")]
+    /// Listen at this address of UDP: IP:PORT, or a port of every IPv4 address of this machine
+    #[arg(long, value_name = "ADDR", value_parser = of_everybody)]
     pub listen: SocketAddr,
-    /// Where the stream goes: 'udp://HOST:PORT', a file, or '-' for standard output
+    /// Where the stream goes: 'udp://HOST:PORT', a file, or '-' for standard output; a file that has something in it is kept, and a number added to the name of the new one
     #[arg(long, value_name = "udp://ADDR|FILE|-", default_value = "-")]
     pub output: Endpoint,
     /// Start this player, such as 'mpv {}', 'ffplay {}' or 'vlc {}', and play the stream in it; {} stands for its standard input
-    #[arg(long, value_name = "COMMAND", conflicts_with = "output")]
+    #[arg(long, value_name = "COMMAND", value_parser = super::values::player, conflicts_with = "output")]
     pub player: Option<String>,
     /// Let so many senders in at a time; {} in the name of --output stands for the number of each, and ports of udp:// count up
     #[arg(long, value_name = "N", default_value = "1", value_parser = senders)]
@@ -78,6 +80,9 @@ pub struct ReceiveArguments {
     /// When a stream has ended wait for the next sender
     #[arg(long)]
     pub keep: bool,
+    /// Keep the certificate that is made, and its key, in this file, so that the fingerprint stays the same, or not at all ('none') [default: anabranch/receiver.pem in $XDG_STATE_HOME or ~/.local/state]
+    #[arg(long, value_name = "FILE|none", conflicts_with = "cert")]
+    pub identity: Option<Kept>,
     /// The certificate chain, as a PEM file [default: one is made, and its fingerprint said]
     #[arg(long, value_name = "FILE", requires = "key")]
     pub cert: Option<PathBuf>,
@@ -95,7 +100,7 @@ pub struct ReceiveArguments {
 /// The secret of both ends.
 #[derive(Args, Clone, Default)]
 pub struct TokenArguments {
-    /// A secret that the receiver asks for; others on the machine can see it here, so better use --token-file
+    /// A secret that the receiver asks for; others on the machine can see it here, so better use --token-file, or the environment variable ANABRANCH_TOKEN
     #[arg(long, value_name = "TEXT", conflicts_with = "token_file")]
     pub token: Option<String>,
     /// The secret is the first line of this file
@@ -129,14 +134,31 @@ impl FromStr for Endpoint {
             Some(address) => {
                 // As ffmpeg and srt-live-transmit write it: nothing or '@' for any address.
                 let address = address.strip_prefix('@').unwrap_or(address);
-                let full =
-                    if address.starts_with(':') { format!("0.0.0.0{address}") } else { address.to_owned() };
-                full.parse().map(Self::Udp).map_err(|_| "UDP is written udp://192.0.2.1:5000".into())
+                of_everybody(address).map(Self::Udp).map_err(|_| {
+                    "UDP is written udp://192.0.2.1:5000, udp://localhost:5000 or udp://:5000".into()
+                })
             }
             None if input == "-" => Ok(Self::Standard),
             None if input.contains("://") => Err("only udp://, files and '-' are known".into()),
             None => Ok(Self::File(input.into())),
         }
+    }
+}
+
+/// Where something is kept from one start to the next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kept {
+    /// In this file.
+    File(PathBuf),
+    /// It is not.
+    Nowhere,
+}
+
+impl FromStr for Kept {
+    type Err = Infallible;
+
+    fn from_str(input: &str) -> Result<Self, Infallible> {
+        Ok(if input == "none" { Self::Nowhere } else { Self::File(input.into()) })
     }
 }
 
@@ -195,7 +217,23 @@ fn latency(input: &str) -> Result<Duration, String> {
     if (LEAST_LATENCY..=MOST_LATENCY).contains(&time) {
         Ok(time)
     } else {
-        Err(format!("a latency is {LEAST_LATENCY} at the least and {MOST_LATENCY} at the most"))
+        Err(format!(
+            "{time} is no latency: it is {LEAST_LATENCY} at the least and {MOST_LATENCY} at the most"
+        ))
+    }
+}
+
+/// The name or address of a host and a port, which are looked up later.
+fn host_and_port(input: &str) -> Result<String, String> {
+    const FORMS: &str = "a receiver is written HOST:PORT, such as studio.example:9000 or [2001:db8::1]:9000";
+    match input.rsplit_once(':') {
+        Some((host, port)) if !host.is_empty() && (!host.contains(':') || host.ends_with(']')) => {
+            match port.parse::<u16>() {
+                Ok(1..) => Ok(input.into()),
+                _ => Err(format!("a port is a number from 1 to 65535; {FORMS}")),
+            }
+        }
+        _ => Err(FORMS.into()),
     }
 }
 

@@ -175,6 +175,11 @@ const STATE: (&str, &str) = (
 const ROOTS: (&str, &str) =
     ("/etc/ssl/certs", "The system's trusted certificates; SSL_CERT_FILE and SSL_CERT_DIR name others.");
 
+const IDENTITY: (&str, &str) = (
+    "$XDG_STATE_HOME/anabranch/receiver.pem, ~/.local/state/anabranch/receiver.pem",
+    "The certificate that receive has made, and its private key. Senders know the receiver by it; whoever has it can pretend to be the receiver.",
+);
+
 const PINNED: (&str, &str) = (
     "/sys/fs/bpf/anabranch/CONTROL/",
     "What keeps a loaded control there: its registration, its parameters, and 'flows', a text file with a line for each connection.",
@@ -199,7 +204,7 @@ const EXTRAS: [Extra; 23] = [
     Extra { command: "proxy", examples: PROXY, files: &[ROOTS] },
     Extra { command: "serve", examples: SERVE, files: &[] },
     Extra { command: "send", examples: SEND, files: &[ROOTS] },
-    Extra { command: "receive", examples: RECEIVE, files: &[] },
+    Extra { command: "receive", examples: RECEIVE, files: &[IDENTITY] },
     Extra { command: "cc", examples: CC, files: &[PINNED] },
     Extra { command: "cc load", examples: CC_LOAD, files: &[PINNED] },
     Extra { command: "cc set", examples: CC_SET, files: &[PINNED] },
@@ -220,7 +225,7 @@ const EXTRAS: [Extra; 23] = [
 
 const EXIT_STATUS: [(&str, &str); 5] = [
     ("0", "Done; also when the reader of standard output had seen enough."),
-    ("1", "Failed. The last line on standard error says why."),
+    ("1", "Failed. What is said on standard error tells why."),
     ("2", "Wrong usage: nothing was done."),
     (
         "130",
@@ -231,14 +236,35 @@ const EXIT_STATUS: [(&str, &str); 5] = [
 
 /// The command line's definition, with examples in the help.
 pub fn command() -> Command {
-    EXTRAS.iter().fold(Cli::command(), |cli, extra| {
+    let mut cli = Cli::command();
+    cli.build();
+    let known = EXTRAS.iter().filter(|extra| find(&cli, extra.command).is_some());
+    known.fold(Cli::command(), |cli, extra| {
         let mut text = String::from("Examples:");
         for (line, what) in extra.examples {
             text.push_str(&format!("\n  {what}:\n    {line}"));
         }
+        if find(&cli, extra.command).is_some_and(has_quantities) {
+            text.push_str(&format!("\n\n{QUANTITIES}"));
+        }
         text.push_str("\n\nExit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted, 143 terminated.");
         add_to_help(cli, extra.command, text)
     })
+}
+
+/// The command at a path such as `cc load`, if this build has it.
+fn find<'a>(cli: &'a Command, path: &str) -> Option<&'a Command> {
+    path.split_whitespace().try_fold(cli, |command, name| command.find_subcommand(name))
+}
+
+/// How the values of options are written.
+const QUANTITIES: &str = "A RATE is written 800k, 3M or 1.5Mbps (bits per second), a SIZE 64KiB or 2MB, a TIME 200ms, 10s, 5m or 2h.";
+
+/// Whether one of its options takes a quantity.
+fn has_quantities(command: &Command) -> bool {
+    let mut values = command.get_arguments().filter_map(|option| option.get_value_names());
+    values
+        .any(|names| names.iter().any(|name| ["RATE", "SIZE", "TIME"].iter().any(|kind| name.contains(kind))))
 }
 
 fn add_to_help(command: Command, path: &'static str, text: String) -> Command {
@@ -257,13 +283,8 @@ pub fn write_manual(directory: &Path) -> io::Result<()> {
     let mut cli = Cli::command();
     cli.build();
     for extra in &EXTRAS {
-        let command = match extra.command {
-            "" => cli.clone().disable_help_subcommand(true),
-            path => match path.split(' ').try_fold(&cli, |command, name| command.find_subcommand(name)) {
-                Some(command) => command.clone(),
-                None => continue,
-            },
-        };
+        let Some(command) = find(&cli, extra.command) else { continue };
+        let command = command.clone().disable_help_subcommand(extra.command.is_empty());
         let name = if extra.command.is_empty() {
             "anabranch".into()
         } else {
@@ -276,6 +297,7 @@ pub fn write_manual(directory: &Path) -> io::Result<()> {
 
 fn page(command: Command, name: &str, extra: &Extra) -> io::Result<Vec<u8>> {
     let has_commands = command.has_subcommands();
+    let takes_quantities = has_quantities(&command);
     let man = Man::new(command)
         .title(name.to_uppercase())
         .source(concat!("anabranch ", env!("CARGO_PKG_VERSION")))
@@ -291,11 +313,14 @@ fn page(command: Command, name: &str, extra: &Extra) -> io::Result<Vec<u8>> {
         man.render_subcommands_section(&mut page)?;
     }
     let mut roff = Roff::new();
+    if takes_quantities {
+        roff.control("SH", ["QUANTITIES"]).text([roman(QUANTITIES)]);
+    }
     list(&mut roff, "EXIT STATUS", &EXIT_STATUS);
     if !extra.files.is_empty() {
         list(&mut roff, "FILES", extra.files);
     }
-    list(&mut roff, "ENVIRONMENT", &[("NO_COLOR", "When it is set and not empty, nothing is coloured.")]);
+    list(&mut roff, "ENVIRONMENT", environment(extra.command));
     roff.control("SH", ["EXAMPLES"]);
     for (line, what) in extra.examples {
         roff.control("TP", []).text([roman(format!("{what}:"))]).text([bold(*line)]);
@@ -303,6 +328,28 @@ fn page(command: Command, name: &str, extra: &Extra) -> io::Result<Vec<u8>> {
     roff.to_writer(&mut page)?;
     Ok(page)
 }
+
+/// The variables that a command looks at.
+fn environment(command: &str) -> &'static [(&'static str, &'static str)] {
+    match command {
+        "send" | "receive" => &[TOKEN, NO_COLOR],
+        "play" | "fetch" | "proxy" => &[PROXIES, NO_COLOR],
+        _ => &[NO_COLOR],
+    }
+}
+
+const NO_COLOR: (&str, &str) = ("NO_COLOR", "When it is set and not empty, nothing is coloured.");
+
+const TOKEN: (&str, &str) = (
+    "ANABRANCH_TOKEN",
+    "The secret of sender and receiver, where neither --token nor --token-file gives it.",
+);
+
+const PROXIES: (&str, &str) = (
+    "http_proxy, https_proxy, all_proxy, no_proxy",
+    "HTTP proxies on the way to http: and https: servers, to all of them, and hosts to which none is used, as curl has them. None is \
+     used to this machine itself. Proxies of other kinds (SOCKS) are refused, and HTTP/3 does not go through any.",
+);
 
 fn list(roff: &mut Roff, heading: &str, entries: &[(&str, &str)]) {
     roff.control("SH", [heading]);
@@ -336,6 +383,10 @@ mod tests {
     fn every_example_is_a_command_line_that_is_understood() {
         for (line, _) in EXTRAS.iter().flat_map(|extra| extra.examples) {
             let Some(rest) = line.strip_prefix("anabranch ") else { continue };
+            if rest.split(' ').next().is_some_and(|name| find(&Cli::command(), name).is_none()) {
+                // A build without that command.
+                continue;
+            }
             // Enough of a shell for the examples: one pair of quotes, a pipe or a redirection at the end.
             let mut words = vec!["anabranch".to_owned()];
             for (index, part) in rest.split('\'').enumerate() {
@@ -353,7 +404,8 @@ mod tests {
         }
     }
 
-    /// The pages in the repository are those of this program; `anabranch man docs/man` writes them.
+    /// The pages in the repository are those of a whole program; `anabranch man docs/man` writes them.
+    #[cfg(all(feature = "kernel", feature = "lab", target_os = "linux"))]
     #[test]
     fn the_manual_is_up_to_date() {
         let committed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/man");
@@ -374,6 +426,14 @@ mod tests {
                 "{}: run 'anabranch man docs/man'",
                 name.display()
             );
+        }
+    }
+    #[test]
+    fn the_manual_tells_of_the_token_in_the_environment() {
+        for name in ["send", "receive"] {
+            let page =
+                Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../docs/man/anabranch-{name}.1"));
+            assert!(fs::read_to_string(page).unwrap().contains("ANABRANCH_TOKEN"), "{name}");
         }
     }
 }

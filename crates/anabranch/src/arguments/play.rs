@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use clap::Args;
 
-use super::{FilmUrl, ReportArguments, SourceArguments};
+use super::{AccessArguments, FilmUrl, ReportArguments, SourceArguments};
 
 /// Options of `anabranch play`.
 #[derive(Args, Debug)]
@@ -12,12 +12,16 @@ pub struct PlayArguments {
     /// URLs of the same film on one or more servers
     #[arg(required = true, value_name = "URL")]
     pub urls: Vec<FilmUrl>,
-    /// Offer the film to players at this address [default: a free port of 127.0.0.1]
-    #[arg(long, value_name = "ADDR")]
+    /// Offer the film to players at this address: IP:PORT, or a port of 127.0.0.1 [default: a free one]
+    #[arg(long, value_name = "ADDR", value_parser = super::address::of_this_machine)]
     pub listen: Option<SocketAddr>,
-    /// Start this player; {} stands for the film's address, which is added at the end where {} is missing
-    #[arg(long, value_name = "COMMAND")]
+    /// Start this player, and end with it; {} stands for the film's address, which is added at the end where {} is missing. Without it
+    /// the address is said, and play ends when the film was read to its end
+    #[arg(long, value_name = "COMMAND", value_parser = super::values::player)]
     pub player: Option<String>,
+    /// Who may ask.
+    #[command(flatten)]
+    pub access: AccessArguments,
     /// Where the film comes from.
     #[command(flatten)]
     pub source: SourceArguments,

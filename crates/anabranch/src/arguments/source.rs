@@ -10,8 +10,8 @@ use transport::http::Interface;
 use units::{Bytes, Duration, Rate, Ratio};
 
 use super::values::{
-    Header, Place, RateArgument, factor, interval, lower_ratio, part, positive_time, segment_size, spike,
-    stall_rule, upper_ratio,
+    Header, Place, RateArgument, Untold, factor, interval, lower_ratio, part, positive_time, segment_size,
+    spike, stall_rule, upper_ratio,
 };
 
 /// Where media comes from, and how.
@@ -19,7 +19,7 @@ use super::values::{
 pub struct SourceArguments {
     /// The rate to hold: 'auto' is the media's own, 'max' as fast as it goes, or a rate such as 3M or 800k
     /// [default: auto for play and proxy, max for fetch]
-    #[arg(long, value_name = "auto|max|RATE")]
+    #[arg(long, value_name = "auto|max|RATE", allow_hyphen_values = true)]
     pub rate: Option<RateArgument>,
     /// Number of connections: exactly so many with basic and rome, at most so many with auto, advanced and mul
     /// [default: 16 with auto, 50 with mul, else what the papers use]
@@ -53,16 +53,25 @@ pub struct NetworkArguments {
     /// Leave by this network interface, by name or address; may be given several times to use them all
     #[arg(long, value_name = "NAME|ADDR")]
     pub interface: Vec<Interface>,
-    /// Add this header to every request; may be given several times
+    /// Add this header to the requests to the hosts of the URLs; may be given several times
+    ///
+    /// No other host gets it, wherever redirects and playlists lead. For proxy, which has no URLs, there is --header-for.
     #[arg(long, short = 'H', value_name = "NAME: VALUE")]
     pub header: Vec<Header>,
+    /// Add this header to the requests to this origin, such as https://a.example; may be given several times
+    ///
+    /// No other host gets it. An origin is http:// or https://, a host, and a port where it is not the usual one. What is for
+    /// http: is told to the same host over https: as well, but not the other way round.
+    #[arg(long, value_names = ["ORIGIN", "NAME: VALUE"], num_args = 2, action = clap::ArgAction::Append)]
+    pub header_for: Vec<Untold>,
     /// What to say as User-Agent [default: anabranch/VERSION]
     #[arg(long, value_name = "TEXT")]
     pub user_agent: Option<String>,
     /// Trust the certificates in this PEM file as well as the system's; may be given several times
     #[arg(long, value_name = "FILE")]
     pub cacert: Vec<PathBuf>,
-    /// Give up when nothing has come from any server for so long [default: 30s]
+    /// Give up when nothing new has come from any server for so long; one that is too busy at first (429, 503) is asked
+    /// again within it [default: 30s]
     #[arg(long, value_name = "TIME", value_parser = positive_time)]
     pub timeout: Option<Duration>,
     /// Longest time to set up a connection [default: 10s]
@@ -172,10 +181,10 @@ pub struct AlgorithmArguments {
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Reports")]
 pub struct ReportArguments {
-    /// Write what happens as JSON lines to this file, or to standard output with '-'; the last line is a summary
+    /// Write what happens as JSON lines behind what is in this file, or to standard output with '-'; the last line is a summary
     #[arg(long, value_name = "FILE|-")]
     pub stats: Option<Place>,
-    /// Serve metrics for Prometheus at http://ADDR/metrics
-    #[arg(long, value_name = "ADDR")]
+    /// Serve metrics for Prometheus at http://ADDR/metrics (docs/statistics.md); ADDR is IP:PORT, or a port of 127.0.0.1
+    #[arg(long, value_name = "ADDR", value_parser = super::address::of_this_machine)]
     pub metrics: Option<SocketAddr>,
 }

@@ -9,11 +9,11 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use stream::interval::Interval;
 use stream::playback::StallRule;
-use transport::http::{ExtraHeaders, Target};
+use transport::http::{ExtraHeaders, Target, shown};
 use units::{Bytes, Duration, Rate, Ratio};
 use url::Url;
 
-/// The URL of a film. It is shown without user and password.
+/// The URL of a film. It is shown without user, password and query.
 #[derive(Clone, PartialEq, Eq)]
 pub struct FilmUrl(pub Url);
 
@@ -32,18 +32,7 @@ impl FromStr for FilmUrl {
 
 impl fmt::Debug for FilmUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.without_secrets().as_str())
-    }
-}
-
-impl FilmUrl {
-    /// The same without user and password.
-    pub fn without_secrets(&self) -> Url {
-        let mut url = self.0.clone();
-        // Both fail only for URLs without a host, which are no film URLs.
-        let _ = url.set_username("");
-        let _ = url.set_password(None);
-        url
+        f.write_str(&shown(&self.0))
     }
 }
 
@@ -109,6 +98,22 @@ impl fmt::Debug for Header {
     }
 }
 
+/// Text that is never shown: it can be secret.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Untold(pub String);
+
+impl From<&str> for Untold {
+    fn from(text: &str) -> Self {
+        Self(text.into())
+    }
+}
+
+impl fmt::Debug for Untold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("...")
+    }
+}
+
 /// A SHA-256 digest.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Digest(pub [u8; 32]);
@@ -150,6 +155,21 @@ fn from_hex(text: &str) -> Option<Vec<u8>> {
     let digits: Option<Vec<u8>> =
         text.chars().map(|c| c.to_digit(16).and_then(|digit| u8::try_from(digit).ok())).collect();
     Some(digits?.chunks_exact(2).map(|pair| (pair[0] << 4) | pair[1]).collect())
+}
+
+/// A player's command line.
+pub(super) fn player(input: &str) -> Result<String, String> {
+    match shell_words::split(input) {
+        Ok(words) if words.first().is_some_and(|program| !program.is_empty()) => Ok(input.into()),
+        Ok(_) => Err("it names no program; write it like mpv or 'mpv --fs {}'".into()),
+        Err(_) => Err("a quote is not closed".into()),
+    }
+}
+
+/// A seed of random numbers.
+#[cfg(feature = "sim")]
+pub(super) fn seed(input: &str) -> Result<u64, String> {
+    input.parse().map_err(|_| format!("a seed is a whole number from 0 to {}", u64::MAX))
 }
 
 /// A time above zero.

@@ -21,11 +21,9 @@ use crate::arguments::DemoArguments;
 use crate::failure::Failure;
 use crate::output::Output;
 
-use replica::Replica;
+use replica::{NAME, Replica};
 use viewer::{Original, Viewing, watch};
 
-/// The film's name on the servers.
-const NAME: &str = "film.mp4";
 /// ffmpeg's test picture and a tone, H.264 and AAC at a constant rate; how it is made is in `assets/README.md`.
 const FILM: Original =
     Original { bytes: include_bytes!("../../assets/demo.mp4"), duration: Duration::from_secs(14) };

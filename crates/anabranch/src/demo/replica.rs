@@ -11,6 +11,9 @@ use url::Url;
 
 use crate::failure::Failure;
 
+/// The film's name on the servers.
+pub(super) const NAME: &str = "film.mp4";
+
 /// How long a request takes to the server and back: that of a server in another country.
 const DELAY: std::time::Duration = std::time::Duration::from_millis(40);
 
@@ -32,7 +35,7 @@ impl Replica {
         };
         let server = Server::bind(config).map_err(Failure::failed)?;
         let address = server.local_addr().map_err(Failure::failed)?;
-        let url = Url::parse(&format!("http://{address}/{}", super::NAME)).map_err(Failure::failed)?;
+        let url = Url::parse(&format!("http://{address}/{NAME}")).map_err(Failure::failed)?;
         Ok(Self { url, serving: tokio::spawn(server.run(pending())) })
     }
 

@@ -13,8 +13,10 @@ use transport::http::{ConnectOptions, Connection, ExtraHeaders, Method, Received
 use units::{Bytes, Duration, Rate, Time};
 use url::Url;
 
-use crate::endpoint::{Endpoint, FilmResource};
+use crate::arguments::AccessArguments;
+use crate::endpoint::{Endpoint, FilmResource, Guard};
 use crate::failure::Failure;
+use crate::output::counted;
 
 /// What the player holds beyond its play position; more it does not take.
 const PLAYER_BUFFER: Duration = Duration::from_secs(6);
@@ -64,15 +66,16 @@ pub(super) async fn watch(
 ) -> Result<Viewing, Failure> {
     let began = Instant::now();
     let film = Film::open(settings, Storage::Memory).await.map_err(Failure::failed)?;
-    let endpoint = Endpoint::bind(([127, 0, 0, 1], 0).into()).await.map_err(Failure::failed)?;
-    let url = format!("http://{}/{}", endpoint.address(), super::NAME);
+    let endpoint = Endpoint::bind(([127, 0, 0, 1], 0).into()).map_err(Failure::failed)?;
+    let url = format!("http://{}/{}", endpoint.address(), super::replica::NAME);
+    let guard = Guard::new(endpoint.address(), &AccessArguments::default());
     let (stop, stopped) = oneshot::channel::<()>();
     let answers = Arc::new(FilmResource::new(film.clone()));
     let stopped = async {
         // Dropping the sender stops as well.
         let _ = stopped.await;
     };
-    let serving = tokio::spawn(endpoint.serve(answers, stopped, std::time::Duration::ZERO));
+    let serving = tokio::spawn(endpoint.serve(guard, answers, stopped, std::future::ready(())));
     let url = Url::parse(&url).map_err(Failure::failed)?;
     let mut viewer = Viewer::connect(&url, original, began).await?;
     let limit = std::time::Duration::from(original.duration * PATIENCE);
@@ -175,12 +178,12 @@ impl<'a> Viewer<'a> {
         };
         let second = |amount| self.original.rate().time_for(amount).as_secs_f64();
         progress.set_message(format!(
-            "{doing:<9} {:4.1} of {:.0} s, {:3.1} s ahead, {} connections, {} stalls",
+            "{doing:<9} {:4.1} of {:.0} s, {:3.1} s ahead, {}, {}",
             second(played),
             self.original.duration.as_secs_f64(),
             second(self.received - played),
-            film.status().session.connections.len(),
-            report.stalls,
+            counted(film.status().session.connections.len(), "connection"),
+            counted(report.stalls, "stall"),
         ));
     }
 }

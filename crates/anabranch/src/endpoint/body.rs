@@ -11,7 +11,7 @@ use bytes::Bytes;
 use http::{Response, StatusCode, header};
 use hyper::body::{Frame, SizeHint};
 use transport::engine::{EngineError, Film, Reader};
-use transport::server::{Piece, Reply};
+use transport::server::{Busy, Piece, Reply};
 
 use super::delivery::Delivering;
 
@@ -28,6 +28,7 @@ pub(crate) struct Body {
     /// Bytes to come; `None`: nobody knows.
     left: Option<u64>,
     delivering: Option<Delivering>,
+    _busy: Option<Busy>,
 }
 
 /// The response of a reply, with this body.
@@ -54,7 +55,12 @@ impl Body {
     fn new(pieces: impl Into<VecDeque<Piece>>, content: Content) -> Self {
         let pieces = pieces.into();
         let left = Some(pieces.iter().map(Piece::length).sum());
-        Self { pieces, content, reading: None, left, delivering: None }
+        Self { pieces, content, reading: None, left, delivering: None, _busy: None }
+    }
+
+    /// Until it is sent, or nobody wants it any more, its client need not say anything.
+    pub(super) fn until_sent(self, busy: Busy) -> Self {
+        Self { _busy: Some(busy), ..self }
     }
 
     /// Nothing.

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use http::header::{self, HeaderValue};
 use http::{Method, Request, Response};
 use hyper::body::Incoming;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, percent_encode};
 use transport::engine::{Film, FilmInfo};
 use transport::server::{Piece, Representation, Validators, content_reply, media_type, precondition_reply};
-use url::Url;
 
 use super::Answer;
 use super::body::{Body, respond_with};
@@ -45,15 +45,15 @@ impl FilmResource {
 
     /// Answers a GET or a HEAD.
     pub(crate) fn answer<B>(&self, request: &Request<B>) -> Response<Body> {
-        let FilmInfo { size, accepts_ranges, .. } = *self.film.info();
+        let size = self.film.info().size;
         let delivering = || (*request.method() == Method::GET).then(|| self.delivery.begin());
-        if size.is_some() && accepts_ranges {
+        if self.film.is_seekable() {
             let mut reply = precondition_reply(request.headers(), &self.representation)
                 .unwrap_or_else(|| content_reply(request.method(), request.headers(), &self.representation));
             let pieces = std::mem::take(&mut reply.pieces);
             return respond_with(reply, Body::of_film(pieces, self.film.clone(), delivering()));
         }
-        // A server without ranges: from the start to the end, and no promise of anything else.
+        // A server without ranges, and more than is kept: from the start to the end, and no promise of anything else.
         let body = match size {
             Some(size) => Body::of_film(vec![Piece::File(0..size)], self.film.clone(), delivering()),
             None => Body::of_endless_film(self.film.clone(), delivering()),
@@ -72,14 +72,9 @@ impl FilmResource {
 }
 
 impl Answer for FilmResource {
-    /// The film is at every path, so that a player may see a name with an extension.
+    /// The film is at every path (for a viewer of ours: the demo).
     async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
         Self::answer(self, &request)
-    }
-
-    /// Every page may read the film: players in browsers do.
-    fn admits(&self, _origin: &HeaderValue) -> bool {
-        true
     }
 }
 
@@ -97,8 +92,8 @@ fn representation(info: &FilmInfo) -> Representation {
         !VAGUE_TYPES.iter().any(|vague| essence.eq_ignore_ascii_case(vague))
     });
     let media_type = match said {
-        Some(said) => said.to_owned(),
-        None => media_type(Path::new(&file_name(info))),
+        Some(said) => super::media_type(said),
+        None => super::media_type(&media_type(Path::new(&file_name(info)))),
     };
     Representation {
         size: info.size.unwrap_or_default(),
@@ -114,9 +109,17 @@ fn media_end(info: &FilmInfo) -> Option<u64> {
     Some(index.filter(|index| index.end == size).map_or(size, |index| index.start))
 }
 
+/// What is left of a name in a URL when a shell, or another parser of command lines, must find nothing in it to obey.
+const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// The film's name as players are told it, in a URL and on a command line.
+pub(crate) fn offered_name(info: &FilmInfo) -> String {
+    let name: Vec<u8> = percent_decode_str(&file_name(info)).collect();
+    percent_encode(&name, PLAIN).to_string()
+}
+
 /// The last part of the path of the film's first URL, as it is written there; perhaps nothing.
-pub(crate) fn file_name(info: &FilmInfo) -> String {
-    let url = info.replicas.first().and_then(|url| Url::parse(url).ok());
-    let name = url.as_ref().and_then(|url| url.path_segments()?.next_back());
+fn file_name(info: &FilmInfo) -> String {
+    let name = info.location.path_segments().and_then(|mut segments| segments.next_back());
     name.unwrap_or_default().to_owned()
 }

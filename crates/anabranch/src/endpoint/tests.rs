@@ -4,9 +4,11 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::time::{sleep, timeout};
 use transport::engine::{Film, Settings, Storage};
 
 use super::*;
+use crate::arguments::AccessArguments;
 
 const SIZE: usize = 10_000_000;
 const PROBED: usize = 64 * 1024;
@@ -48,12 +50,14 @@ async fn a_player_that_leaves_while_nothing_comes_takes_its_reader_along() {
     let settings = Settings { probe_media: false, stripe: false, ..Settings::new(vec![url]) };
     let film = Film::open(settings, Storage::Memory).await.unwrap();
     let resource = Arc::new(FilmResource::new(film));
-    let endpoint = Endpoint::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    let endpoint = Endpoint::bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let address = endpoint.address();
-    let serving = tokio::spawn(endpoint.serve(resource.clone(), std::future::pending(), Duration::ZERO));
+    let guard = Guard::new(address, &AccessArguments::default());
+    let serving =
+        tokio::spawn(endpoint.serve(guard, resource.clone(), std::future::pending(), std::future::ready(())));
 
     let mut player = TcpStream::connect(address).await.unwrap();
-    player.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+    player.write_all(format!("GET / HTTP/1.1\r\nHost: {address}\r\n\r\n").as_bytes()).await.unwrap();
     let mut got = Vec::new();
     while got.iter().filter(|byte| **byte == 7).count() < PROBED {
         assert_ne!(player.read_buf(&mut got).await.unwrap(), 0);

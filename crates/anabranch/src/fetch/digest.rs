@@ -37,16 +37,25 @@ impl Check {
     }
 }
 
+/// What the digest of a file is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Checked {
+    /// What was wanted.
+    Right,
+    /// This one instead.
+    Found(Digest),
+}
+
 /// Reads a whole file and compares its digest.
 ///
 /// # Errors
-/// It differs or cannot be read, or a signal came.
+/// It cannot be read, or a signal came.
 pub(super) async fn check_file(
     mut file: File,
     path: &Path,
     wanted: Digest,
     output: &Output,
-) -> Result<(), Failure> {
+) -> Result<Checked, Failure> {
     let cannot_read =
         |error| Failure::failed(format_args!("cannot read {} to check it: {error}", path.display()));
     let bar = output.progress();
@@ -60,13 +69,13 @@ pub(super) async fn check_file(
         result = reader => result,
         signal = output.stop().signal() => {
             given_up.store(true, Ordering::Relaxed);
-            return Err(Failure::stopped(signal, format_args!("{} is complete but not checked", path.display())));
+            return Err(Failure::stopped(signal, format_args!("{} is complete but not checked: the same command checks it", path.display())));
         }
     };
     bar.finish_and_clear();
     match result {
-        Ok(Ok(Ok(()))) => Ok(()),
-        Ok(Ok(Err(found))) => Err(mismatch(&path.display().to_string(), wanted, found)),
+        Ok(Ok(Ok(()))) => Ok(Checked::Right),
+        Ok(Ok(Err(found))) => Ok(Checked::Found(found)),
         Ok(Err(error)) => Err(cannot_read(error)),
         Err(error) => Err(Failure::failed(error)),
     }

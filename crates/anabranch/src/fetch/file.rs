@@ -3,16 +3,19 @@
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use rustix::fs::{CWD, RenameFlags, renameat_with};
 use stream::ranges::RangeSet;
-use transport::engine::{Film, FilmInfo, OpenError, Settings, Storage};
+use transport::engine::{Cure, EngineError, Film, FilmInfo, OpenError, Settings, Storage};
 use units::Bytes;
 
-use super::digest::check_file;
-use super::state::{State, path_for};
+use super::digest::{Checked, check_file, mismatch};
+use super::state::{Comparison, State, path_for};
 use crate::arguments::FetchArguments;
 use crate::failure::Failure;
+use crate::opening::open;
 use crate::output::Output;
 use crate::report::Reporter;
 
@@ -30,6 +33,14 @@ struct Target {
     old: Option<State>,
 }
 
+/// What is decided about a file when the film is known.
+#[derive(Debug)]
+struct Prepared {
+    state: State,
+    /// What the user is told about what is there.
+    told: Option<String>,
+}
+
 /// Gets the film into the file.
 pub(super) async fn fetch(
     path: &Path,
@@ -41,63 +52,138 @@ pub(super) async fn fetch(
     let target = Target::open(path, arguments, output)?;
     let cannot_write =
         |error: io::Error| Failure::failed(format_args!("cannot write {}: {error}", path.display()));
-    let file = target.file.try_clone().map_err(cannot_write)?;
-    let mut state = None;
+    let mut prepared = None;
     let prepare = |info: &FilmInfo| {
-        let (prepared, have) = target.prepare(info, arguments.restart, output)?;
-        state = Some(prepared);
-        Ok(Storage::File { file, have })
+        let (now, storage) = target.prepare(info, arguments.restart)?;
+        prepared = Some(now);
+        Ok(storage)
     };
     let film = tokio::select! {
-        film = Film::open_with(settings, prepare) => film.map_err(Failure::failed),
+        film = open(settings, prepare, output) => film.map_err(|error| target.not_opened(&error)),
         signal = output.stop().signal() => Err(Failure::stopped(signal, "stopped")),
     };
-    let Some(state) = state else {
+    let Some(Prepared { state, told }) = prepared else {
         // Nothing was written: an empty file that this run made has no use.
         target.discard_if_new();
         return film.map(drop);
     };
     let film = film?;
+    if let Some(told) = told {
+        output.say(told);
+    }
     let saver = Saver {
         state,
         path: target.state_path.clone(),
         file: target.file.try_clone().map_err(cannot_write)?,
+        ended: Arc::default(),
     };
     let result = {
         let _watch = reporter.watch(&film);
         get(&film, &saver, output).await
     };
     film.shut_down();
-    if let Err(failure) = result {
-        let kept = film.have().total();
-        let saved = saver.save(film.have(), true).await;
-        return Err(match saved {
-            Ok(()) => failure.with(format_args!(
-                "{} of {} are kept, and the same command goes on from there",
-                Bytes::new(kept),
-                film.info().size.map_or("an unknown size".into(), |size| Bytes::new(size).to_string()),
-            )),
-            Err(error) => failure.with(format_args!("the state could not be saved ({error}), so the same command goes on from where it was a little before")),
-        });
-    }
-    let size = film.have().total();
+    let result = match result {
+        // A digest says more than any server.
+        Ok(()) if arguments.digest.is_some() => Ok(None),
+        Ok(()) => check(&film, output).await,
+        Err(error) => Err(error),
+    };
+    let grown = match result {
+        Ok(grown) => grown,
+        Err((failure, cure)) => {
+            return Err(match saver.save(film.have(), true).await {
+                Ok(()) => failure.with(kept(&film, path, cure)),
+                Err(error) => failure.with(format_args!(
+                    "the state could not be saved ({error}), so the same command goes on from where it was a little before"
+                )),
+            });
+        }
+    };
+    let have = film.have();
+    let size = have.total();
     drop(film);
     // What an older, longer file left behind the end.
     target.file.set_len(size).map_err(cannot_write)?;
-    fs::remove_file(&target.state_path).map_err(cannot_write)?;
-    if let Some(digest) = arguments.digest {
-        check_file(target.file, path, digest, output).await?;
+    if let Some(wanted) = arguments.digest
+        && let Checked::Found(found) = check_file(target.file, path, wanted, output).await?
+    {
+        let failure = mismatch(&path.display().to_string(), wanted, found);
+        saver.end();
+        return Err(failure.with(set_aside(path, &target.state_path)));
     }
+    if let Some(now) = grown {
+        saver.save(have, true).await.map_err(cannot_write)?;
+        output.say(format_args!(
+            "{} is complete as the film was at first, with {}; it has grown to {} since: the same command gets the rest",
+            path.display(),
+            Bytes::new(size),
+            Bytes::new(now)
+        ));
+        return Ok(());
+    }
+    saver.end();
+    fs::remove_file(&target.state_path).map_err(cannot_write)?;
     output.say(format_args!("{} is complete: {}", path.display(), Bytes::new(size)));
     Ok(())
 }
 
+/// Whether what came is of one version; answers the size of a film that has grown.
+async fn check(film: &Film, output: &Output) -> Result<Option<u64>, (Failure, Cure)> {
+    tokio::select! {
+        result = film.check() => result.map_err(|error| {
+            let cure = error.cure;
+            (Failure::failed(error), cure)
+        }),
+        signal = output.stop().signal() => Err((Failure::stopped(signal, "stopped"), Cure::Again)),
+    }
+}
+
+/// What there is of an unfinished file, and how it can be gone on with.
+fn kept(film: &Film, path: &Path, cure: Cure) -> String {
+    let info = film.info();
+    let size = info.size.map_or("an unknown size".into(), |size| Bytes::new(size).to_string());
+    let shown = path.display();
+    let how = match cure {
+        Cure::Again if info.accepts_ranges => "the same command goes on from there".to_owned(),
+        Cure::Again => "but the server knows no ranges: the same command starts over".to_owned(),
+        Cure::OtherUrl => format!("--output {shown} with another URL of the same film goes on from there"),
+        Cure::StartOver => format!("but they are of the film as it was: --restart starts {shown} over"),
+    };
+    format!(
+        "{} of {size} are kept, {}{how}",
+        Bytes::new(film.have().total()),
+        if how.starts_with("but") { "" } else { "and " }
+    )
+}
+
+/// Takes a file that is not what was wanted away from its name, and its state with it.
+fn set_aside(path: &Path, state: &Path) -> String {
+    let name = |number: u32| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(if number == 0 { ".mismatch".to_owned() } else { format!(".mismatch.{number}") });
+        PathBuf::from(name)
+    };
+    // Nothing that is there already is lost by it.
+    let moved =
+        (0..100).map(name).find(|name| renameat_with(CWD, path, CWD, name, RenameFlags::NOREPLACE).is_ok());
+    match moved {
+        Some(name) => {
+            let _ = fs::remove_file(state);
+            format!("it is kept as {}", name.display())
+        }
+        None => format!(
+            "it could not be renamed, and counts as unfinished: --restart starts {} over",
+            path.display()
+        ),
+    }
+}
+
 /// Waits until all is there, and saves the state all the time.
-async fn get(film: &Film, saver: &Saver, output: &Output) -> Result<(), Failure> {
+async fn get(film: &Film, saver: &Saver, output: &Output) -> Result<(), (Failure, Cure)> {
     let saving = async {
         let mut told = false;
+        // The first time at once: what an earlier run left may just have been found to be of this film.
         loop {
-            tokio::time::sleep(SAVE_EVERY).await;
             if let Err(error) = saver.save(film.have(), false).await
                 && !std::mem::replace(&mut told, true)
             {
@@ -106,11 +192,15 @@ async fn get(film: &Film, saver: &Saver, output: &Output) -> Result<(), Failure>
                     saver.path.display()
                 ));
             }
+            tokio::time::sleep(SAVE_EVERY).await;
         }
     };
     tokio::select! {
-        result = film.complete() => result.map_err(Failure::failed),
-        signal = output.stop().signal() => Err(Failure::stopped(signal, "stopped")),
+        result = film.complete() => result.map_err(|error: EngineError| {
+            let cure = error.cure;
+            (Failure::failed(error), cure)
+        }),
+        signal = output.stop().signal() => Err((Failure::stopped(signal, "stopped"), Cure::Again)),
         () = saving => Ok(()),
     }
 }
@@ -121,13 +211,27 @@ struct Saver {
     state: State,
     path: PathBuf,
     file: File,
+    /// Nothing is written any more; held while something is.
+    ended: Arc<Mutex<bool>>,
 }
 
 impl Saver {
-    /// Saves that `have` is in the file; with `sync` it is on the disk before.
+    /// Waits for what is being written and has nothing follow it: a write that nobody waits for any more must not come behind the last word on
+    /// the file.
+    fn end(&self) {
+        *self.ended.lock().unwrap_or_else(PoisonError::into_inner) = true;
+    }
+
+    /// Saves that `have` is in the file; with `sync` it is on the disk before, and nothing else is saved afterwards.
     async fn save(&self, have: RangeSet, sync: bool) -> io::Result<()> {
         let (state, path, file) = (self.state.with(&have, sync), self.path.clone(), self.file.try_clone()?);
+        let ended = self.ended.clone();
         let save = move || {
+            let mut ended = ended.lock().unwrap_or_else(PoisonError::into_inner);
+            if *ended {
+                return Ok(());
+            }
+            *ended = sync;
             if sync {
                 file.sync_data()?;
             }
@@ -163,7 +267,8 @@ impl Target {
         if !was_there && old.is_some() {
             output.warn(format_args!("{shown} is gone although its state is there: it is started over"));
         }
-        let file = File::options().read(true).write(true).create(true).truncate(false).open(path);
+        // A link to nowhere is not followed: it may be planted.
+        let file = File::options().read(true).write(true).create_new(!was_there).open(path);
         let file = file.map_err(|error| Failure::failed(format_args!("cannot write {shown}: {error}")))?;
         match file.try_lock() {
             Err(TryLockError::WouldBlock) => {
@@ -176,40 +281,61 @@ impl Target {
     }
 
     /// Decides how much of the file is of use, now that it is known what film it is, and makes the file fit.
-    fn prepare(
-        &self,
-        info: &FilmInfo,
-        restart: bool,
-        output: &Output,
-    ) -> Result<(State, RangeSet), OpenError> {
+    fn prepare(&self, info: &FilmInfo, restart: bool) -> Result<(Prepared, Storage), OpenError> {
         let shown = self.path.display();
         let cannot_write = |error: io::Error| OpenError::Storage(format!("cannot write {shown}: {error}"));
         let state = State::new(info);
         let mut have = RangeSet::new();
+        let (mut told, mut in_doubt) = (None, false);
         if let Some(old) = self.old.as_ref().filter(|_| !restart) {
-            if let Some(difference) = old.difference(&state) {
-                return Err(OpenError::Storage(format!(
-                    "the film has changed since the last run: {difference}; --restart starts {shown} over"
-                )));
-            }
             have = old.have(self.file.metadata().map_err(cannot_write)?.len());
-            if have.is_empty() {
-                output.say(format_args!("nothing of {shown} is known to be right: it is started over"));
-            } else if !info.accepts_ranges {
-                output.say(format_args!("the server knows no ranges: {shown} is started over"));
-                have = RangeSet::new();
-            } else {
-                output.say(format_args!("goes on with {shown}: {} are there", Bytes::new(have.total())));
-            }
+            let there = Bytes::new(have.total());
+            let comparison = old.compare(&state);
+            told = Some(match comparison {
+                Comparison::Another(how) => return Err(OpenError::AnotherFilm(how)),
+                _ if have.is_empty() => {
+                    format!("nothing of {shown} is known to be right: it is started over")
+                }
+                _ if !info.accepts_ranges => {
+                    have = RangeSet::new();
+                    format!("{} knows no ranges: {shown} is started over", info.replicas[0])
+                }
+                Comparison::InDoubt(how) => {
+                    in_doubt = true;
+                    let how = how.map(|how| format!("; {how}, but samples of the content agree"));
+                    format!("goes on with {shown}: {there} are there{}", how.unwrap_or_default())
+                }
+                Comparison::Same => format!("goes on with {shown}: {there} are there"),
+            });
         }
-        // First the state, and then what it tells about: at every moment the file is known to be incomplete.
-        state.with(&have, false).write(&self.state_path).map_err(|error| {
-            OpenError::Storage(format!("cannot write {}: {error}", self.state_path.display()))
-        })?;
+        // First the state, and then what it tells about: at every moment the file is known to be incomplete. One that may be
+        // of another film keeps its own until that is known.
+        if !in_doubt {
+            state.with(&have, false).write(&self.state_path).map_err(|error| {
+                OpenError::Storage(format!("cannot write {}: {error}", self.state_path.display()))
+            })?;
+        }
         if have.is_empty() {
             self.file.set_len(0).map_err(cannot_write)?;
         }
-        Ok((state, have))
+        let file = self.file.try_clone().map_err(cannot_write)?;
+        Ok((Prepared { state, told }, Storage::File { file, have, in_doubt }))
+    }
+
+    /// Why the film could not be opened, and what that means for what is there.
+    fn not_opened(&self, error: &OpenError) -> Failure {
+        let shown = self.path.display();
+        match error {
+            OpenError::AnotherFilm(how) => Failure::failed(format_args!(
+                "the film has changed since the last run: {how}; --restart starts {shown} over"
+            )),
+            OpenError::Refused { status: 401 | 403 | 404 | 410, .. } if self.old.is_some() => {
+                Failure::failed(error).with(format_args!(
+                    "--output {shown} with another URL of the same film goes on with what is there"
+                ))
+            }
+            error => Failure::failed(error),
+        }
     }
 
     /// Takes away a file that was made by this run and has nothing in it.

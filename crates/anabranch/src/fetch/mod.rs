@@ -12,7 +12,7 @@ use url::Url;
 
 use crate::arguments::{FetchArguments, Place};
 use crate::failure::Failure;
-use crate::output::Output;
+use crate::output::{Output, spare_the_terminal};
 use crate::report::Reporter;
 use crate::settings::{Purpose, settings};
 
@@ -30,6 +30,9 @@ pub async fn run(arguments: FetchArguments, output: &Output) -> Result<(), Failu
         return Err(Failure::usage(
             "the film and the statistics cannot both go to standard output: use --stats FILE",
         ));
+    }
+    if destination == Place::Standard {
+        spare_the_terminal()?;
     }
     let reporter = Reporter::start("fetch", &arguments.urls, &arguments.report, output).await?;
     let result = match destination {

@@ -1,9 +1,10 @@
 //! What an unfinished file knows of itself: `FILE.anabranch` beside it.
 
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Write};
 use std::ops::Range;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -24,12 +25,23 @@ pub(super) struct State {
     last_modified: Option<String>,
     /// First byte and the byte behind the last one of what is in the file.
     ranges: Vec<(u64, u64)>,
-    /// Where it comes from, without user and password. Only to be read by people.
+    /// Where it comes from, without what could be secret. Only to be read by people.
     urls: Vec<String>,
     /// Whether the file's bytes were on the disk when this was written, and not only on their way.
     synced: bool,
     /// Which start of the system this was written in, where it can be told.
     boot: Option<String>,
+}
+
+/// How the film of a state compares with the one that the server has now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Comparison {
+    /// It has the same strong entity tag.
+    Same,
+    /// Only its content can tell; if something speaks against it, this.
+    InDoubt(Option<String>),
+    /// It is another one, as this shows.
+    Another(String),
 }
 
 /// Where the state of the file at `path` is kept.
@@ -64,6 +76,9 @@ impl State {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             other => other?,
         };
+        if !metadata.is_file() {
+            return Err(damaged("it is no file"));
+        }
         if metadata.len() > LARGEST {
             return Err(damaged("it is too large"));
         }
@@ -77,7 +92,8 @@ impl State {
         if ends && order { Ok(Some(state)) } else { Err(damaged("its ranges make no sense")) }
     }
 
-    /// Writes the state, so that at every moment either the old or the new one is there.
+    /// Writes the state, so that at every moment either the old or the new one is there. Nobody else may read it, and no
+    /// link that somebody planted is followed.
     ///
     /// # Errors
     /// The system cannot write it; the old one is still there.
@@ -86,7 +102,12 @@ impl State {
         temporary.push(".new");
         let temporary = PathBuf::from(temporary);
         let write = || {
-            let mut file = File::create(&temporary)?;
+            match fs::remove_file(&temporary) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+            let mut file =
+                fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
             file.write_all(&serde_json::to_vec(self)?)?;
             if self.synced {
                 file.sync_data()?;
@@ -105,21 +126,24 @@ impl State {
         Self { ranges, synced, boot: boot(), ..self.clone() }
     }
 
-    /// What differs between the film of this state and that of `new`; `None`: it is the same.
-    pub(super) fn difference(&self, new: &Self) -> Option<String> {
+    /// How the film of this state compares with that of `new`.
+    pub(super) fn compare(&self, new: &Self) -> Comparison {
         if self.size != new.size {
             let shown =
                 |size: Option<u64>| size.map_or("an unknown size".into(), |size| format!("{size} bytes"));
-            return Some(format!("it had {} and has {} now", shown(self.size), shown(new.size)));
+            let how = format!("it had {} and has {} now", shown(self.size), shown(new.size));
+            let has_grown = self.size.zip(new.size).is_some_and(|(then, now)| then < now);
+            return if has_grown { Comparison::InDoubt(Some(how)) } else { Comparison::Another(how) };
         }
         let (what, then, now) = match (&self.etag, &new.etag) {
-            (Some(then), Some(now)) => ("entity tag", Some(then), Some(now)),
+            (Some(then), Some(now)) if then == now && !then.starts_with("W/") => return Comparison::Same,
+            (Some(then), Some(now)) if then != now => ("entity tag", Some(then), Some(now)),
             _ => ("date", self.last_modified.as_ref(), new.last_modified.as_ref()),
         };
-        (then != now).then(|| {
+        Comparison::InDoubt((then != now).then(|| {
             let shown = |value: Option<&String>| value.map_or("none".to_owned(), Clone::clone);
             format!("its {what} was {} and is {} now", shown(then), shown(now))
-        })
+        }))
     }
 
     /// What is in the file, as far as it has that length; nothing when the system went down on the way.
@@ -188,21 +212,49 @@ mod tests {
     }
 
     #[test]
-    fn another_film_is_noticed() {
-        assert_eq!(state().difference(&state()), None);
-        for (other, hint) in [
-            (State { size: Some(101), ..state() }, "100 bytes"),
-            (State { size: None, ..state() }, "unknown"),
-            (State { etag: Some("\"b\"".into()), ..state() }, "entity tag"),
-        ] {
-            assert!(state().difference(&other).unwrap().contains(hint));
+    fn other_films_and_doubtful_ones_are_noticed() {
+        assert_eq!(state().compare(&state()), Comparison::Same);
+        for (size, hint) in [(Some(99), "100 bytes"), (None, "unknown")] {
+            let Comparison::Another(how) = state().compare(&State { size, ..state() }) else {
+                panic!("{hint}")
+            };
+            assert!(how.contains(hint), "{how}");
         }
+        // A recording that goes on.
+        let Comparison::InDoubt(Some(how)) = state().compare(&State { size: Some(101), ..state() }) else {
+            panic!("it may have grown")
+        };
+        assert!(how.contains("100 bytes and has 101"), "{how}");
+        let tagged = |tag: &str| State { etag: Some(tag.into()), ..state() };
         let dated = |date: Option<&str>| State { etag: None, last_modified: date.map(Into::into), ..state() };
-        assert_eq!(dated(Some("x")).difference(&dated(Some("x"))), None);
-        assert!(dated(Some("x")).difference(&dated(Some("y"))).unwrap().contains("date"));
-        assert!(dated(Some("x")).difference(&dated(None)).is_some());
-        // A server that tells no more than a size cannot be found out.
-        assert_eq!(dated(None).difference(&dated(None)), None);
+        for (then, now, hint) in [
+            (tagged("\"a\""), tagged("\"b\""), "entity tag"),
+            (dated(Some("x")), dated(Some("y")), "date"),
+            (dated(Some("x")), dated(None), "none"),
+        ] {
+            let Comparison::InDoubt(Some(how)) = then.compare(&now) else { panic!("{hint}") };
+            assert!(how.contains(hint), "{how}");
+        }
+        // A date and a weak tag can be those of two versions, and nothing at all those of any.
+        for state in [dated(Some("x")), dated(None), tagged("W/\"a\"")] {
+            assert_eq!(state.compare(&state), Comparison::InDoubt(None));
+        }
+    }
+
+    #[test]
+    fn nobody_else_reads_the_state_and_no_link_is_followed() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        let directory = tempfile::tempdir().unwrap();
+        let path = path_for(&directory.path().join("film.mp4"));
+        let victim = directory.path().join("victim");
+        fs::write(&victim, "precious").unwrap();
+        symlink(&victim, directory.path().join("film.mp4.anabranch.new")).unwrap();
+        symlink(&victim, &path).unwrap();
+        state().write(&path).unwrap();
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
+        let written = fs::symlink_metadata(&path).unwrap();
+        assert!(written.is_file());
+        assert_eq!(written.permissions().mode() & 0o777, 0o600);
     }
 
     #[test]

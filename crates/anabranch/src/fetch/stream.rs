@@ -1,15 +1,16 @@
 //! In order, to where nothing can be changed any more: standard output, a pipe, a device.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
-use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
-use transport::engine::{Film, Settings, Storage};
+use transport::engine::{Settings, Storage};
+use units::Bytes;
 
 use super::digest::{Check, mismatch};
 use crate::arguments::Digest;
 use crate::failure::Failure;
+use crate::opening::open as open_film;
 use crate::output::Output;
 use crate::report::Reporter;
 
@@ -37,7 +38,13 @@ pub(super) async fn to_special_file(
     let failed =
         |error: &io::Error| Failure::failed(format_args!("cannot write to {}: {error}", path.display()));
     let owned = path.to_owned();
-    let open = move || std::fs::OpenOptions::new().write(true).open(&owned);
+    let open = move || {
+        let file = std::fs::OpenOptions::new().write(true).open(&owned)?;
+        match file.is_terminal() {
+            true => Err(io::Error::other("it is a terminal, which media would garble")),
+            false => Ok(file),
+        }
+    };
     fetch(settings, digest, open, failed, reporter, output).await
 }
 
@@ -50,7 +57,7 @@ async fn fetch<W: Write>(
     output: &Output,
 ) -> Result<(), Failure> {
     let film = tokio::select! {
-        film = Film::open(settings, Storage::Memory) => film.map_err(Failure::failed)?,
+        film = open_film(settings, |_| Ok(Storage::Memory), output) => film.map_err(Failure::failed)?,
         signal = output.stop().signal() => return Err(Failure::stopped(signal, "stopped")),
     };
     let _watch = reporter.watch(&film);
@@ -86,16 +93,28 @@ async fn fetch<W: Write>(
         },
         failure = stopped() => return Err(failure),
     }
-    match (check.map(Check::finish), digest) {
-        (Some(Err(found)), Some(wanted)) => Err(mismatch("what was written", wanted, found)),
-        _ => Ok(()),
+    if let (Some(check), Some(wanted)) = (check, digest) {
+        // It says more than any server.
+        return check.finish().map_err(|found| mismatch("what was written", wanted, found));
     }
+    film.shut_down();
+    let grown = tokio::select! {
+        grown = film.check() => grown.map_err(Failure::failed)?,
+        failure = stopped() => return Err(failure),
+    };
+    if let Some(now) = grown {
+        output.say(format_args!(
+            "this is the film as it was at first: it has grown to {} since",
+            Bytes::new(now)
+        ));
+    }
+    Ok(())
 }
 
 /// Writes pieces in a thread of its own: a pipe that nobody reads may hold it for ever.
 fn write_in_thread<W: Write>(
     open: impl FnOnce() -> io::Result<W> + Send + 'static,
-    mut pieces: mpsc::Receiver<Bytes>,
+    mut pieces: mpsc::Receiver<bytes::Bytes>,
 ) -> Result<oneshot::Receiver<io::Result<()>>, Failure> {
     let (sender, receiver) = oneshot::channel();
     let work = move || {

@@ -2,15 +2,17 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::AsFd;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use stream::live::ts::{Clock, Packetiser, Part};
-use tokio::io::{AsyncRead, AsyncReadExt};
+use stream::live::ts::{Clock, NoClock, Packetiser, Part};
+use stream::live::wire::MAX_PAYLOAD;
+use tokio::fs::File;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncSeekExt};
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until, timeout};
+use transport::ListenError;
 use units::{Bytes, Rate};
 
 use crate::arguments::Endpoint;
@@ -19,8 +21,86 @@ use crate::output::Output;
 
 /// What is read at once.
 const READ: usize = 64 * 1024;
+/// What standard input is called.
+const STANDARD: &str = "standard input";
 /// A payload that is not full waits for so long at the most.
 const PATIENCE: Duration = Duration::from_millis(20);
+
+/// An opened input.
+pub(super) enum Source {
+    Udp(UdpSocket, SocketAddr),
+    File(File, String),
+    Standard,
+}
+
+impl Source {
+    /// Opens it, and looks whether a file tells its rate when none is given, before a receiver is asked for.
+    ///
+    /// # Errors
+    /// It cannot be read, or tells no rate.
+    pub(super) async fn open(from: &Endpoint, rate: Option<Rate>) -> Result<Self, Failure> {
+        match from {
+            Endpoint::Udp(address) => {
+                let failure = |error: std::io::Error| cannot_receive(*address, &error);
+                let socket = UdpSocket::bind(address).await;
+                let socket = socket.map_err(|error| Failure::failed(ListenError::new(*address, &error)))?;
+                if let SocketAddr::V4(v4) = address
+                    && v4.ip().is_multicast()
+                {
+                    socket.join_multicast_v4(*v4.ip(), Ipv4Addr::UNSPECIFIED).map_err(failure)?;
+                }
+                // Bursts of an encoder's key frames are longer than the system's buffer.
+                let _ = socket2::SockRef::from(&socket).set_recv_buffer_size(4 << 20);
+                Ok(Self::Udp(socket, *address))
+            }
+            Endpoint::File(path) => {
+                let name = path.display().to_string();
+                let mut file = File::open(path).await.map_err(|error| cannot_read(&name, &error))?;
+                let metadata = file.metadata().await.map_err(|error| cannot_read(&name, &error))?;
+                if metadata.is_dir() {
+                    return Err(cannot_read(&name, &std::io::ErrorKind::IsADirectory.into()));
+                }
+                // What comes through a pipe comes once.
+                if rate.is_none() && metadata.is_file() {
+                    find_clock(&mut file, &name).await?;
+                }
+                Ok(Self::File(file, name))
+            }
+            Endpoint::Standard => Ok(Self::Standard),
+        }
+    }
+}
+
+fn cannot_receive(address: SocketAddr, error: &std::io::Error) -> Failure {
+    Failure::failed(format_args!("cannot receive at udp://{address}: {error}"))
+}
+
+fn cannot_read(name: &str, error: &std::io::Error) -> Failure {
+    Failure::failed(format_args!("cannot read {name}: {error}"))
+}
+
+fn has_no_clock(name: &str) -> Failure {
+    Failure::usage(format_args!("{name}: {NoClock}"))
+}
+
+/// Looks for what tells the rate, and goes back to the beginning.
+async fn find_clock(file: &mut File, name: &str) -> Result<(), Failure> {
+    let (mut packetiser, mut clock, mut buffer) = (Packetiser::new(), Clock::default(), vec![0; READ]);
+    while clock.has_no_rate() {
+        let length = file.read(&mut buffer).await.map_err(|error| cannot_read(name, &error))?;
+        let payloads = match length {
+            0 => packetiser.flush(MAX_PAYLOAD, true),
+            _ => packetiser.push(&buffer[..length], MAX_PAYLOAD),
+        };
+        for payload in payloads {
+            clock.push(payload).map_err(|NoClock| has_no_clock(name))?;
+        }
+        if length == 0 && clock.has_no_rate() {
+            return Err(has_no_clock(name));
+        }
+    }
+    file.rewind().await.map(drop).map_err(|error| cannot_read(name, &error))
+}
 
 /// Passes payloads on, at most of the size that `most` tells.
 pub(super) struct Input<'a, F> {
@@ -35,17 +115,17 @@ impl<F: Fn() -> usize> Input<'_, F> {
     ///
     /// # Errors
     /// It cannot be read, or tells no rate.
-    pub(super) async fn run(self, from: &Endpoint) -> Result<(), Failure> {
+    pub(super) async fn run(self, from: Source) -> Result<(), Failure> {
         let mut packetiser = Packetiser::new();
         let ended = match from {
-            Endpoint::Udp(address) => self.udp(*address, &mut packetiser).await,
-            Endpoint::File(path) => self.file(path, &mut packetiser).await,
-            Endpoint::Standard => {
-                let failure = |error| Failure::failed(format_args!("cannot read standard input: {error}"));
-                let input = std::io::stdin().as_fd().try_clone_to_owned().map_err(failure)?;
-                let input = tokio::fs::File::from_std(input.into());
+            Source::Udp(socket, address) => self.udp(&socket, address, &mut packetiser).await,
+            Source::File(file, name) => self.file(file, &name, &mut packetiser).await,
+            Source::Standard => {
+                let input = std::io::stdin().as_fd().try_clone_to_owned();
+                let input = input.map_err(|error| cannot_read(STANDARD, &error))?;
+                let input = File::from_std(input.into());
                 match self.rate {
-                    Some(rate) => self.paced(input, rate, &mut packetiser, "standard input").await,
+                    Some(rate) => self.paced(input, rate, &mut packetiser, STANDARD).await,
                     None => self.live(input, &mut packetiser).await,
                 }
             }
@@ -69,16 +149,13 @@ impl<F: Fn() -> usize> Input<'_, F> {
         true
     }
 
-    async fn udp(&self, address: SocketAddr, packetiser: &mut Packetiser) -> Result<(), Failure> {
-        let failure = |error| Failure::failed(format_args!("cannot receive at udp://{address}: {error}"));
-        let socket = UdpSocket::bind(address).await.map_err(failure)?;
-        if let SocketAddr::V4(v4) = address
-            && v4.ip().is_multicast()
-        {
-            socket.join_multicast_v4(*v4.ip(), Ipv4Addr::UNSPECIFIED).map_err(failure)?;
-        }
-        // Bursts of an encoder's key frames are longer than the system's buffer.
-        let _ = socket2::SockRef::from(&socket).set_recv_buffer_size(4 << 20);
+    async fn udp(
+        &self,
+        socket: &UdpSocket,
+        address: SocketAddr,
+        packetiser: &mut Packetiser,
+    ) -> Result<(), Failure> {
+        let failure = |error: std::io::Error| cannot_receive(address, &error);
         let mut buffer = vec![0; READ];
         loop {
             let received = if packetiser.is_waiting() {
@@ -118,8 +195,7 @@ impl<F: Fn() -> usize> Input<'_, F> {
         let mut buffer = vec![0; READ];
         loop {
             let read = input.read(&mut buffer).await;
-            let length =
-                read.map_err(|error| Failure::failed(format_args!("cannot read standard input: {error}")))?;
+            let length = read.map_err(|error| cannot_read(STANDARD, &error))?;
             let payloads = match length {
                 0 => packetiser.flush((self.most)(), true),
                 _ => packetiser.push(&buffer[..length], (self.most)()),
@@ -130,24 +206,20 @@ impl<F: Fn() -> usize> Input<'_, F> {
         }
     }
 
-    async fn file(&self, path: &Path, packetiser: &mut Packetiser) -> Result<(), Failure> {
-        let name = path.display().to_string();
-        let failure = |error| Failure::failed(format_args!("cannot read {name}: {error}"));
-        let mut file = tokio::fs::File::open(path).await.map_err(failure)?;
+    async fn file(&self, mut file: File, name: &str, packetiser: &mut Packetiser) -> Result<(), Failure> {
         if let Some(rate) = self.rate {
-            return self.paced(file, rate, packetiser, &name).await;
+            return self.paced(file, rate, packetiser, name).await;
         }
         let mut clock = Clock::default();
         let (mut buffer, began) = (vec![0; READ], Instant::now());
         loop {
-            let length = file.read(&mut buffer).await.map_err(failure)?;
+            let length = file.read(&mut buffer).await.map_err(|error| cannot_read(name, &error))?;
             let payloads = match length {
                 0 => packetiser.flush((self.most)(), true),
                 _ => packetiser.push(&buffer[..length], (self.most)()),
             };
             for payload in payloads {
-                let part =
-                    clock.push(payload).map_err(|error| Failure::usage(format_args!("{name}: {error}")))?;
+                let part = clock.push(payload).map_err(|NoClock| has_no_clock(name))?;
                 if let Some(part) = part
                     && !self.part(part, began).await
                 {
@@ -159,7 +231,7 @@ impl<F: Fn() -> usize> Input<'_, F> {
             }
         }
         if clock.has_no_rate() {
-            return Err(Failure::usage(format_args!("{name}: {}", stream::live::ts::NoClock)));
+            return Err(has_no_clock(name));
         }
         if let Some(part) = clock.finish() {
             self.part(part, began).await;
@@ -191,8 +263,7 @@ impl<F: Fn() -> usize> Input<'_, F> {
         let (mut buffer, began, mut sent) = (vec![0; READ], Instant::now(), Bytes::ZERO);
         loop {
             let read = input.read(&mut buffer).await;
-            let length =
-                read.map_err(|error| Failure::failed(format_args!("cannot read {name}: {error}")))?;
+            let length = read.map_err(|error| cannot_read(name, &error))?;
             let payloads = match length {
                 0 => packetiser.flush((self.most)(), true),
                 _ => packetiser.push(&buffer[..length], (self.most)()),

@@ -1,8 +1,10 @@
 //! `anabranch send` and `anabranch receive`.
 
+mod identity;
 mod input;
 mod output;
 mod receive;
+mod recording;
 mod report;
 mod send;
 

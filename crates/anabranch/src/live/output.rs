@@ -10,8 +10,10 @@ use tokio::net::UdpSocket;
 use tokio::process::ChildStdin;
 use transport::live::Packets;
 
+use super::recording;
 use crate::arguments::Endpoint;
 use crate::failure::Failure;
+use crate::output::Output;
 
 /// An opened place.
 pub(super) enum Sink {
@@ -60,14 +62,25 @@ impl Sink {
     ///
     /// # Errors
     /// It cannot be written to.
-    pub(super) async fn open(to: &Endpoint) -> Result<Self, Failure> {
+    pub(super) async fn open(to: &Endpoint, output: &Output) -> Result<Self, Failure> {
         match to {
             Endpoint::Standard => Ok(Self::Standard),
             Endpoint::File(path) => {
-                let file = File::create(path).await.map_err(|error| {
+                let failure = |error: std::io::Error| {
                     Failure::failed(format_args!("cannot write to {}: {error}", path.display()))
-                })?;
-                Ok(Self::File(BufWriter::new(file), path.display().to_string()))
+                };
+                let wanted = path.clone();
+                // A pipe opens when somebody reads it.
+                let opened = tokio::task::spawn_blocking(move || recording::open(&wanted)).await;
+                let (file, found) = opened.map_err(|error| failure(error.into()))?.map_err(failure)?;
+                if found != *path {
+                    output.say(format_args!(
+                        "{} is kept: the stream goes to {}",
+                        path.display(),
+                        found.display()
+                    ));
+                }
+                Ok(Self::File(BufWriter::new(File::from_std(file)), found.display().to_string()))
             }
             Endpoint::Udp(address) => {
                 let any = if address.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };

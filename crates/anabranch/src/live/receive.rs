@@ -5,14 +5,15 @@ use std::process::Stdio;
 use serde::Serialize;
 use stream::live::ReceiverStatus;
 use tokio::task::JoinSet;
-use transport::live::{Identity, Receiver, ReceiverEvent, ReceiverSettings};
+use transport::live::{Receiver, ReceiverEvent, ReceiverSettings};
 
+use super::identity::identity;
 use super::output::{Sink, places};
 use super::report::{Figures, Reporter};
 use super::token;
-use crate::arguments::{Place, ReceiveArguments};
+use crate::arguments::{Endpoint, Place, ReceiveArguments};
 use crate::failure::Failure;
-use crate::output::Output;
+use crate::output::{Output, counted, spare_the_terminal};
 use crate::player::{Player, PlayerCommand};
 
 /// Receives until the stream has ended, or with `--keep` until a signal comes.
@@ -20,23 +21,28 @@ use crate::player::{Player, PlayerCommand};
 /// # Errors
 /// The address cannot be listened at, the output not be written, or a signal ends it.
 pub async fn run(arguments: ReceiveArguments, output: &Output) -> Result<(), Failure> {
-    let identity = match (&arguments.cert, &arguments.key) {
-        (Some(certificate), Some(key)) => Identity::load(certificate, key).map_err(Failure::failed)?,
-        _ => Identity::make().map_err(Failure::failed)?,
-    };
+    let identity = identity(&arguments, output)?;
     let fingerprint = identity.fingerprint();
+    let token = token(&arguments.token)?;
+    let lets_anybody_in = token.is_empty() && !arguments.listen.ip().is_loopback();
     let settings = ReceiverSettings {
         listen: arguments.listen,
         identity,
-        token: token(&arguments.token)?,
+        token,
         latency: arguments.latency,
         keep: arguments.keep,
         senders: arguments.senders,
     };
-    let (sinks, mut player) = sinks(&arguments).await?;
+    let (sinks, mut player) = sinks(&arguments, output).await?;
     let mut receiver = Receiver::start(settings).map_err(Failure::failed)?;
     let mut reporter = Reporter::start("receive", receiver.status.clone(), &arguments.report, output).await?;
     output.say(format_args!("listens at {}, fingerprint {fingerprint}", receiver.local_addr()));
+    if lets_anybody_in {
+        output.warn(
+            "everybody who can reach this address can send here: give both ends a secret (--token-file, or \
+             ANABRANCH_TOKEN), or listen at 127.0.0.1",
+        );
+    }
     let ended = receive(&mut receiver, sinks, player.as_mut(), &mut reporter, output).await;
     if let Some(player) = player {
         player.stop().await;
@@ -46,7 +52,10 @@ pub async fn run(arguments: ReceiveArguments, output: &Output) -> Result<(), Fai
 }
 
 /// A place for the stream of each sender, and the player, which is started.
-async fn sinks(arguments: &ReceiveArguments) -> Result<(Vec<Sink>, Option<Player>), Failure> {
+async fn sinks(
+    arguments: &ReceiveArguments,
+    output: &Output,
+) -> Result<(Vec<Sink>, Option<Player>), Failure> {
     if let Some(template) = &arguments.player {
         if arguments.senders > 1 {
             return Err(Failure::usage("--player plays one stream: it does not go with --senders"));
@@ -56,9 +65,12 @@ async fn sinks(arguments: &ReceiveArguments) -> Result<(Vec<Sink>, Option<Player
         let input = player.take_input().ok_or_else(|| Failure::failed("the player takes no input"))?;
         return Ok((vec![Sink::Player(input)], Some(player)));
     }
+    if arguments.output == Endpoint::Standard {
+        spare_the_terminal()?;
+    }
     let mut sinks = Vec::new();
     for place in places(&arguments.output, arguments.senders)? {
-        sinks.push(Sink::open(&place).await?);
+        sinks.push(Sink::open(&place, output).await?);
     }
     Ok((sinks, None))
 }
@@ -168,8 +180,11 @@ impl Figures for (ReceiverStatus, u64) {
     fn words(&self) -> String {
         let counts = self.0.counts;
         format!(
-            "{} packets lost, {} recovered by parity, {} sent again, {} late",
-            counts.lost, counts.recovered_by_fec, counts.recovered_by_retransmission, counts.late
+            "{} lost, {} recovered by parity, {} sent again, {} late",
+            counted(counts.lost, "packet"),
+            counts.recovered_by_fec,
+            counts.recovered_by_retransmission,
+            counts.late
         )
     }
 

@@ -29,6 +29,10 @@ pub(super) trait Figures: Clone + Send + Sync + 'static {
     fn bytes(&self) -> u64;
     /// Besides its rate.
     fn words(&self) -> String;
+    /// The same at the end, when no connection is left.
+    fn last_words(&self) -> String {
+        self.words()
+    }
     /// Counters: name, help, value.
     fn counters(&self) -> Vec<(&'static str, &'static str, u64)>;
     /// Values that go up and down.
@@ -160,7 +164,7 @@ impl<F: Figures> Reporter<F> {
             "{} in {:.1} s, {}",
             units::Bytes::new(figures.bytes()),
             elapsed.as_secs_f64(),
-            figures.words()
+            figures.last_words()
         ));
         let error = result.as_ref().err().map(Failure::message);
         if let Some(sink) = &self.sink {
@@ -185,4 +189,33 @@ impl<F: Figures> Reporter<F> {
 
 fn rate(bytes: u64, span: Duration) -> Rate {
     Rate::of(units::Bytes::new(bytes), span.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use stream::live::{ReceiverStatus, SenderStatus};
+
+    use super::*;
+    use crate::documented;
+
+    fn all_is_documented<F: Figures + Default>(part: &str) {
+        let figures = F::default();
+        let line = Line::Interval { at_s: 0.0, rate_bps: 0, figures: figures.json() };
+        documented::keys(part, &line);
+        let (at_s, seconds, mean_rate_bps, error) = (0.0, 0.0, 0, Some("gone"));
+        documented::keys(
+            part,
+            &Line::Summary { at_s, seconds, mean_rate_bps, figures: figures.json(), error },
+        );
+        documented::metrics(Box::new(Numbers(watch::channel(F::default()).1)));
+    }
+
+    #[test]
+    fn every_key_and_metric_is_documented() {
+        const PART: &str = "### Of `send` and `receive`";
+        documented::keys(PART, &Line::Start::<()> { at_s: 0.0, version: "1", command: "send" });
+        documented::keys(PART, &Line::Notice::<()> { at_s: 0.0, notice: "connected" });
+        all_is_documented::<SenderStatus>(PART);
+        all_is_documented::<(ReceiverStatus, u64)>(PART);
+    }
 }

@@ -7,27 +7,33 @@ use serde::Serialize;
 use stream::live::{Fec, Scheme, SenderStatus, Settings};
 use tokio::net::lookup_host;
 use tokio::sync::mpsc;
-use transport::live::{Sender, SenderEvent, SenderSettings, Trusted};
+use transport::live::{SendError, Sender, SenderEvent, SenderSettings, Trusted};
 use transport::tls::TlsClient;
 
-use super::input::Input;
+use super::input::{Input, Source};
 use super::report::{Figures, Reporter};
 use super::token;
 use crate::arguments::{Endpoint, FecArgument, SchemeName, SendArguments, Switch};
 use crate::failure::Failure;
-use crate::output::Output;
+use crate::output::{Output, counted};
 
 /// Sends until the input ends, or a signal comes.
 ///
 /// # Errors
 /// There is no receiver or it refuses, the input cannot be read, or a signal ends it.
 pub async fn run(arguments: SendArguments, output: &Output) -> Result<(), Failure> {
+    // What is wrong here is told before anybody else is asked.
+    let source = Source::open(&arguments.input, arguments.rate).await?;
     let settings = settings(&arguments).await?;
+    let to = settings.to;
     let mut sender = Sender::start(settings).map_err(Failure::failed)?;
     let mut reporter = Reporter::start("send", sender.status.clone(), &arguments.report, output).await?;
+    let is_address = arguments.to == to.to_string();
+    let at = if is_address { String::new() } else { format!(" ({to})") };
+    reporter.notice(&format!("connects to {}{at}", arguments.to));
     // Kept until the input has ended: a sender that has none of these left tells the receiver that the stream is complete.
     let mut unfinished = Some(sender.take_input());
-    let ended = send(&mut sender, &mut unfinished, &mut reporter, &arguments, output).await;
+    let ended = send(&mut sender, &mut unfinished, source, &mut reporter, &arguments, output).await;
     // Only an end before the stream's is news to the receiver.
     sender.close().await;
     drop(unfinished);
@@ -37,6 +43,7 @@ pub async fn run(arguments: SendArguments, output: &Output) -> Result<(), Failur
 async fn send(
     sender: &mut Sender,
     unfinished: &mut Option<mpsc::Sender<Arc<[u8]>>>,
+    source: Source,
     reporter: &mut Reporter<SenderStatus>,
     arguments: &SendArguments,
     output: &Output,
@@ -50,7 +57,7 @@ async fn send(
         if !matches!(arguments.input, Endpoint::Udp(_)) && ready.wait_for(|ready| *ready).await.is_err() {
             return Ok(());
         }
-        input.run(&arguments.input).await
+        input.run(source).await
     });
     let mut is_read = false;
     let mut dropped = 0;
@@ -68,27 +75,47 @@ async fn send(
                 };
             }
             event = sender.events.recv() => match event {
-                Some(SenderEvent::Connected) => reporter.notice(&format!("connected to {}", arguments.to)),
-                Some(SenderEvent::Lost(why)) => {
-                    reporter.notice(&format!("a connection to {} was lost: {why}; connects again", arguments.to));
-                }
+                Some(event) => reporter.notice(&told(event, &arguments.to)),
                 // It ends, as the other branch will tell.
-                _ => tokio::time::sleep(std::time::Duration::from_millis(10)).await,
+                None => tokio::time::sleep(std::time::Duration::from_millis(10)).await,
             },
             () = reporter.tick() => {
                 reporter.interval();
                 let status = sender.status.borrow().clone();
                 if status.dropped.0 > dropped {
-                    let available = status.available_rate;
-                    reporter.notice(&format!(
-                        "warning: the network is slower than the input: {} packets were dropped; {available} would fit",
-                        status.dropped.0 - dropped,
-                    ));
+                    let packets = counted(status.dropped.0 - dropped, "packet");
+                    reporter.notice(&if status.connections.is_empty() {
+                        format!("warning: no connection to {}: dropped {packets}", arguments.to)
+                    } else {
+                        let available = status.available_rate;
+                        format!("warning: the network is slower than the input: dropped {packets}; {available} would fit")
+                    });
                     dropped = status.dropped.0;
                 }
             }
             signal = output.stop().signal() => return Err(Failure::stopped(signal, "interrupted")),
         }
+    }
+}
+
+/// An event in words.
+fn told(event: SenderEvent, to: &str) -> String {
+    let by = |link: Option<String>| link.map_or(String::new(), |link| format!(" by {link}"));
+    match event {
+        SenderEvent::Connected { link } => format!("connected to {to}{}", by(link)),
+        SenderEvent::Lost { link, why } => {
+            format!("connection to {to}{} lost: {why}; connects again", by(link))
+        }
+        SenderEvent::Waits { link, why: SendError::NotTrusted(_, reason) } => format!(
+            "warning: another receiver answers at {to}{}: {reason}; if it is the right one start again with its --fingerprint or --cacert; tries on",
+            by(link)
+        ),
+        SenderEvent::Waits { why: why @ SendError::Interface(_), .. } => {
+            format!("warning: {why}; waits for it")
+        }
+        SenderEvent::Waits { link, why } => format!("warning: {why}{}; tries on", by(link)),
+        // One that this version does not know.
+        _ => "something has happened to a connection".into(),
     }
 }
 
@@ -199,10 +226,15 @@ impl Figures for SenderStatus {
     }
 
     fn words(&self) -> String {
-        let count = self.connections.len();
+        format!("{}, {}", counted(self.connections.len(), "connection"), self.last_words())
+    }
+
+    fn last_words(&self) -> String {
+        if self.sent == 0 {
+            return "nothing was sent".into();
+        }
         format!(
-            "{count} connection{}, {:.1} % lost, {} sent again, {} dropped",
-            if count == 1 { "" } else { "s" },
+            "{:.1} % lost, {} sent again, {} dropped",
             100.0 * self.loss_rate(),
             self.again,
             self.dropped.0,
@@ -229,5 +261,25 @@ impl Figures for SenderStatus {
                 self.rtt().map_or(0.0, units::Duration::as_secs_f64),
             ),
         ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_of_a_connection_is_documented() {
+        let connection = ConnectionJson {
+            connection: 0,
+            link: 0,
+            rtt_s: None,
+            allowed_rate_bps: 0,
+            loss_event_rate: 0.0,
+            sent: 0,
+            lost: 0,
+            silent: false,
+        };
+        crate::documented::keys("### Of `send` and `receive`", &connection);
     }
 }

@@ -1,13 +1,13 @@
-//! `anabranch proxy`: any URL through the engine, for any player.
+//! `anabranch proxy`: any URL through the engine, for any player; and the playlists of `play`, within their scope.
 //!
 //! It listens on loopback unless told otherwise: whoever can reach it can reach through it whatever this machine can, the
 //! other machines of its network included, and everything that this machine's address opens. On loopback that is
-//! nobody else, and the browser's pages are kept out: a request must name the proxy by its own address in `Host`
-//! (a page whose name was rebound to loopback names itself), and scripts may read answers only when their page comes
-//! from this machine.
+//! nobody else, and the browser's pages are kept out by the endpoint's [`Guard`].
 
 mod address;
 mod films;
+mod scope;
+mod secrets;
 
 use std::hash::{BuildHasher, RandomState};
 use std::net::SocketAddr;
@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http::header::{self, HeaderValue};
-use http::{Request, Response, StatusCode};
+use http::{HeaderMap, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use prometheus_client::registry::Registry;
 use transport::engine::{EngineError, OpenError, Settings};
@@ -25,22 +25,28 @@ use transport::media::playlist::{self, LARGEST_PLAYLIST, PlaylistKind};
 use transport::server::{Representation, Validators, content_reply};
 use url::Url;
 
-use crate::arguments::ProxyArguments;
-use crate::endpoint::{Answer, Body, Endpoint, FilmResource, message, respond_with, text_response};
+use crate::arguments::{AccessArguments, ProxyArguments};
+use crate::endpoint::{
+    Answer, Asker, Body, Endpoint, FilmResource, Guard, message, respond_with, text_response,
+};
 use crate::failure::Failure;
 use crate::metrics;
 use crate::output::Output;
 use crate::report::Reporter;
 use crate::settings::{Purpose, settings};
 
-use films::{FilmError, Films};
+use films::{FilmError, Films, Wanted};
+pub(crate) use scope::{Key, Scope};
+use scope::{Miss, Requested};
+use secrets::Secrets;
 
 /// How often unused films are looked for.
 const SWEEP: Duration = Duration::from_secs(1);
 
-/// Answers `/URL` with what is at that URL.
-struct Proxy {
+/// Answers with what is at the URL that a request's path has.
+pub(crate) struct Proxy {
     own: SocketAddr,
+    scope: Scope,
     films: Films,
     registry: Arc<Registry>,
     /// The name in our `Via` header (RFC 9110 section 7.6.3), by which a request that comes back is recognised.
@@ -48,23 +54,21 @@ struct Proxy {
 }
 
 impl Proxy {
-    /// A proxy that listens at `own` and gets films with these settings.
-    fn new(own: SocketAddr, mut settings: Settings, reporter: Arc<Reporter>) -> Result<Self, HeaderError> {
+    /// A proxy that listens at `own` and gets what is in its scope with these settings.
+    pub(crate) fn new(
+        own: SocketAddr,
+        scope: Scope,
+        mut settings: Settings,
+        reporter: Arc<Reporter>,
+    ) -> Result<Self, HeaderError> {
         let via = format!("anabranch-{:016x}", RandomState::new().hash_one(0));
         settings.headers.add(&format!("Via: 1.1 {via}"))?;
         let registry = reporter.registry();
-        Ok(Self { own, films: Films::new(settings, reporter), registry, via })
+        Ok(Self { own, scope, films: Films::new(settings, reporter), registry, via })
     }
 
     /// Why a request is not for this proxy at all.
     fn refusal(&self, request: &Request<Incoming>) -> Option<Response<Body>> {
-        let host = request.headers().get(header::HOST).map(HeaderValue::to_str);
-        // Without a Host it is no browser.
-        let is_own = host.is_none_or(|host| host.is_ok_and(|host| address::names(host, self.own)));
-        if self.own.ip().is_loopback() && !is_own {
-            let text = format_args!("this proxy answers to http://{}/ only", self.own);
-            return Some(message(StatusCode::MISDIRECTED_REQUEST, text));
-        }
         let mut via = request.headers().get_all(header::VIA).iter().filter_map(|value| value.to_str().ok());
         if via.any(|value| value.contains(&self.via)) {
             return Some(message(StatusCode::BAD_REQUEST, "the URL leads back to this proxy"));
@@ -74,29 +78,59 @@ impl Proxy {
 
     async fn fetch(&self, request: &Request<Incoming>) -> Response<Body> {
         let target = request.uri().path_and_query().map(http::uri::PathAndQuery::as_str);
-        let url = match address::requested(target.unwrap_or_default()) {
-            Ok(url) if address::leads_to(&url, self.own) => {
+        let requested = match self.scope.requested(target.unwrap_or_default()) {
+            Ok(requested) if address::leads_to(&requested.url, self.own) => {
                 return message(StatusCode::BAD_REQUEST, "the URL leads back to this proxy");
             }
-            Ok(url) => url,
-            Err(error) => return message(StatusCode::BAD_REQUEST, error),
+            Ok(requested) => requested,
+            Err(Miss::Unreadable(error)) => return message(StatusCode::BAD_REQUEST, error),
+            Err(Miss::NotNamed) => return message(StatusCode::NOT_FOUND, "nothing here has that address"),
         };
-        let film = match self.films.get(&url, begins_at_start(request)).await {
+        let asker = request.extensions().get().copied().unwrap_or(Asker::Browser);
+        let secrets = match requested.with_secrets {
+            true => Secrets::of(request.headers(), asker),
+            false => Secrets::default(),
+        };
+        let wanted = Wanted { url: requested.url.clone(), secrets };
+        let film = match self.films.get(&wanted, begins_at_start(request)).await {
             Ok(film) => film,
-            Err(error) => return refused(&error),
+            Err(error) => {
+                let mut response = refused(&error);
+                // A browser would ask its user, and tell the answer to every host behind the proxy.
+                if response.status() == StatusCode::UNAUTHORIZED
+                    && requested.with_secrets
+                    && asker == Asker::Program
+                {
+                    challenge(response.headers_mut(), &requested.url);
+                }
+                return response;
+            }
         };
         let info = film.resource.film().info();
-        let found =
-            info.replicas.first().and_then(|found| Url::parse(found).ok()).unwrap_or_else(|| url.clone());
+        let found = info.location.clone();
         let Some(kind) = PlaylistKind::detect(info.content_type.as_deref(), &found) else {
             return film.resource.answer(request);
         };
         // A live playlist changes all the time, so that each request gets the one of now.
-        self.films.forget(&url, &film);
-        if let Some(location) = elsewhere(&url, &found) {
-            return location;
+        self.films.forget(&wanted, &film);
+        if let Some(found) = elsewhere(&wanted.url, &found) {
+            return moved(&self.scope.path(&requested, &found));
         }
-        self.playlist(request, kind, &found, &film.resource).await
+        self.playlist(request, kind, &requested, &film.resource).await
+    }
+
+    /// Where players find what the user named.
+    pub(crate) fn entrance(&self, url: &Url) -> Response<Body> {
+        moved(&self.scope.entrance(url))
+    }
+
+    /// Closes what nobody reads any more, all the time.
+    pub(crate) async fn keep(&self) {
+        let mut sweep = tokio::time::interval(SWEEP);
+        loop {
+            sweep.tick().await;
+            self.films.sweep();
+        }
     }
 
     /// A playlist whose references lead through here.
@@ -104,7 +138,7 @@ impl Proxy {
         &self,
         request: &Request<Incoming>,
         kind: PlaylistKind,
-        base: &Url,
+        requested: &Requested,
         film: &FilmResource,
     ) -> Response<Body> {
         let original = match read_playlist(film).await {
@@ -114,22 +148,18 @@ impl Proxy {
             Err(error) => return message(StatusCode::BAD_GATEWAY, error),
         };
         let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
-        let prefix = host.map_or_else(|| format!("http://{}/", self.own), |host| format!("http://{host}/"));
-        let content = match playlist::rewrite(kind, &original, base, &prefix) {
+        let own = host.map_or_else(|| format!("http://{}/", self.own), |host| format!("http://{host}/"));
+        let route = self.scope.route(requested, own);
+        let content = match playlist::rewrite(kind, &original, &requested.url, &route) {
             Ok(rewritten) => rewritten.into(),
             Err(error) => {
-                tracing::warn!(url = %base, %error, "passed on as it is");
+                tracing::warn!(host = requested.url.host_str(), %error, "a playlist is passed on as it is");
                 original
             }
         };
         let representation = Representation {
             size: units::Bytes::of(content.len()).get(),
-            media_type: film
-                .film()
-                .info()
-                .content_type
-                .clone()
-                .unwrap_or_else(|| media_type(kind).to_owned()),
+            media_type: media_type(kind).to_owned(),
             validators: Validators {
                 etag: format!("\"{:016x}\"", RandomState::new().hash_one(0)),
                 modified: None,
@@ -152,10 +182,6 @@ impl Answer for Proxy {
             None => self.fetch(&request).await,
         }
     }
-
-    fn admits(&self, origin: &HeaderValue) -> bool {
-        origin.to_str().is_ok_and(address::is_local_origin)
-    }
 }
 
 /// Whether a reader wants the object from its first byte on.
@@ -163,8 +189,8 @@ fn begins_at_start(request: &Request<Incoming>) -> bool {
     request.headers().get(header::RANGE).is_none_or(|range| range.as_bytes().starts_with(b"bytes=0-"))
 }
 
-/// Sends a player to where the redirects ended: relative references of a playlist start there.
-fn elsewhere(requested: &Url, found: &Url) -> Option<Response<Body>> {
+/// Where a player has to go because the redirects ended there: relative references of a playlist start from it.
+fn elsewhere(requested: &Url, found: &Url) -> Option<Url> {
     let mut plain = requested.clone();
     plain.set_fragment(None);
     let _ = (plain.set_username(""), plain.set_password(None));
@@ -175,10 +201,27 @@ fn elsewhere(requested: &Url, found: &Url) -> Option<Response<Body>> {
     if requested.origin() == found.origin() {
         let _ = (location.set_username(requested.username()), location.set_password(requested.password()));
     }
-    let mut response = message(StatusCode::FOUND, &location);
-    let location = HeaderValue::from_str(&format!("/{location}")).ok()?;
-    response.headers_mut().insert(header::LOCATION, location);
-    Some(response)
+    Some(location)
+}
+
+/// Sends a player to another path.
+fn moved(path: &str) -> Response<Body> {
+    match HeaderValue::from_str(path) {
+        Ok(path) => {
+            let mut response = message(StatusCode::FOUND, "it is elsewhere");
+            response.headers_mut().insert(header::LOCATION, path);
+            response
+        }
+        Err(_) => message(StatusCode::BAD_GATEWAY, "it is at no address that could be told"),
+    }
+}
+
+/// Asks a player for what its host wants, in the form that players know.
+fn challenge(headers: &mut HeaderMap, url: &Url) {
+    let realm = format!("Basic realm=\"{}\"", url.host_str().unwrap_or_default());
+    if let Ok(realm) = HeaderValue::from_str(&realm) {
+        headers.insert(header::WWW_AUTHENTICATE, realm);
+    }
 }
 
 /// All of a playlist; `None` when it is too long to be one.
@@ -204,12 +247,12 @@ fn media_type(kind: PlaylistKind) -> &'static str {
 /// What a player is told when there is no film: what the origin said, where it said something.
 fn refused(error: &FilmError) -> Response<Body> {
     let (status, retry_after) = match error {
-        FilmError::TooMany => (StatusCode::SERVICE_UNAVAILABLE, None),
+        FilmError::TooMany => (StatusCode::SERVICE_UNAVAILABLE, Some(units::Duration::from_secs(1))),
         FilmError::Open(OpenError::Refused { status, retry_after, .. }) => {
             let status = StatusCode::from_u16(*status).ok().filter(|status| status.as_u16() >= 400);
             (status.unwrap_or(StatusCode::BAD_GATEWAY), *retry_after)
         }
-        FilmError::Open(_) => (StatusCode::BAD_GATEWAY, None),
+        _ => (StatusCode::BAD_GATEWAY, None),
     };
     let mut response = message(status, error);
     if let Some(retry_after) = retry_after {
@@ -225,11 +268,9 @@ fn refused(error: &FilmError) -> Response<Body> {
 /// The address cannot be listened at, options are wrong, or a signal ends it.
 pub async fn run(arguments: ProxyArguments, output: &Output) -> Result<(), Failure> {
     let settings = settings(&[], &arguments.source, Purpose::Play)?;
-    let endpoint = Endpoint::bind(arguments.listen)
-        .await
-        .map_err(|error| Failure::failed(format_args!("cannot listen at {}: {error}", arguments.listen)))?;
+    let endpoint = Endpoint::bind(arguments.listen).map_err(Failure::failed)?;
     let reporter = Arc::new(Reporter::start("proxy", &[], &arguments.report, output).await?);
-    let ended = serve(endpoint, settings, reporter.clone(), output).await;
+    let ended = serve(endpoint, settings, &arguments.access, reporter.clone(), output).await;
     // Everything that held it is gone with the endpoint.
     match Arc::into_inner(reporter) {
         Some(reporter) => reporter.finish(ended).await,
@@ -240,11 +281,13 @@ pub async fn run(arguments: ProxyArguments, output: &Output) -> Result<(), Failu
 async fn serve(
     endpoint: Endpoint,
     settings: Settings,
+    access: &AccessArguments,
     reporter: Arc<Reporter>,
     output: &Output,
 ) -> Result<(), Failure> {
     let own = endpoint.address();
-    let proxy = Arc::new(Proxy::new(own, settings, reporter).map_err(Failure::usage)?);
+    let guard = Guard::new(own, access);
+    let proxy = Arc::new(Proxy::new(own, Scope::Everything, settings, reporter).map_err(Failure::usage)?);
     output.say(format_args!(
         "ask for http://{}/URL, with URL as it is: http://host/path",
         endpoint.reachable()
@@ -254,17 +297,11 @@ async fn serve(
     }
     let mut ended = Ok(());
     let stop = async {
-        let mut sweep = tokio::time::interval(SWEEP);
-        loop {
-            tokio::select! {
-                _ = sweep.tick() => proxy.films.sweep(),
-                signal = output.stop().signal() => {
-                    ended = Err(Failure::stopped(signal, "interrupted"));
-                    break;
-                }
-            }
+        tokio::select! {
+            () = proxy.keep() => {}
+            signal = output.stop().signal() => ended = Err(Failure::stopped(signal, "interrupted")),
         }
     };
-    endpoint.serve(proxy.clone(), stop, Duration::ZERO).await;
+    endpoint.serve(guard, proxy.clone(), stop, std::future::ready(())).await;
     ended
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use prometheus_client::collector::Collector;
@@ -10,7 +10,6 @@ use prometheus_client::encoding::DescriptorEncoder;
 use serde::Serialize;
 use transport::engine::{Film, Status};
 
-use super::Shared;
 use super::summary::{Summary, Sums};
 use crate::metrics::Families;
 
@@ -59,8 +58,38 @@ pub(super) struct ConnectionLine {
     replica: String,
     rate_bps: u64,
     srtt_s: f64,
+    /// `None`: not known.
+    loss_rate: Option<f64>,
     window_bytes: Option<u64>,
     bytes: u64,
+}
+
+#[cfg(test)]
+impl Interval {
+    pub(super) fn an_example() -> Self {
+        let connection = ConnectionLine {
+            film: 0,
+            connection: 0,
+            replica: String::new(),
+            rate_bps: 0,
+            srtt_s: 0.0,
+            loss_rate: None,
+            window_bytes: None,
+            bytes: 0,
+        };
+        Self {
+            at_s: 1.0,
+            rate_bps: 8_000_000,
+            bytes: 0,
+            have_bytes: None,
+            size_bytes: None,
+            buffer_s: None,
+            playing: false,
+            stalls: 0,
+            stall_s: 0.0,
+            connections: vec![connection],
+        }
+    }
 }
 
 impl Films {
@@ -150,6 +179,7 @@ fn lines(film: u32, status: &Status) -> impl Iterator<Item = ConnectionLine> + '
             replica: status.replicas.get(index).map(|replica| replica.url.clone()).unwrap_or_default(),
             rate_bps: connection.rate.as_bps(),
             srtt_s: connection.srtt.as_secs_f64(),
+            loss_rate: connection.loss,
             window_bytes: connection.window.map(units::Bytes::get),
             bytes: connection.delivered,
         }
@@ -158,12 +188,12 @@ fn lines(film: u32, status: &Status) -> impl Iterator<Item = ConnectionLine> + '
 
 /// The metrics of the films.
 #[derive(Debug)]
-pub(super) struct FilmsCollector(pub(super) Arc<Shared>);
+pub(super) struct FilmsCollector(pub(super) Arc<Mutex<Films>>);
 
 impl Collector for FilmsCollector {
     fn encode(&self, encoder: DescriptorEncoder) -> fmt::Result {
         let (statuses, sums) = {
-            let films = self.0.films();
+            let films = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             let statuses = films.statuses();
             let sums = films.sums(&statuses);
             (statuses, sums)
@@ -209,6 +239,11 @@ impl Collector for FilmsCollector {
             "connection_rtt_seconds",
             "Smoothed round-trip time",
             of_connections(|one| Some(one.srtt_s)),
+        )?;
+        families.gauge(
+            "connection_loss_rate",
+            "Part of the packets that was lost of late, where it is known",
+            of_connections(|one| one.loss_rate),
         )?;
         families.gauge(
             "connection_window_bytes",

@@ -7,6 +7,7 @@ use units::{Bytes, Duration, Rate};
 
 use super::films::Interval;
 use super::summary::Summary;
+use crate::output::counted;
 
 /// A line. Times are seconds since the start of the run.
 #[derive(Debug, Serialize)]
@@ -98,8 +99,7 @@ pub fn style() -> ProgressStyle {
 /// The progress line.
 pub(super) fn progress(interval: &Interval) -> String {
     let rate = Rate::from_bps(interval.rate_bps);
-    let connections = interval.connections.len();
-    let mut text = format!("{rate}, {connections} connection{}", if connections == 1 { "" } else { "s" });
+    let mut text = format!("{rate}, {}", counted(interval.connections.len(), "connection"));
     if let Some(buffer) = interval.buffer_s {
         text.push_str(&format!(", buffer {buffer:.1} s"));
     }
@@ -147,19 +147,33 @@ mod tests {
     }
 
     #[test]
-    fn the_progress_line_tells_what_is_known() {
-        let mut interval = Interval {
-            at_s: 1.0,
-            rate_bps: 8_000_000,
-            bytes: 0,
-            have_bytes: None,
+    fn every_key_is_documented() {
+        const PART: &str = "### Of `play`, `fetch` and `proxy`";
+        let is_told = |line: &Line<'_>| crate::documented::keys(PART, line);
+        is_told(&Line::Start { at_s: 0.0, version: "1", command: "play", urls: Vec::new() });
+        is_told(&Line::Film {
+            at_s: 0.0,
+            film: 0,
             size_bytes: None,
-            buffer_s: None,
-            playing: false,
-            stalls: 0,
-            stall_s: 0.0,
-            connections: Vec::new(),
-        };
+            etag: None,
+            last_modified: None,
+            content_type: None,
+            accepts_ranges: true,
+            media_rate_bps: None,
+            replicas: &[],
+            lost: &[],
+            differing: &[],
+        });
+        is_told(&Line::Missed { at_s: 0.0, film: 0, notices: 1 });
+        is_told(&Line::Interval(Interval::an_example()));
+        is_told(&Line::Summary { at_s: 0.0, summary: Summary::an_example(), error: Some("gone") });
+    }
+
+    #[test]
+    fn the_progress_line_tells_what_is_known() {
+        let mut interval = Interval::an_example();
+        assert_eq!(progress(&interval), "8.00 Mbps, 1 connection");
+        interval.connections.clear();
         assert_eq!(progress(&interval), "8.00 Mbps, 0 connections");
         (interval.have_bytes, interval.size_bytes) = (Some(1 << 20), Some(62 << 20));
         (interval.buffer_s, interval.stalls, interval.stall_s) = (Some(2.25), 2, 1.5);

@@ -5,6 +5,7 @@ mod line;
 mod sink;
 mod summary;
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -12,7 +13,8 @@ use prometheus_client::registry::Registry;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
-use transport::engine::{Event, Film, Notice};
+use transport::engine::{Event, Film, FilmInfo, Notice};
+use transport::http::shown;
 
 use crate::arguments::{FilmUrl, ReportArguments};
 use crate::failure::Failure;
@@ -26,6 +28,8 @@ pub use sink::Sink;
 
 /// How often an interval is reported.
 const INTERVAL: Duration = Duration::from_secs(1);
+/// Of so many servers it is told that they know no ranges.
+const MOST_SERVERS_TOLD: usize = 100;
 /// How long the end of a run waits for the last notices of films that are being closed.
 const LAST_NOTICES: Duration = Duration::from_millis(500);
 
@@ -41,9 +45,11 @@ pub struct Reporter {
 
 #[derive(Debug)]
 struct Shared {
-    films: Mutex<Films>,
+    films: Arc<Mutex<Films>>,
     /// One for every film, which ends with it.
     listeners: Mutex<JoinSet<()>>,
+    /// Servers of which it was told that they know no ranges.
+    without_ranges: Mutex<BTreeSet<String>>,
     sink: Option<Sink>,
     output: Output,
 }
@@ -55,6 +61,12 @@ impl Shared {
 
     fn listeners(&self) -> MutexGuard<'_, JoinSet<()>> {
         self.listeners.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether nobody was told yet that the film's server knows no ranges.
+    fn is_news(&self, info: &FilmInfo) -> bool {
+        let mut told = self.without_ranges.lock().unwrap_or_else(PoisonError::into_inner);
+        told.len() < MOST_SERVERS_TOLD && told.insert(info.location.origin().ascii_serialization())
     }
 
     fn write(&self, line: &Line<'_>) {
@@ -90,19 +102,20 @@ impl Reporter {
     ) -> Result<Self, Failure> {
         let sink = arguments.stats.as_ref().map(|place| Sink::open(place, output)).transpose()?;
         let shared = Arc::new(Shared {
-            films: Mutex::new(Films::new()),
+            films: Arc::new(Mutex::new(Films::new())),
             listeners: Mutex::default(),
+            without_ranges: Mutex::default(),
             sink,
             output: output.clone(),
         });
         let mut registry = Registry::with_prefix("anabranch");
-        registry.register_collector(Box::new(FilmsCollector(shared.clone())));
+        registry.register_collector(Box::new(FilmsCollector(shared.films.clone())));
         let registry = Arc::new(registry);
         let listener = match arguments.metrics {
             Some(address) => Some(metrics::Listener::start(address, registry.clone(), output).await?),
             None => None,
         };
-        let urls = urls.iter().map(|url| url.without_secrets().to_string()).collect();
+        let urls = urls.iter().map(|url| shown(&url.0)).collect();
         shared.write(&Line::Start { at_s: 0.0, version: env!("CARGO_PKG_VERSION"), command, urls });
         let (stop, stopped) = watch::channel(false);
         let intervals = tokio::spawn(report_intervals(shared.clone(), stopped));
@@ -129,10 +142,12 @@ impl Reporter {
                 .output
                 .warn(format_args!("{url} has another validator, but samples of its content agree"));
         }
-        if !info.accepts_ranges {
-            self.shared
-                .output
-                .warn("the server knows no ranges: one connection has to bring everything in order");
+        // Of nothing there are no ranges.
+        if !info.accepts_ranges && info.size != Some(0) && self.shared.is_news(info) {
+            self.shared.output.warn(format_args!(
+                "{} knows no ranges: one connection has to bring everything in order",
+                info.replicas[0]
+            ));
         }
         let shared = self.shared.clone();
         let listen = async move {
@@ -211,4 +226,14 @@ async fn report_intervals(shared: Arc<Shared>, mut stopped: watch::Receiver<bool
         shared.write(&Line::Interval(interval));
     }
     bar.finish_and_clear();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_metric_of_films_is_documented() {
+        crate::documented::metrics(Box::new(FilmsCollector(Arc::new(Mutex::new(Films::new())))));
+    }
 }

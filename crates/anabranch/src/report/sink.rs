@@ -1,7 +1,9 @@
 //! Where the lines of `--stats` go.
 
-use std::fs::File;
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
 use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,7 +15,7 @@ use serde::Serialize;
 
 use crate::arguments::Place;
 use crate::failure::Failure;
-use crate::output::Output;
+use crate::output::{Output, counted};
 
 /// Lines that wait for a slow disk or reader; more are dropped, so that nobody holds up a stream.
 const WAITING_LINES: usize = 4096;
@@ -39,7 +41,7 @@ impl Sink {
             Place::Standard => (Box::new(io::stdout()), "standard output".to_owned()),
             Place::File(path) => {
                 let name = path.display().to_string();
-                let file = File::create(path).map_err(|error| {
+                let file = append(path).map_err(|error| {
                     Failure::failed(format_args!("cannot write the statistics to {name}: {error}"))
                 })?;
                 (Box::new(file), name)
@@ -93,9 +95,24 @@ impl Sink {
         }
         let dropped = self.dropped.load(Ordering::Relaxed);
         if dropped > 0 {
-            self.output.warn(format_args!("{dropped} lines of statistics came too fast to be written"));
+            let lines = counted(dropped, "line");
+            self.output.warn(format_args!("{lines} of statistics came too fast to be written"));
         }
     }
+}
+
+/// What earlier runs have told stays in the file. A run that was killed may have left half a line.
+fn append(path: &Path) -> io::Result<File> {
+    let has_lines = fs::metadata(path).is_ok_and(|metadata| metadata.is_file() && metadata.len() > 0);
+    let mut file = OpenOptions::new().read(has_lines).append(true).create(true).open(path)?;
+    if has_lines {
+        let mut last = [0];
+        file.read_exact_at(&mut last, file.metadata()?.len().saturating_sub(1))?;
+        if last != *b"\n" {
+            file.write_all(b"\n")?;
+        }
+    }
+    Ok(file)
 }
 
 fn text(line: &impl Serialize) -> String {

@@ -50,6 +50,14 @@ struct ReplicaLine {
     errors: u64,
 }
 
+#[cfg(test)]
+impl Summary {
+    pub(super) fn an_example() -> Self {
+        let replicas = BTreeMap::from([("http://a.example/".to_owned(), (0, 0))]);
+        Sums { replicas, ..Sums::default() }.summary(1.0, 1)
+    }
+}
+
 impl Sums {
     pub(super) fn add(&mut self, status: &Status) {
         let session = &status.session;

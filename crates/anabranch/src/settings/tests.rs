@@ -5,12 +5,12 @@ use stream::interval::Interval;
 use stream::live::fec::Code;
 use stream::mul;
 use stream::playback::StallRule;
-use transport::http::Interface;
+use transport::http::{ExtraHeaders, HeaderError, Interface, Target};
 use units::{Rate, Ratio};
 
 use super::*;
 use crate::arguments::{
-    Cli, Command, Digest, Endpoint, FecArgument, FetchArguments, Place, SchemeName, Switch, command,
+    Cli, Command, Digest, Endpoint, FecArgument, FetchArguments, Kept, Place, SchemeName, Switch, command,
 };
 
 fn parse(line: &str) -> Result<Command, String> {
@@ -182,9 +182,11 @@ fn network_and_playback() {
         [Interface::Name("eth0".into()), Interface::Address([10, 0, 0, 1].into())]
     );
     let mut headers = ExtraHeaders::default();
-    for line in ["A: b", "C: d", "User-Agent: me"] {
-        headers.add(line).unwrap();
+    let own = Target::new(&"http://a.example/".parse().unwrap()).unwrap();
+    for line in ["A: b", "C: d"] {
+        headers.add_for(&[own.origin().clone()], line).unwrap();
     }
+    headers.add("User-Agent: me").unwrap();
     assert_eq!(settings.headers, headers);
     assert_eq!(settings.give_up_after, Duration::from_secs(5));
     assert_eq!(settings.connect_timeout, Duration::from_secs(2));
@@ -196,6 +198,42 @@ fn network_and_playback() {
     assert_eq!(rule, StallRule::Rebuffer { resume_at: Duration::from_secs(1) });
     assert_eq!(resolve("--connections 20").unwrap().per_host, 20);
     assert_eq!(resolve("--connections 20 --per-host 4").unwrap().per_host, 4);
+}
+
+#[test]
+fn headers_are_bound_to_hosts() {
+    let origin = |url: &str| Target::new(&url.parse().unwrap()).unwrap().origin().clone();
+    let settings =
+        resolve("--header-for https://b.example:444 A:_b --header-for http://c.example/ C:d -H E:f").unwrap();
+    let mut headers = ExtraHeaders::default();
+    headers.add_for(&[origin("http://a.example")], "E: f").unwrap();
+    headers.add_for(&[origin("https://b.example:444")], "A: b").unwrap();
+    headers.add_for(&[origin("http://c.example")], "C: d").unwrap();
+    assert_eq!(settings.headers, headers);
+    for wrong in ["b.example", "ftp://b.example", "https://b.example/path", "https://u:p@b.example"] {
+        let said = resolve(&format!("--header-for {wrong} A:_secret")).unwrap_err();
+        assert!(said.contains("--header-for https://a.example") && !said.contains("secret"), "{said}");
+    }
+    let said = resolve("--header-for https://b.example secret").unwrap_err();
+    assert!(said.contains(&HeaderError::Unreadable.to_string()), "{said}");
+    assert!(resolve("--header-for https://b.example").is_err());
+    // proxy has no URL that a header could be for.
+    let Command::Proxy(arguments) = parse("anabranch proxy -H A:_secret").unwrap() else {
+        panic!("no proxy")
+    };
+    let said = super::settings(&[], &arguments.source, Purpose::Play).unwrap_err().to_string();
+    assert!(said.contains("--header-for https://HOST") && !said.contains("secret"), "{said}");
+}
+
+#[test]
+fn who_may_ask() {
+    let line = "anabranch proxy --allow-origin https://player.example/ --allow-origin null --allow-host nas";
+    let Command::Proxy(arguments) = parse(line).unwrap() else { panic!("no proxy") };
+    let origins: Vec<_> = arguments.access.allow_origin.into_iter().map(|origin| origin.0).collect();
+    assert_eq!(origins, ["https://player.example", "null"]);
+    assert_eq!(arguments.access.allow_host, ["nas"]);
+    let said = parse("anabranch play --allow-origin * http://a.example/").unwrap_err();
+    assert!(said.contains("https://player.example"), "{said}");
 }
 
 #[test]
@@ -261,13 +299,26 @@ fn options_of_serve_and_play_and_proxy() {
         panic!()
     };
     assert_eq!((play.urls.len(), play.player.as_deref()), (2, Some("mpv {}")));
+    let Command::Proxy(proxy) = parse("anabranch proxy").unwrap() else { panic!() };
+    assert_eq!(proxy.listen, ([127, 0, 0, 1], 8090).into());
+}
+
+#[cfg(feature = "sim")]
+#[test]
+fn a_simulation_takes_a_seed_and_places_for_its_files() {
+    for (line, hint) in [
+        ("anabranch sim", "<SCENARIO.toml>"),
+        ("anabranch sim --loss-events net.toml", "--out"),
+        ("anabranch sim --seed -1 net.toml", "-1"),
+    ] {
+        let error = parse(line).map(|_| ()).expect_err(line);
+        assert!(error.contains(hint), "{line}: {error}");
+    }
     let line = "anabranch sim --seed 7 --out results --trace p.pcapng --loss-events net.toml";
     let Command::Sim(sim) = parse(line).unwrap() else { panic!() };
     let paths = (sim.scenario.to_str(), sim.out.as_deref(), sim.trace.as_deref());
     assert_eq!(paths, (Some("net.toml"), Some("results".as_ref()), Some("p.pcapng".as_ref())));
     assert_eq!((sim.seed, sim.loss_events), (Some(7), true));
-    let Command::Proxy(proxy) = parse("anabranch proxy").unwrap() else { panic!() };
-    assert_eq!(proxy.listen, ([127, 0, 0, 1], 8090).into());
 }
 
 #[test]
@@ -300,7 +351,7 @@ fn what_makes_no_sense_is_refused_and_the_error_says_what_would() {
         ("--interface a/b", "interface"),
         ("--header nothing", "Name: value"),
         ("--header Host:x", "cannot be set"),
-        ("--user-agent a\u{7}", "header"),
+        ("--user-agent a\u{7}", "plain text"),
         ("--digest md5=aa", "sha-256"),
         ("--digest sha-256=zz", "HEX"),
         ("--digest sha-256=é3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b8", "HEX"),
@@ -338,9 +389,6 @@ fn what_makes_no_sense_is_refused_and_the_error_says_what_would() {
         ("anabranch serve . --h3 [::]:443 --cert a --key b --congestion vegas", "ttfwc:0.9"),
         ("anabranch serve . --max-header 1k", "8KiB"),
         ("anabranch serve . --max-connections 0", "1..=1000000"),
-        ("anabranch sim", "<SCENARIO.toml>"),
-        ("anabranch sim --loss-events net.toml", "--out"),
-        ("anabranch sim --seed -1 net.toml", "-1"),
         ("anabranch demo film", "unexpected argument"),
         ("anabranch completions cobol", "bash"),
         ("anabranch broadcast", "unrecognized"),
@@ -391,7 +439,16 @@ fn options_of_live_media_mean_what_they_say() {
     };
     assert_eq!(receive.output, Endpoint::File("film.ts".into()));
     assert!(receive.keep && receive.latency == Duration::from_millis(200));
+    for (written, kept) in [("none", Kept::Nowhere), ("/a/b.pem", Kept::File("/a/b.pem".into()))] {
+        let Command::Receive(receive) =
+            parse(&format!("anabranch receive --listen 0.0.0.0:1 --identity {written}")).unwrap()
+        else {
+            panic!()
+        };
+        assert_eq!(receive.identity, Some(kept));
+    }
     for (wrong, said) in [
+        ("receive --listen 0.0.0.0:1 --identity none --cert c --key k", "cannot be used with"),
         ("send", "--to"),
         ("send --to a:1 --fec 50,61", "N,K"),
         ("send --to a:1 --fec 50", "N,K"),
@@ -417,7 +474,7 @@ fn options_of_live_media_mean_what_they_say() {
 #[test]
 fn every_option_is_in_the_tests() {
     let text = include_str!("tests.rs");
-    for subcommand in command().get_subcommands() {
+    for subcommand in command().get_subcommands().filter(|subcommand| !subcommand.is_hide_set()) {
         for argument in subcommand.get_arguments() {
             if let Some(long) = argument.get_long() {
                 assert!(text.contains(&format!("--{long} ")), "{} --{long}", subcommand.get_name());

@@ -7,10 +7,11 @@ use std::net::{SocketAddr, UdpSocket};
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use rustix::process::Signal;
 use serde_json::Value;
 
 use super::{anabranch, lines};
@@ -60,6 +61,8 @@ pub fn film_with(directory: &Path, options: &[&str]) -> Option<Vec<u8>> {
 pub struct Receiver {
     child: Child,
     pub said: BufReader<ChildStderr>,
+    /// What it said until it listened.
+    pub began: String,
     pub address: SocketAddr,
     pub fingerprint: String,
 }
@@ -81,8 +84,14 @@ impl Receiver {
             .unwrap();
         let said = BufReader::new(child.stderr.take().unwrap());
         let address = SocketAddr::from(([0, 0, 0, 0], 0));
-        let mut receiver = Self { child, said, address, fingerprint: String::new() };
-        let line = receiver.says("listens at");
+        let (began, fingerprint) = (String::new(), String::new());
+        let mut receiver = Self { child, said, began, address, fingerprint };
+        let mut line = String::new();
+        while !line.contains("listens at") {
+            line.clear();
+            assert_ne!(receiver.said.read_line(&mut line).unwrap(), 0, "{}", receiver.began);
+            receiver.began.push_str(&line);
+        }
         let words: Vec<&str> = line.split_whitespace().collect();
         receiver.address = words[3].trim_end_matches(',').parse().unwrap();
         receiver.fingerprint = words[5].to_owned();
@@ -104,6 +113,12 @@ impl Receiver {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
         let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
         line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 1024
+    }
+
+    /// Ends by a signal, in order.
+    pub fn interrupted(&mut self) {
+        super::kill(&self.child, Signal::INT);
+        assert_eq!(self.child.wait().unwrap().code(), Some(130));
     }
 
     pub fn ended_well(mut self) {
@@ -139,7 +154,7 @@ pub fn summary(path: &Path) -> Value {
 pub struct Faults {
     /// Loses so many of a hundred, repeats and swaps some: always the same ones by number.
     pub percent: u64,
-    /// Loses what is longer, in both directions.
+    /// Loses what is longer from the beginning, in both directions.
     pub longest: Option<usize>,
     /// Sends everything a second time, a hundred datagrams later, and after each datagram one of noise.
     pub replays: bool,
@@ -151,6 +166,10 @@ pub struct Relay {
     stop: Arc<AtomicBool>,
     /// Nothing gets through while it is set.
     pub is_down: Arc<AtomicBool>,
+    /// When it is set the receiver hears from another address from then on, and nothing gets to the old one.
+    pub moves: Arc<AtomicBool>,
+    /// Loses what is longer, in both directions.
+    pub longest: Arc<AtomicUsize>,
     pub lost: Arc<AtomicU64>,
     thread: Option<JoinHandle<()>>,
 }
@@ -161,19 +180,29 @@ impl Relay {
         const SEED: u64 = 7;
         println!("seed {SEED}, {} % lost", faults.percent);
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-        let out = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let far = || {
+            let out = UdpSocket::bind("127.0.0.1:0").unwrap();
+            out.set_nonblocking(true).unwrap();
+            out
+        };
         socket.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
-        out.set_nonblocking(true).unwrap();
         let address = socket.local_addr().unwrap();
         let (stop, lost) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
         let is_down = Arc::new(AtomicBool::new(false));
+        let moves = Arc::new(AtomicBool::new(false));
+        let longest = Arc::new(AtomicUsize::new(faults.longest.unwrap_or(usize::MAX)));
         let (stopped, counted, down) = (stop.clone(), lost.clone(), is_down.clone());
+        let (moved, carried) = (moves.clone(), longest.clone());
         let thread = std::thread::spawn(move || {
             let (mut buffer, mut from, mut state, mut count) = (vec![0; 65536], None, SEED, 0);
             let mut held: Option<Vec<u8>> = None;
             let mut kept: VecDeque<Vec<u8>> = VecDeque::new();
-            let is_long = |length: usize| faults.longest.is_some_and(|longest| length > longest);
+            let is_long = |length: usize| length > carried.load(Ordering::Relaxed);
+            let mut out = far();
             while !stopped.load(Ordering::Relaxed) {
+                if moved.swap(false, Ordering::Relaxed) {
+                    out = far();
+                }
                 let is_down = down.load(Ordering::Relaxed);
                 if let Ok((length, sender)) = socket.recv_from(&mut buffer)
                     && !is_down
@@ -214,7 +243,7 @@ impl Relay {
                 }
             }
         });
-        Self { address, stop, is_down, lost, thread: Some(thread) }
+        Self { address, stop, is_down, moves, longest, lost, thread: Some(thread) }
     }
 }
 

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 pub mod live;
+pub mod origin;
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
@@ -15,9 +16,14 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+/// Where programs of tests keep their state.
+pub const STATE: &str = env!("CARGO_TARGET_TMPDIR");
+
 /// The program, not started yet.
 pub fn anabranch() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_anabranch"))
+    let mut command = Command::new(env!("CARGO_BIN_EXE_anabranch"));
+    command.env("XDG_STATE_HOME", STATE);
+    command
 }
 
 /// A directory to work in, with one to be served in it.
@@ -110,21 +116,38 @@ pub fn ends_with(output: &Output, code: i32) -> String {
 pub struct Server {
     child: Child,
     said: BufReader<ChildStderr>,
+    before: Vec<String>,
     pub url: String,
 }
 
 impl Server {
     pub fn start(directory: &Path, options: &[&str]) -> Self {
-        let mut command = anabranch();
+        Self::by(anabranch(), directory, options)
+    }
+
+    /// By a command that takes the program's arguments.
+    pub fn by(mut command: Command, directory: &Path, options: &[&str]) -> Self {
         command.arg("serve").arg(directory).args(options);
         if !["--https", "--http", "--h3"].iter().any(|own| options.contains(own)) {
             command.args(["--http", "127.0.0.1:0"]);
         }
         let mut child = command.stderr(Stdio::piped()).stdin(Stdio::null()).spawn().unwrap();
         let said = BufReader::new(child.stderr.take().unwrap());
-        let mut server = Self { child, said, url: String::new() };
-        server.url = server.says("serves ").split_whitespace().last().unwrap().to_owned();
+        let mut server = Self { child, said, before: Vec::new(), url: String::new() };
+        while server.url.is_empty() {
+            let line = server.says("");
+            if line.contains("serves ") {
+                server.url = line.split_whitespace().last().unwrap().to_owned();
+            } else {
+                server.before.push(line);
+            }
+        }
         server
+    }
+
+    /// What it said before it served.
+    pub fn before(&self) -> &[String] {
+        &self.before
     }
 
     pub fn film(&self) -> String {
@@ -134,11 +157,13 @@ impl Server {
     /// The next line that it says with `word` in it.
     pub fn says(&mut self, word: &str) -> String {
         let mut line = String::new();
-        while !line.contains(word) {
-            line.clear();
+        loop {
             assert_ne!(self.said.read_line(&mut line).unwrap(), 0, "the server has ended");
+            if line.contains(word) {
+                return line;
+            }
+            line.clear();
         }
-        line
     }
 
     pub fn signal(&self, signal: Signal) {

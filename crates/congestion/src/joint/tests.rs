@@ -107,7 +107,83 @@ fn a_member_that_is_silent_or_gone_hands_over() {
     // Nobody counts for ever.
     let much_later = at(millis + 60_000);
     assert!(group.total(much_later) == 0.0);
-    assert_eq!(group.window(1, much_later), 1);
+    assert_eq!(group.window(1, much_later), 10);
+}
+
+#[test]
+fn who_is_silent_for_two_seconds_counts_for_nothing() {
+    let (mut group, mut millis) = running(&[(40, 1.0), (40, 1.0), (40, 1.0)]);
+    let own = group.members[2].unwrap().cwnd;
+    // Two rest, and one goes on with what its part is.
+    for _ in 0..40 {
+        millis += 50;
+        let window = group.window(2, at(millis));
+        group.heard(2, &Heard { delivered: 0, ..limited(at(millis), 40, window) });
+    }
+    assert!((group.total(at(millis)) - own).abs() < 1.0, "{} of {own}", group.total(at(millis)));
+    // One comes back, as a flow that begins.
+    let cwnd = group.members[0].unwrap().cwnd;
+    assert!(cwnd > 10.0, "{cwnd}");
+    group.heard(0, &limited(at(millis), 40, 1));
+    assert!(group.members[0].unwrap().cwnd <= 11.0);
+}
+
+#[test]
+fn members_that_send_a_packet_a_second_bring_nothing_to_the_one_that_wants_more() {
+    let mut group = JointWindow::new(10);
+    (0..11).for_each(|_| assert!(group.join(Weight::ONE, at(0)).is_some()));
+    for second in 0..20 {
+        for place in 1..11 {
+            let trickle = Heard { used: 1, is_limited: false, ..limited(at(second * 1000), 100, 10) };
+            group.heard(place, &trickle);
+        }
+        for step in 1..10 {
+            let now = at(second * 1000 + step * 100);
+            let window = group.window(0, now);
+            group.heard(0, &Heard { delivered: 0, ..limited(now, 100, window) });
+        }
+    }
+    // Ten packets of its own flow, and nothing of ten flows' hundred.
+    assert!(group.total(at(20_000)) < 15.0, "{}", group.total(at(20_000)));
+    // What they could send at once as plain flows they still may.
+    assert_eq!(group.window(3, at(20_000)), 10);
+}
+
+#[test]
+fn an_older_loss_that_a_farther_member_sees_later_does_not_halve_again() {
+    let (mut group, millis) = running(&[(20, 1.0), (200, 1.0)]);
+    let windows = |group: &JointWindow| [0, 1].map(|place| group.members[place].unwrap().cwnd);
+    let now = at(millis + 1000);
+    group.heard(0, &Heard { delivered: 1000, ..limited(now, 20, 10) });
+    group.heard(1, &Heard { delivered: 1000, ..limited(now, 200, 10) });
+    group.heard(0, &Heard { delivered: 0, lost: 20, ..limited(now, 20, 10) });
+    let halved = windows(&group);
+    // The near one hears of all that was in flight and more, 50 ms later; the far one now sees losses of what was sent before.
+    let later = at(millis + 1050);
+    group.heard(0, &Heard { delivered: 1000, is_limited: false, ..limited(later, 20, 10) });
+    group.heard(1, &Heard { delivered: 0, lost: 20, ..limited(later, 200, 10) });
+    assert!(windows(&group) >= halved, "{:?} {halved:?}", windows(&group));
+    // A round trip of its own later they are losses of what was sent since.
+    let later = at(millis + 1250);
+    let before = windows(&group);
+    group.heard(1, &Heard { delivered: 0, lost: 20, ..limited(later, 200, 10) });
+    assert!(windows(&group)[1] < 0.6 * before[1], "{:?} {before:?}", windows(&group));
+}
+
+#[test]
+fn a_member_that_dies_halves_a_flow_for_each_window_that_it_had_in_flight_and_not_everybodys() {
+    let (mut group, millis) = running(&[(40, 1.0), (40, 1.0), (40, 1.0), (40, 1.0)]);
+    let now = at(millis + 100);
+    group.heard(1, &Heard { delivered: 1000, ..limited(now, 40, 10) });
+    let windows = |group: &JointWindow| [0, 1, 2, 3].map(|place| group.members[place].unwrap().cwnd);
+    let before = windows(&group);
+    let lost = before[0] as u32;
+    let dead = Heard { delivered: 0, lost, has_timed_out: true, ..limited(now, 40, lost) };
+    group.heard(0, &dead);
+    let after = windows(&group);
+    let halved = before.iter().zip(after).filter(|(before, after)| *after < 0.6 * **before).count();
+    let kept = before.iter().zip(after).filter(|(before, after)| after == *before).count();
+    assert!(halved == 1 && kept == 3, "{before:?} {after:?}");
 }
 
 #[test]
@@ -175,6 +251,20 @@ fn a_full_group_takes_nobody_and_a_place_is_used_again() {
     assert_eq!(group.join(Weight::ONE, at(0)), Some(7));
 }
 
+#[test]
+fn who_joins_late_brings_the_window_that_it_has() {
+    let mut group = JointWindow::new(10);
+    group.join(Weight::ONE, at(0)).unwrap();
+    let before = group.total(at(0));
+    let late = group.join_late(Weight::ONE, 40, 20, at(0)).unwrap();
+    assert_eq!(group.total(at(0)) - before, 40.0);
+    // Its half of both windows; the other member comes to its own as slow start would.
+    group.heard(late, &limited(at(1), 40, 40));
+    assert!((25..=42).contains(&group.window(late, at(1))), "{}", group.window(late, at(1)));
+    // Beyond its threshold it does not begin with slow start.
+    assert!(group.members[late].unwrap().cwnd < 41.0);
+}
+
 #[derive(Clone, Copy, Debug)]
 enum Happens {
     Acknowledged,
@@ -203,8 +293,10 @@ proptest! {
         let mut timed_out = 0;
         // A loss is found by what was sent after it.
         let mut has_acked = true;
-        for (millis, event) in events.into_iter().enumerate() {
-            let now = at(millis as u64);
+        let mut millis = 0;
+        for event in events {
+            millis += 1;
+            let now = at(millis);
             let window = (reno.cwnd().get() / 1000) as u32;
             let flight = segment * u64::from(window);
             let heard = limited(now, 40, window);
@@ -223,11 +315,14 @@ proptest! {
                     group.heard(place, &Heard { delivered: 0, lost: 1, ..heard });
                     // Its recovery: what was in flight is acknowledged, and grows nothing.
                     group.heard(place, &Heard { delivered: window, ..heard });
+                    // That takes a round trip.
+                    millis += 40;
                 }
                 Happens::TimedOut => {
                     timed_out = window;
                     reno.on_timeout(&Timeout { now, flight, is_repeated: false });
                     group.heard(place, &Heard { delivered: 0, lost: window, has_timed_out: true, ..heard });
+                    millis += 40;
                 }
             }
             let difference = f64::from(group.window(place, now)) - reno.cwnd().as_f64() / 1000.0;
@@ -258,13 +353,14 @@ proptest! {
             group.heard(place, &Heard { now, delivered, lost, has_timed_out: kind == 1, srtt, used, is_limited });
             let total = group.total(now);
             prop_assert!(total.is_finite());
-            // At the most everybody doubles; who was not counted for long may come back with what it had.
-            if before > 0.0 && group.members.iter().flatten().all(|member| member.counts(now)) {
+            // At the most everybody doubles; one that is used again may come back with what it had.
+            if before > 0.0 && group.members.iter().flatten().all(|member| member.counts_in_full(now)) {
                 prop_assert!(total <= 10.0 * weights.len() as f64 + before + f64::from(delivered) * weights.len() as f64 + 1.0);
             }
             for member in 0..weights.len() {
                 let window = f64::from(group.window(member, now));
-                prop_assert!(window >= 1.0 && window <= total.max(1.0) + 0.5);
+                // What a flow begins with is always its member's.
+                prop_assert!(window >= 1.0 && window <= total.max(10.0) + 0.5);
             }
         }
     }

@@ -5,7 +5,8 @@
 
 use units::{Duration, Rate, Time};
 
-use super::{Usage, Window};
+use super::usage::Usage;
+use super::window::Window;
 
 /// Round trips from one step to the next.
 const ROUND_TRIPS: u32 = 2;

@@ -14,6 +14,8 @@ mod ceiling;
 mod law;
 mod path;
 mod startup;
+mod usage;
+mod window;
 
 use std::fmt;
 
@@ -21,8 +23,11 @@ use units::{Duration, Rate, Ratio, Time};
 
 use ceiling::Ceiling;
 pub use law::Law;
+pub use path::Least;
 use path::LeastRtt;
 use startup::{Startup, Step};
+pub use usage::Usage;
+use window::{Average, Window};
 
 /// What the control law is made of.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -45,35 +50,6 @@ pub struct Parameters {
     pub startup: bool,
 }
 
-/// What a sender makes of its rate, as a report tells.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Usage {
-    /// What the sender was allowed, for all connections that it stands for.
-    pub allowed: Rate,
-    /// What the equation gives all of them, whatever else bounds the rate; infinite before the first loss.
-    pub equation: Rate,
-    /// What arrived in the last round trip.
-    pub delivered: Rate,
-    /// The loss event rate (p).
-    pub loss_event_rate: f64,
-    /// Whether it had more to send at some time since the last report than it was allowed.
-    pub is_limited: bool,
-    /// The rate of what there is to send, if it is known.
-    pub wanted: Option<Rate>,
-    /// What one connection would get, with the losses as it would see them: those of a round trip are one event, whatever the virtual
-    /// connections in which the equation finds them. `None`: the equation's part.
-    pub one: Option<Rate>,
-}
-
-impl Usage {
-    /// The connections that what is to be sent needs, with some to spare, as a part of those there are.
-    pub(super) fn need(&self) -> Option<f64> {
-        Some(SPARE * self.wanted?.as_f64() / self.equation.as_f64().max(1.0))
-    }
-}
-
-/// What is allowed as a part of what is wanted: the rate that the equation gives varies by so much.
-const SPARE: f64 = 1.2;
 /// A stream whose rate is known stands for so many connections at most while it needs them and a queue stands.
 const MOST_BESIDE_OTHERS: f64 = 3.0;
 /// A stream saves what one connection would have sent beyond it, for so many seconds at the rate that it wants.
@@ -114,16 +90,6 @@ impl Default for Parameters {
     fn default() -> Self {
         Self::PAPER
     }
-}
-
-/// What the least round-trip time is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Least {
-    /// The least average, as in the paper.
-    Average,
-    /// The shortest single round trip. Where a queue never drains as long as an average takes, a newcomer comes nearer to the
-    /// truth with it.
-    Sample,
 }
 
 /// Why a number of connections was chosen.
@@ -390,56 +356,5 @@ impl Need {
 
     fn is_far_below_equation(&self) -> bool {
         !self.is_limited && self.use_of_equation < LEAST_USE * self.reports
-    }
-}
-
-/// The round-trip times of the last m round trips.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Average {
-    mean: Duration,
-    /// The shortest time among them.
-    shortest: Duration,
-}
-
-/// The measurement sub-system, equation (8): the mean over m round trips.
-///
-/// The paper's connections report once in a round trip, and it speaks of the mean of m reports. Several connections report
-/// several times, and TFRC also at losses. So an average needs m reports, and m mean round trips as well.
-#[derive(Clone, Debug)]
-struct Window {
-    round_trips: u64,
-    /// When the first round trip began.
-    began: Time,
-    sum: Duration,
-    count: u64,
-    shortest: Duration,
-}
-
-impl Window {
-    fn new(round_trips: u32) -> Self {
-        Self {
-            round_trips: u64::from(round_trips.max(1)),
-            began: Time::ZERO,
-            sum: Duration::ZERO,
-            count: 0,
-            shortest: Duration::MAX,
-        }
-    }
-
-    fn sample(&mut self, now: Time, sample: Duration) -> Option<Average> {
-        // A clock that was set back begins the window anew.
-        if self.count == 0 || now < self.began {
-            self.began = now - sample;
-            (self.sum, self.count, self.shortest) = (Duration::ZERO, 0, Duration::MAX);
-        }
-        self.sum += sample;
-        self.count += 1;
-        self.shortest = self.shortest.min(sample);
-        let mean = self.sum / self.count;
-        if self.count < self.round_trips || now.since(self.began) < mean * self.round_trips {
-            return None;
-        }
-        self.count = 0;
-        Some(Average { mean, shortest: self.shortest })
     }
 }

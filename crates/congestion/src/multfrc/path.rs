@@ -11,7 +11,17 @@
 
 use units::{Duration, Ratio};
 
-use super::{Average, Least};
+use super::window::Average;
+
+/// What the least round-trip time is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Least {
+    /// The least average, as in the paper.
+    Average,
+    /// The shortest single round trip. Where a queue never drains as long as an average takes, a newcomer comes nearer to the
+    /// truth with it.
+    Sample,
+}
 
 /// Round trips that differ by no more than this part of the shortest are equally long.
 const EQUAL: Ratio = Ratio::new(1, 100);

@@ -6,6 +6,7 @@ use super::pool::PoolId;
 use super::records::Records;
 use super::virtual_flow::VirtualId;
 use super::weight::{Served, Weight};
+use crate::usage::Usage;
 
 /// Its state, in bytes.
 #[derive(Debug)]
@@ -27,6 +28,10 @@ pub(super) struct Member {
     /// The most that it may have in flight: without bound, but a segment from when its timer ran out to when it is heard of.
     pub cap: u64,
     pub records: Records,
+    /// How much of its own virtual flow it uses.
+    pub usage: Usage,
+    /// Whether the group held it back when that was looked at last.
+    pub was_held_back: bool,
 }
 
 impl Member {
@@ -44,11 +49,29 @@ impl Member {
             in_flight: 0,
             cap: u64::MAX,
             records: Records::default(),
+            usage: Usage::new(),
+            was_held_back: false,
         }
+    }
+
+    /// Whether credit is what it lacks.
+    pub(super) fn is_held_back(&self, segment: u64) -> bool {
+        self.allowance < segment && self.room() > 0
+    }
+
+    /// What it uses itself now: what is in flight and granted, and the next two segments where it has them. Not all that it says it wants:
+    /// a transport may want without bound and send a packet. A grant never makes it less, or it would be taken back at once.
+    pub(super) fn needs(&self, segment: u64) -> u64 {
+        self.in_flight.saturating_add(self.could_use().min(2 * segment).max(self.allowance))
+    }
+
+    /// What it could send now, if it were granted.
+    fn could_use(&self) -> u64 {
+        self.wanted.min(self.cap.saturating_sub(self.in_flight))
     }
 
     /// What more it could be granted.
     pub(super) fn room(&self) -> u64 {
-        self.wanted.min(self.cap.saturating_sub(self.in_flight)).saturating_sub(self.allowance)
+        self.could_use().saturating_sub(self.allowance)
     }
 }

@@ -14,11 +14,14 @@
 //! Beyond the paper:
 //! - A member gets only what it can use: no data, or a small receive window, leave the credit to the others; who comes back is owed
 //!   nothing and owes nothing. The paper leaves this to future work.
+//! - A virtual flow that its member uses little of counts for little (`usage.rs`); what a member needs itself it may
+//!   always have of its own flow, and while it counts for less than all, that one stands for what it sends.
 //! - A member whose timer ran out probes with one segment until it is heard of, so that a dead receiver does not drain the group.
 //! - Members behind different bottlenecks must not share credit. The group watches the queueing delay of its members
 //!   ([`bottleneck`]), and parts those whose delays move apart into *pools* of their own, and joins pools whose delays move together.
 //! - A virtual flow loses when a packet that stands for one of its own was lost, once a window, as its controller's contract has it. It times
-//!   out when a member's timer takes everything it had in flight. It has no timer of its own.
+//!   out when a member's timer takes everything it had in flight. It has no timer of its own. A time-out is the event of one receiver, so
+//!   it reduces as many flows as have windows for what was lost, and not all of which a packet was among it.
 
 pub mod bottleneck;
 mod member;
@@ -31,7 +34,7 @@ mod tests;
 mod virtual_flow;
 mod weight;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use units::{Bytes, Duration, Time};
@@ -45,6 +48,9 @@ use pool::{Pool, PoolId};
 pub use sent_times::SentTimes;
 use virtual_flow::{VirtualFlow, VirtualId};
 pub use weight::{Served, Weight};
+
+/// How often it is looked at how much the virtual flows count for.
+const REVIEWED_EVERY: Duration = Duration::from_millis(100);
 
 /// A member's name in its group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -80,6 +86,7 @@ pub struct Group {
     virtuals: BTreeMap<VirtualId, VirtualFlow>,
     pools: BTreeMap<PoolId, Pool>,
     watch: Option<Watch>,
+    reviewed: Option<Time>,
     next_id: u64,
 }
 
@@ -95,6 +102,7 @@ impl Group {
             virtuals: BTreeMap::new(),
             pools: BTreeMap::new(),
             watch: None,
+            reviewed: None,
             next_id: 0,
         }
     }
@@ -173,10 +181,19 @@ impl Group {
             pool.reserved -= unused;
         }
         pool.queue(id, member);
+        self.tell_needs(id);
+    }
+
+    /// The same for a member that has something to send and does not say how much: as in slow start at most what it has in flight, and an
+    /// initial window. Without a bound one that sends a packet would be granted every second one of the group's until it is heard of.
+    pub fn want_more(&mut self, id: MemberId) {
+        let bytes = self.in_flight(id) + self.start.initial_window;
+        self.want(id, bytes);
     }
 
     /// Hands out all credit there is. Answers who may send more than before.
     pub fn allocate(&mut self, now: Time) -> Vec<Grant> {
+        self.review(now);
         let mut grants: BTreeMap<MemberId, u64> = BTreeMap::new();
         for pool in self.pools.values_mut() {
             while pool.free >= pool.reserved + self.segment
@@ -203,6 +220,7 @@ impl Group {
                 }
             }
         }
+        grants.keys().for_each(|id| self.tell_needs(*id));
         grants.into_iter().map(|(member, bytes)| Grant { member, bytes: Bytes::new(bytes) }).collect()
     }
 
@@ -221,9 +239,9 @@ impl Group {
         self.allowance(member) + self.in_flight(member)
     }
 
-    /// The windows of all virtual flows: what the group may have in flight.
+    /// What counts of the windows of all virtual flows: what the group may have in flight.
     pub fn total_window(&self) -> Bytes {
-        self.virtuals.values().map(VirtualFlow::cwnd).sum()
+        Bytes::new(self.virtuals.values().map(VirtualFlow::usable).sum())
     }
 
     /// How many members share credit with this one, itself not counted.
@@ -249,9 +267,13 @@ impl Group {
         let may_send = |id: &VirtualId| {
             self.virtuals.get(id).is_some_and(|flow| flow.pool == member.pool && flow.free() >= self.segment)
         };
-        let flow_id = pool.sending.filter(may_send).or_else(|| pool.ready.last().map(|(_, flow)| *flow));
-        let flow_id = flow_id.unwrap_or(member.own);
-        pool.sending = Some(flow_id);
+        let is_own = self.virtuals.get(&member.own).is_some_and(|flow| !flow.counts_in_full());
+        let flow_id = Some(member.own).filter(|own| is_own && may_send(own)).unwrap_or_else(|| {
+            let ready = || pool.ready.last().map(|(_, flow)| *flow);
+            let shared = pool.sending.filter(may_send).or_else(ready).unwrap_or(member.own);
+            pool.sending = Some(shared);
+            shared
+        });
         // What is sent again before its loss was told takes the place of the first one.
         let replaced = member.records.take(range.clone());
         member.in_flight -= replaced.iter().map(records::Record::bytes).sum::<u64>();
@@ -275,6 +297,9 @@ impl Group {
         member.in_flight -= acked;
         if acked > 0 {
             member.cap = u64::MAX;
+            let own = self.virtuals.get(&member.own).map_or(1, |flow| flow.cwnd().get().max(1));
+            let span = heard.srtt.as_secs_f64() * acked as f64 / own as f64;
+            member.usage.used(heard.now, Duration::from_secs_f64(span));
         }
         for record in records {
             self.with_flow(record.flow, |flow| flow.acknowledge(record.place, record.bytes(), acked, heard));
@@ -327,8 +352,17 @@ impl Group {
             let entry = latest.entry(record.flow).or_default();
             *entry = (entry.0.max(record.place), entry.1 + record.bytes());
         }
-        for (flow, (place, bytes)) in latest {
-            self.with_flow(flow, |flow| flow.time_out(place, bytes, now));
+        // Those that stood for most of it lose, until their windows are as much as what is lost; from the others it is taken away.
+        let mut left: u64 = latest.values().map(|(_, bytes)| bytes).sum();
+        let mut latest: Vec<_> = latest.into_iter().collect();
+        latest.sort_by_key(|(_, (_, bytes))| std::cmp::Reverse(*bytes));
+        for (id, (place, bytes)) in latest {
+            if left == 0 {
+                self.with_flow(id, |flow| flow.release(bytes));
+                continue;
+            }
+            left = left.saturating_sub(self.virtuals.get(&id).map_or(0, |flow| flow.cwnd().get()));
+            self.with_flow(id, |flow| flow.time_out(place, bytes, now));
         }
         // What it was granted beyond its probe goes to the others.
         let wanted = self.members.get(&id).map_or(0, |member| member.wanted);
@@ -368,15 +402,48 @@ impl Group {
         let Some(pool) = self.pools.get_mut(&member.pool) else { return };
         pool.stand_back(id, member);
         pool.queue(id, member);
+        self.tell_needs(id);
+    }
+
+    /// What a member needs of its own flow has changed.
+    fn tell_needs(&mut self, id: MemberId) {
+        let Some(member) = self.members.get(&id) else { return };
+        let (own, needs) = (member.own, member.needs(self.segment));
+        self.with_flow(own, |flow| flow.set_needs(needs));
+    }
+
+    /// How much the virtual flows count for, now and then: it changes slowly.
+    fn review(&mut self, now: Time) {
+        let since = self.reviewed.map_or(Duration::ZERO, |reviewed| now.since(reviewed));
+        if self.reviewed.is_some() && since < REVIEWED_EVERY {
+            return;
+        }
+        self.reviewed = Some(now);
+        let (segment, initial) = (self.segment, self.start.initial_window.get());
+        let mut counts = Vec::with_capacity(self.members.len());
+        for member in self.members.values_mut() {
+            // At two looks in a row: one that waits for its turn with a packet now and then is not held back.
+            let is_held_back = member.is_held_back(segment);
+            if std::mem::replace(&mut member.was_held_back, is_held_back) && is_held_back {
+                member.usage.used(now, since.min(REVIEWED_EVERY));
+            }
+            member.usage.begin(now);
+            counts.push((member.own, member.usage.counts(now)));
+        }
+        for (own, counts) in counts {
+            self.with_flow(own, |flow| flow.set_counts(counts, initial, now));
+        }
     }
 
     /// Takes back grants that the windows do not cover any more, from those first who have had most.
     fn settle(&mut self, id: PoolId) {
         let Some(pool) = self.pools.get_mut(&id) else { return };
+        let mut changed = BTreeSet::new();
         while pool.reserved > pool.free {
             let rich =
                 self.members.iter_mut().filter(|(_, member)| member.pool == id && member.allowance > 0);
-            let Some((name, member)) = rich.max_by_key(|(_, member)| member.served) else { return };
+            let Some((name, member)) = rich.max_by_key(|(_, member)| member.served) else { break };
+            changed.insert(*name);
             let back = member.allowance.min(pool.reserved - pool.free).min(self.segment);
             pool.stand_back(*name, member);
             member.allowance -= back;
@@ -384,5 +451,6 @@ impl Group {
             pool.reserved -= back;
             pool.queue(*name, member);
         }
+        changed.into_iter().for_each(|name| self.tell_needs(name));
     }
 }

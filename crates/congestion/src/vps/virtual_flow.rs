@@ -18,15 +18,19 @@ pub(super) struct VirtualFlow {
     segment: u64,
     flight: u64,
     next: u64,
-    /// Packets before this one were sent before the last loss event: their losses belong to it, and their acknowledgements do not
-    /// make the window grow.
-    recovery: Option<u64>,
+    /// Packets before this one were sent before the last reduction: their losses belong to it, however late they are seen, and their
+    /// acknowledgements do not make the window grow. Members hear at different times, so that news of old packets come after news of
+    /// newer ones.
+    recovery: u64,
     /// A time-out has passed and nothing was acknowledged since.
     has_timed_out: bool,
     /// Acknowledged, and not told yet.
     untold: u64,
     /// All its window was in use.
     pub is_limited: bool,
+    /// The part of its window that counts by what its member has used of it, from 0 to 1, and what that needs now.
+    counts: f64,
+    needs: u64,
 }
 
 impl VirtualFlow {
@@ -37,10 +41,12 @@ impl VirtualFlow {
             segment,
             flight: 0,
             next: 0,
-            recovery: None,
+            recovery: 0,
             has_timed_out: false,
             untold: 0,
             is_limited: false,
+            counts: 1.0,
+            needs: 0,
         }
     }
 
@@ -48,17 +54,43 @@ impl VirtualFlow {
         self.controller.cwnd()
     }
 
-    /// What its window leaves, in whole segments; as a TCP, it sends no part of one.
-    pub(super) fn free(&self) -> u64 {
+    /// What of its window may be in use: what counts of it, and whatever its own member needs.
+    pub(super) fn usable(&self) -> u64 {
         // A window without bound would overflow the sum of several.
         let cwnd = self.controller.cwnd().get().min(1 << 50);
-        cwnd.saturating_sub(self.flight) / self.segment * self.segment
+        ((cwnd as f64 * self.counts) as u64).max(self.needs).min(cwnd)
+    }
+
+    /// What its window leaves, in whole segments; as a TCP, it sends no part of one.
+    pub(super) fn free(&self) -> u64 {
+        self.usable().saturating_sub(self.flight) / self.segment * self.segment
+    }
+
+    /// Whether others may have all of its window.
+    pub(super) fn counts_in_full(&self) -> bool {
+        self.counts >= 1.0
+    }
+
+    /// Its member needs so much of it now.
+    pub(super) fn set_needs(&mut self, bytes: u64) {
+        self.needs = bytes;
+        // A window that is not used does not grow (RFC 7661, section 4.3).
+        self.is_limited &= self.usable() + self.segment > self.cwnd().get();
+    }
+
+    /// So much of its window counts. One of which next to nothing does begins again with the initial window (RFC 5681, section 4.1).
+    pub(super) fn set_counts(&mut self, counts: f64, initial_window: u64, now: Time) {
+        self.counts = counts;
+        if self.usable() < initial_window.min(self.cwnd().get()) {
+            self.controller.on_idle(now);
+        }
+        self.set_needs(self.needs);
     }
 
     /// A packet counts as its own. Answers its place.
     pub(super) fn send(&mut self, bytes: u64) -> u64 {
         self.flight += bytes;
-        self.is_limited |= self.free() == 0;
+        self.is_limited |= self.flight + self.segment > self.cwnd().get();
         self.next += 1;
         self.next - 1
     }
@@ -73,10 +105,9 @@ impl VirtualFlow {
         let flight = self.flight;
         self.release(bytes);
         self.has_timed_out = false;
-        if self.recovery.is_some_and(|point| place < point) {
+        if place < self.recovery {
             return;
         }
-        self.recovery = None;
         self.untold += bytes;
         // One acknowledgement of several segments, which stood for several flows, is one in all and not one for each.
         if self.untold < whole {
@@ -95,8 +126,8 @@ impl VirtualFlow {
     pub(super) fn lose(&mut self, place: u64, bytes: u64, now: Time) {
         let flight = self.flight_at_loss();
         self.release(bytes);
-        if self.recovery.is_none_or(|point| place >= point) {
-            self.recovery = Some(self.next);
+        if place >= self.recovery {
+            self.recovery = self.next;
             self.untold = 0;
             self.controller.on_loss(&Loss { now, flight });
         }
@@ -111,9 +142,10 @@ impl VirtualFlow {
         }
         let flight = self.flight_at_loss();
         self.release(bytes);
-        self.recovery = None;
+        let was_reduced = place < self.recovery;
+        self.recovery = self.next;
         self.untold = 0;
-        let is_repeated = std::mem::replace(&mut self.has_timed_out, true);
+        let is_repeated = std::mem::replace(&mut self.has_timed_out, true) || was_reduced;
         self.controller.on_timeout(&Timeout { now, flight, is_repeated });
     }
 

@@ -48,7 +48,7 @@ pub struct Served(u128);
 
 impl Served {
     /// So many bytes more.
-    pub(super) fn more(self, bytes: u64, weight: Weight) -> Self {
+    pub(crate) fn more(self, bytes: u64, weight: Weight) -> Self {
         Self(self.0 + by_weight(bytes, weight))
     }
 

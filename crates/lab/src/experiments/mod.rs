@@ -54,7 +54,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::experiment::Case;
+    use crate::case::Case;
 
     #[test]
     fn every_experiment_holds_together() {

@@ -6,8 +6,9 @@ use sim::model::{
 };
 use units::{Bytes, Duration, Packets, Rate, Time};
 
+use crate::case::{Case, Measured};
 use crate::experiment::{
-    Axis, Case, Cell, Curve, Expected, Experiment, Job, Measured, Paper, Plot, Points, Relation, Row, Table,
+    Axis, Cell, Curve, Expected, Experiment, Job, Paper, Plot, Points, Relation, Row, Table,
 };
 use crate::results::OneSeed;
 use crate::scheme::{self, Scheme};

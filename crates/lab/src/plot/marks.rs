@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::axis::Layout;
-use super::{Drawn, MARKERS, Style, at};
+use super::drawn::{Drawn, MARKERS, Style, at};
 use crate::scheme::Marker;
 
 /// Half a marker's size.

@@ -1,6 +1,7 @@
 //! Figures as SVG, and the same as PNG.
 
 mod axis;
+mod drawn;
 mod marks;
 
 use std::sync::Arc;
@@ -9,12 +10,11 @@ use maud::{Markup, html};
 use resvg::tiny_skia::{Pixmap, Transform};
 use resvg::usvg::{self, fontdb};
 
-use crate::curve::Point;
-use crate::experiment::{Axis, Curve, Plot, Points};
-use crate::results::Results;
-use crate::scheme::Scheme;
+use crate::experiment::{Axis, Plot};
 
 use axis::Layout;
+use drawn::at;
+pub(crate) use drawn::{Drawn, drawn, drawn_real};
 
 /// The text of PNGs and of the PDF is drawn with this subset of DejaVu Sans, so that no machine needs a font.
 pub(crate) const FONT: &[u8] = include_bytes!("../../assets/plot-font.ttf");
@@ -32,59 +32,6 @@ const LEGEND: f64 = 70.0;
 const LETTER: f64 = 6.8;
 /// Pixels of a PNG for one of the figure's units.
 const PIXELS: f32 = 2.0;
-/// Markers of a curve over time: enough to tell it from others in print.
-const MARKERS: usize = 8;
-
-/// A curve with its points.
-pub(crate) struct Drawn {
-    pub label: String,
-    pub look: Scheme,
-    pub style: Style,
-    /// Whether real programs gave it.
-    pub is_real: bool,
-    pub points: Vec<Point>,
-}
-
-/// How the points of a curve are drawn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Style {
-    /// A line, a marker at every point, error bars.
-    Figure,
-    /// A line in a band, some markers.
-    Course,
-    /// Open markers.
-    Published,
-    /// A thin dotted line.
-    Formula,
-}
-
-/// The curves of a plot with what the results have of them.
-pub(crate) fn drawn(plot: &Plot, results: &Results) -> Vec<Drawn> {
-    let curve = |curve: &Curve| Drawn {
-        label: curve.label.clone(),
-        look: curve.look,
-        style: match curve.points {
-            Points::Figure { .. } => Style::Figure,
-            Points::Series { .. } => Style::Course,
-            Points::Published(_) => Style::Published,
-            Points::Formula(_) => Style::Formula,
-        },
-        is_real: false,
-        points: curve.points(plot.variant, results),
-    };
-    plot.curves.iter().map(curve).collect()
-}
-
-/// The same curves from real runs, those that they have.
-pub(crate) fn drawn_real(plot: &Plot, measured: &Results) -> Vec<Drawn> {
-    let is_of_runs = |curve: &Drawn| matches!(curve.style, Style::Figure | Style::Course);
-    let curves = drawn(plot, measured).into_iter().filter(is_of_runs);
-    curves
-        .filter(|curve| !curve.points.is_empty())
-        .map(|curve| Drawn { label: format!("{}, measured", curve.label), is_real: true, ..curve })
-        .collect()
-}
-
 /// A figure as an SVG document.
 pub(crate) fn svg(plot: &Plot, curves: &[Drawn]) -> String {
     let longest = curves.iter().map(|curve| curve.label.chars().count()).max().unwrap_or(0);
@@ -138,11 +85,6 @@ fn grid(x: &Layout, y: &Layout, right: f64) -> Markup {
     }
 }
 
-/// A place on the page, to a tenth.
-fn at(place: f64) -> String {
-    format!("{place:.1}")
-}
-
 /// An SVG document of ours with its text laid out, whatever fonts the machine has.
 ///
 /// # Errors
@@ -169,6 +111,8 @@ pub(crate) fn png(svg: &str) -> Result<Vec<u8>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::experiment::{Curve, Points};
+    use crate::results::Results;
     use crate::scheme;
 
     fn picture(title: &str) -> (String, Vec<u8>) {

@@ -8,7 +8,7 @@ mod testbed;
 
 use units::Duration;
 
-use crate::experiment::{Case, Measured};
+use crate::case::{Case, Measured};
 
 pub use observed::{Observed, Traffic};
 pub use run::{RealOptions, run};

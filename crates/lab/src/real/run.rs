@@ -7,7 +7,7 @@ use std::time::Duration as StdDuration;
 use super::{Observed, Real, Testbed, TestbedError, Trial};
 use crate::RunError;
 use crate::cache::{Cache, digest};
-use crate::experiment::{Case, Measured};
+use crate::case::{Case, Measured};
 use crate::progress::{Forecast, Progress, now};
 use crate::results::Results;
 

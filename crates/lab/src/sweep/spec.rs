@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use sim::model::Model;
-use sim::scenario::{self, Beside, Error, Fault, Item, Span, Table};
+use sim::scenario::{self, Beside, Error, Fault, Faults, Item, Span, Table, Wrong};
 use toml::Value;
 use toml::de::DeValue;
 
@@ -154,21 +154,29 @@ impl Sweep {
 
     /// Tells what is wrong with a changed scenario at the parameter that brought it about: the text that was read is nobody's file.
     fn blame(&self, error: Error, point: usize, values: &[Value]) -> Error {
-        let Error::Wrong(wrong) = error else { return error };
-        let at_line = |parameter: &&Parameter| {
-            let last = parameter.key.rsplit('.').next().unwrap_or(&parameter.key);
-            wrong.text.trim_start().starts_with(last)
-        };
-        let guilty = self.parameters.iter().find(at_line).unwrap_or(&self.parameters[0]);
+        let Error::Wrong(mistakes) = error else { return error };
         let set: Vec<String> = self
             .parameters
             .iter()
             .zip(values)
             .map(|(parameter, value)| format!("{} = {value}", parameter.key))
             .collect();
-        let message = format!("point {} ({}): {}", point + 1, set.join(", "), wrong.message);
-        let fault = Fault::new(guilty.values_at, message);
-        wrong.help.iter().fold(fault, |fault, help| fault.help(help)).locate(&self.file, &self.text)
+        let faults = Faults::default();
+        for wrong in &mistakes.told {
+            let message = format!("point {} ({}): {}", point + 1, set.join(", "), wrong.message);
+            let fault = Fault::new(self.guilty(wrong).values_at, message);
+            faults.add(wrong.help.iter().fold(fault, |fault, help| fault.help(help)));
+        }
+        faults.locate(&self.file, &self.text)
+    }
+
+    /// The parameter that brought a mistake about.
+    fn guilty(&self, wrong: &Wrong) -> &Parameter {
+        let at_line = |parameter: &&Parameter| {
+            let last = parameter.key.rsplit('.').next().unwrap_or(&parameter.key);
+            wrong.text.trim_start().starts_with(last)
+        };
+        self.parameters.iter().find(at_line).unwrap_or(&self.parameters[0])
     }
 }
 
@@ -187,38 +195,39 @@ impl scenario::Files for Recorded<'_> {
 }
 
 fn read(mut table: Table<'_>) -> Result<Written, Fault> {
-    let (scenario, scenario_at) = table.need("scenario", |item| Ok((item.text()?.to_owned(), item.span)))?;
-    let choices = [("grid", 0), ("list", 1), ("random", 2)];
-    let design = table.get("design", |item| item.one_of(&choices))?.unwrap_or(0);
-    let seeds = table.get("seeds", |item| item.whole(1..=10_000))?.unwrap_or(1);
+    let scenario = table.need("scenario", |item| Ok((item.text()?.to_owned(), item.span)));
+    let design = table.choose("design", &[("grid", 0), ("list", 1), ("random", 2)]);
+    let seeds = table.get("seeds", |item| item.whole(1..=10_000)).unwrap_or(1);
     let design = match design {
-        0 => Design::Grid,
-        1 => Design::List,
-        _ => Design::Random {
-            points: small(table.need("points", |item| item.whole(1..=MOST_RUNS as u64))?),
-            seed: table.get("seed", |item| item.whole(0..=u64::MAX))?.unwrap_or(1),
-        },
+        Ok(None | Some(0)) => Ok(Design::Grid),
+        Ok(Some(1)) => Ok(Design::List),
+        Ok(Some(_)) => {
+            let points = table.need("points", |item| item.whole(1..=MOST_RUNS as u64));
+            let seed = table.get("seed", |item| item.whole(0..=u64::MAX)).unwrap_or(1);
+            points.map(|points| Design::Random { points: small(points), seed })
+        }
+        Err(fault) => Err(fault),
     };
-    let whole = table.item("parameter");
-    let tables = table.tables("parameter")?;
-    table.finish()?;
+    let at = table.item("parameter").map_or((0..0).into(), |item: Item<'_>| item.span);
     let (mut parameters, mut values) = (Vec::new(), Vec::new());
     let (mut names, mut keys) = (BTreeSet::new(), BTreeSet::new());
-    for table in tables {
-        let (parameter, own) = parameter(table, design)?;
-        let twice = |what: &str| {
-            Err(Fault::new(parameter.at, format_args!("{what} '{}' is varied twice", parameter.name)))
+    for own in table.tables("parameter") {
+        // Without a design it is not known which keys it has.
+        let read = design.clone().and_then(|design| parameter(own, design));
+        let Some((parameter, own)) = table.kept(read) else { continue };
+        let mut twice = |what: &str| {
+            table.tell(Fault::new(parameter.at, format_args!("{what} '{}' is varied twice", parameter.name)));
         };
         if !keys.insert(parameter.key.clone()) {
-            return twice("the key of");
-        }
-        if !names.insert(parameter.name.clone()) {
-            return twice("the name");
+            twice("the key of");
+        } else if !names.insert(parameter.name.clone()) {
+            twice("the name");
         }
         parameters.push(parameter);
         values.push(own);
     }
-    let at = whole.map_or((0..0).into(), |item: Item<'_>| item.span);
+    table.finish()?;
+    let ((scenario, scenario_at), design) = (scenario?, design?);
     match parameters.len() {
         0 => return Err(Fault::new(at, "nothing is varied: a sweep needs at least one [[parameter]]")),
         1..=MOST_PARAMETERS => {}
@@ -256,21 +265,24 @@ fn same_length(parameters: &[Parameter], values: &[Values]) -> Result<(), Fault>
 }
 
 fn parameter(mut table: Table<'_>, design: Design) -> Result<(Parameter, Values), Fault> {
-    let (key, at) = table.need("key", |item| Ok((item.text()?.to_owned(), item.span)))?;
-    let name = table.get("name", |item| item.text().map(ToOwned::to_owned))?.unwrap_or_else(|| key.clone());
+    let key = table.need("key", |item| Ok((item.text()?.to_owned(), item.span)));
+    let name = table.get("name", |item| item.text().map(ToOwned::to_owned));
     let is_random = matches!(design, Design::Random { .. });
-    let list = table.get("values", |item| Ok((these(item)?, item.span)))?;
-    let range = if is_random && list.is_none() { Some(range(&mut table)?) } else { None };
+    let range = (is_random && !table.has("values")).then(|| range(&mut table));
+    let list = table.get("values", |item| Ok((these(item)?, item.span)));
     table.finish()?;
-    let (values, values_at) = match list.or(range) {
-        Some(values) => values,
-        None => return Err(Fault::new(at, format_args!("'{name}' needs the key `values`, a list"))),
+    let (key, at) = key?;
+    let name = name.unwrap_or_else(|| key.clone());
+    let (values, values_at) = match (list, range) {
+        (Some(list), _) => list,
+        (None, Some(range)) => range?,
+        (None, None) => return Err(Fault::new(at, format_args!("'{name}' needs the key `values`, a list"))),
     };
     Ok((Parameter { name, key, at, values_at }, values))
 }
 
 fn these(item: Item<'_>) -> Result<Values, Fault> {
-    let values: Vec<Value> = item.list()?.into_iter().map(value).collect::<Result<_, _>>()?;
+    let values: Vec<Value> = item.each(value)?;
     match values.len() {
         0 => Err(item.fault("`values` is empty: there would be no point at all")),
         1..=MOST_RUNS => Ok(Values::These(values)),
@@ -297,12 +309,12 @@ fn finite(item: Item<'_>) -> Result<(f64, Item<'_>), Fault> {
 }
 
 fn range(table: &mut Table<'_>) -> Result<(Values, Span), Fault> {
-    let (low, at) = table.need("low", finite)?;
-    let (high, high_at) = table.need("high", finite)?;
+    let (low, high) = (table.need("low", finite), table.need("high", finite));
     let is_logarithmic =
-        table.get("scale", |item| item.one_of(&[("linear", false), ("logarithmic", true)]))?.unwrap_or(false);
-    let is_whole = table.get("whole", Item::flag)?.unwrap_or(false);
-    let unit = table.get("unit", |item| item.text().map(ToOwned::to_owned))?;
+        table.get("scale", |item| item.one_of(&[("linear", false), ("logarithmic", true)])).unwrap_or(false);
+    let is_whole = table.get("whole", Item::flag).unwrap_or(false);
+    let unit = table.get("unit", |item| item.text().map(ToOwned::to_owned));
+    let ((low, at), (high, high_at)) = (low?, high?);
     if high < low {
         return Err(high_at.fault(format_args!("`high` ({high}) is below `low` ({low})")));
     }

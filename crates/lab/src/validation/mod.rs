@@ -3,6 +3,8 @@
 //! Every scenario runs by the rules of the RFCs, which is what programs use, and by those of ns-2 (see
 //! [`sim::model::Recovery`] and [`congestion::tfrc::Parameters::NS2`]), which shows which differences come from there.
 
+mod finding;
+mod job;
 pub(crate) mod network;
 mod r1;
 mod r2;
@@ -17,91 +19,15 @@ use std::collections::BTreeMap;
 
 use sim::model::Recovery;
 
-use crate::experiment::{Case, Experiment, Job, Measured, Paper};
+use crate::experiment::{Experiment, Job, Paper};
 use crate::results::Results;
 use crate::run::{Options, RunError, run};
 use crate::scheme;
-use crate::simulate::Recording;
-use network::Network;
+use job::RECOVERIES;
 use reference::{Metrics, Summary, configurations, setting, windows};
 
+pub use finding::{Comparison, Finding};
 pub use table::{everything, page, summary};
-
-/// The variants of every scenario: TCP's recovery, and with it the rules of TFRC.
-const RECOVERIES: [(&str, Recovery); 2] = [("RFC", Recovery::Sack), ("ns-2", Recovery::Ns2Sack1)];
-
-/// One metric of one scenario.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Comparison {
-    /// The group of scenarios, such as `R2`.
-    pub group: &'static str,
-    /// The scenario's settings.
-    pub configuration: String,
-    /// The metric, a phase before it where the scenario has phases.
-    pub metric: String,
-    /// ns-2's mean over its seeds.
-    pub reference: f64,
-    /// How far from it still counts as the same: the larger of 5 % and three times the spread over seeds.
-    pub tolerance: f64,
-    /// Our mean over seeds, by the RFCs.
-    pub measured: f64,
-    /// Our mean over seeds, by ns-2's rules.
-    pub with_ns2_rules: f64,
-    /// Whether phase effects rule here: the reference's own documentation says that it is no target, or the same comparison
-    /// agrees with a random delay of sending, which takes the phases away.
-    pub is_phase_effect: bool,
-}
-
-/// What became of a comparison.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Finding {
-    /// Within the tolerance.
-    Within,
-    /// Outside of it, and within with ns-2's rules: that explains it.
-    Ns2Rules,
-    /// Outside with both, where the phases of equal links and flows decide who loses packets.
-    Phase,
-    /// Outside with both.
-    Differs,
-}
-
-impl Comparison {
-    /// What became of it.
-    pub fn finding(&self) -> Finding {
-        let is_within = |value: f64| (value - self.reference).abs() <= self.tolerance;
-        if is_within(self.measured) {
-            Finding::Within
-        } else if is_within(self.with_ns2_rules) {
-            Finding::Ns2Rules
-        } else if self.is_phase_effect {
-            Finding::Phase
-        } else {
-            Finding::Differs
-        }
-    }
-}
-
-/// Turns a scenario into a job of the lab.
-fn job(
-    configuration: &str,
-    recovery: Recovery,
-    network: Network,
-    decisions: &'static [&'static str],
-    measure: impl Fn(&Recording) -> Measured + Send + Sync + 'static,
-) -> Job {
-    let variant = RECOVERIES.iter().find(|(_, other)| *other == recovery).map_or("", |(name, _)| *name);
-    Job {
-        case: Case { variant, setting: configuration.to_owned(), scheme: scheme::SACK, point: 0.0 },
-        models: vec![network.model],
-        decisions,
-        measure: Box::new(move |recordings| recordings.first().map(&measure).unwrap_or_default()),
-    }
-}
-
-/// The sum of a quantity over samples.
-fn phase_sum<'a, T: 'a>(samples: impl Iterator<Item = &'a T>, quantity: impl Fn(&T) -> u64) -> u64 {
-    samples.map(quantity).sum()
-}
 
 /// A group of scenarios: what ns-2 gave by configuration, and how one of them is run.
 struct Group {

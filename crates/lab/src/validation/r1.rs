@@ -3,10 +3,11 @@
 use sim::model::{Kind, Pattern, Recovery};
 use units::{Bytes, Duration, Rate};
 
+use super::job::{job, phase_sum};
 use super::network::{Network, tcp};
 use super::reference::{number, setting};
-use super::{job, phase_sum};
-use crate::experiment::{Job, Measured};
+use crate::case::Measured;
+use crate::experiment::Job;
 
 const PHASES: [(&str, f64, f64); 6] = [
     ("quiet_10_200", 10.0, 200.0),

@@ -3,10 +3,11 @@
 use sim::model::{DelayedAck, Loss, Recovery};
 use units::Duration;
 
-use super::job;
+use super::job::job;
 use super::network::{Network, tcp};
 use super::reference::number;
-use crate::experiment::{Job, Measured};
+use crate::case::Measured;
+use crate::experiment::Job;
 
 pub(super) fn run(configuration: &str, seed: u64, recovery: Recovery) -> Job {
     let mut network = Network::new(seed, 1000, 0, Duration::from_secs(100));

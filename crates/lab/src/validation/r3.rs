@@ -4,10 +4,11 @@ use congestion::aggregate::Scheme;
 use sim::model::{Kind, Loss, Recovery};
 use units::{Bytes, Duration};
 
-use super::job;
+use super::job::job;
 use super::network::{Network, PLENTY, tcp, tfrc};
 use super::reference::number;
-use crate::experiment::{Job, Measured};
+use crate::case::Measured;
+use crate::experiment::Job;
 
 /// Round trip without a queue in milliseconds: propagation, a packet and a report over both links.
 const BASE_RTT_MS: f64 = 168.4;

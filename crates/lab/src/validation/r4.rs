@@ -3,10 +3,11 @@
 use sim::model::{Kind, Pattern, Recovery};
 use units::{Bytes, Duration, Rate};
 
-use super::job;
+use super::job::job;
 use super::network::{Network, PLENTY, tcp};
 use super::reference::number;
-use crate::experiment::{Job, Measured};
+use crate::case::Measured;
+use crate::experiment::Job;
 
 pub(super) fn run(configuration: &str, seed: u64, recovery: Recovery) -> Job {
     let count = number(configuration, "N") as usize;

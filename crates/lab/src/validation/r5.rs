@@ -4,10 +4,11 @@ use congestion::aggregate::Scheme;
 use sim::model::{Kind, Pattern, Recovery};
 use units::{Bytes, Duration, Rate, Time};
 
-use super::job;
+use super::job::job;
 use super::network::{Network, PLENTY, tcp, tfrc};
 use super::reference::{number, setting};
-use crate::experiment::{Job, Measured};
+use crate::case::Measured;
+use crate::experiment::Job;
 use crate::statistics::{Estimate, jain_index, mean};
 
 /// In these the rates of the dumbbell's flows vary.

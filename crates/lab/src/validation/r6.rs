@@ -3,10 +3,11 @@
 use sim::model::{DelayedAck, Loss, Recovery};
 use units::{Duration, Packets};
 
-use super::job;
+use super::job::job;
 use super::network::{Network, tcp};
 use super::reference::Window;
-use crate::experiment::{Job, Measured};
+use crate::case::Measured;
+use crate::experiment::Job;
 
 /// The run of the trace `label`, compared with ns-2's `windows`.
 pub(super) fn run(label: &'static str, windows: Vec<Window>, recovery: Recovery) -> Job {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use super::{Comparison, Finding};
+use super::finding::{Comparison, Finding};
 use crate::statistics::significant;
 
 /// What the page says before its tables.

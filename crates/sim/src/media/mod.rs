@@ -5,13 +5,14 @@
 
 mod fixed;
 mod limit;
+mod player;
 
 use std::collections::{BTreeMap, VecDeque};
 
 use stream::content::ReaderId;
 use stream::control::{ConnectionId, RateController};
 use stream::ranges::RangeSet;
-use stream::session::{Action, Config, PathFigures, Session, Status};
+use stream::session::{Action, Config, Pace, PathFigures, Session, Status};
 use units::{Bytes, Duration, Time};
 
 use crate::counted::{FlowCounted, half_counted};
@@ -20,6 +21,7 @@ use crate::network::{HalfId, Network, Role};
 use crate::report::{Decision, FlowSample, MediaTotals};
 use crate::tcp::NO_LIMIT;
 use limit::ReadLimit;
+use player::Player;
 
 /// What a request takes on its way, and the header of an answer: an HTTP/1.1 range request and a server that says little.
 const REQUEST_SIZE: u64 = 200;
@@ -56,7 +58,10 @@ pub(crate) struct Stream {
     /// Every connection's half that carries answers, the closed ones included.
     downs: Vec<HalfId>,
     tick_at: u64,
+    look_at: u64,
     limit: ReadLimit,
+    /// The player, if it does not take everything at once.
+    player: Option<Player>,
     is_over: bool,
 }
 
@@ -79,7 +84,9 @@ impl Stream {
             controller: controller(&media.algorithm),
             pace: media.pace,
             playback: media.playback,
-            media_rate: Some(media.rate),
+            // A player with a buffer of its own shows what it plays, and one that takes everything at once does not.
+            media_rate: Some(media.rate)
+                .filter(|_| media.reader.is_none() || media.pace != Pace::Media(None)),
             size: Some(size),
             have: RangeSet::new(),
             ranges: true,
@@ -88,7 +95,13 @@ impl Stream {
             silent_after: Duration::from_secs(10),
         };
         let mut session = Session::new(config, start);
+        if media.reader.is_some() {
+            session = session.expecting_any_speed();
+        }
         session.add_reader(READER, 0..size, start);
+        let player = media.reader.clone();
+        let player =
+            player.map(|reader| Player::new(reader, media.rate, media.playback, size, READER, start));
         Self {
             flow,
             media,
@@ -97,7 +110,9 @@ impl Stream {
             connections: BTreeMap::new(),
             downs: Vec::new(),
             tick_at: u64::MAX,
+            look_at: u64::MAX,
             limit: ReadLimit::default(),
+            player,
             is_over: false,
         }
     }
@@ -115,6 +130,9 @@ impl Stream {
         let now = network.now;
         for (connection, bytes) in self.limit.ready(now) {
             self.read(connection, bytes, network);
+        }
+        if let Some(player) = &mut self.player {
+            player.step(&mut self.session, Time::from_nanos(now));
         }
         if now >= self.tick_at {
             self.tick_at = u64::MAX;
@@ -149,10 +167,12 @@ impl Stream {
                 &PathFigures {
                     rtt: Duration::from_nanos(half.sender.srtt()),
                     packet_size: Bytes::new(half.segment()),
-                    out_of_order: half.counters.out_of_order,
+                    out_of_order: Some(half.counters.out_of_order),
                     packets: half.counters.arrived,
                     unread: Bytes::new(half.receiver.unread()),
+                    held: Duration::ZERO,
                 },
+                Time::from_nanos(network.now),
             );
         }
     }
@@ -203,7 +223,7 @@ impl Stream {
         }
     }
 
-    /// Bytes of answers reach the session; the player takes everything that is in order.
+    /// Bytes of answers reach the session; a player without a buffer of its own takes everything that is in order.
     fn take(&mut self, id: ConnectionId, mut bytes: u64, now: u64) {
         let now = Time::from_nanos(now);
         let Some(state) = self.connections.get_mut(&id) else { return };
@@ -220,8 +240,10 @@ impl Stream {
                 self.session.arrived(id, of_body, now);
             }
         }
-        let available = self.session.available(READER);
-        self.session.move_reader(READER, available, now);
+        if self.player.is_none() {
+            let available = self.session.available(READER);
+            self.session.move_reader(READER, available, now);
+        }
     }
 
     /// Carries out what the session orders.
@@ -279,6 +301,12 @@ impl Stream {
         if tick < self.tick_at {
             self.tick_at = tick;
             network.call_flow(self.flow, tick);
+        }
+        if let Some(look) = self.player.as_ref().and_then(Player::next).map(Time::as_nanos)
+            && self.look_at != look
+        {
+            self.look_at = look;
+            network.call_flow(self.flow, look);
         }
         if let Some(at) = self.limit.next_call() {
             network.call_flow(self.flow, at);
@@ -378,6 +406,7 @@ impl Stream {
             connections_mean: status.connections_mean,
             duplicate: Bytes::new(status.totals.duplicate),
             rerequested: Bytes::new(status.totals.rerequested),
+            seen: self.player.as_ref().map(Player::seen),
         }
     }
 

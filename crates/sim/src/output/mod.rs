@@ -4,37 +4,23 @@
 mod capacity;
 mod capture;
 mod decimal;
+mod failure;
 mod rows;
 mod summary;
 
 #[cfg(test)]
 mod tests;
 
-use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::model::Model;
 use crate::report::{Decision, FlowSample, LinkSample, Observer, PacketRecord};
 use capture::Capture;
+pub use failure::Failure;
+use failure::create;
 use rows::Rows;
 pub use summary::{FlowSummary, LinkSummary, MediaSummary, Summary};
-
-/// A file that cannot be written.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot write {}: {error}", file.display())]
-pub struct Failure {
-    /// Which.
-    pub file: PathBuf,
-    /// Why not.
-    pub error: io::Error,
-}
-
-impl Failure {
-    fn new(file: &Path, error: io::Error) -> Self {
-        Self { file: file.into(), error }
-    }
-}
 
 /// An observer that writes files. What goes wrong is kept until [`Output::failed`] or [`Output::finish`] is called; nothing is
 /// written after that.
@@ -133,8 +119,4 @@ impl Observer for Output {
     fn wants_loss_events(&self) -> bool {
         self.tells_loss_events
     }
-}
-
-fn create(path: &Path) -> Result<File, Failure> {
-    File::create(path).map_err(|error| Failure::new(path, error))
 }

@@ -9,8 +9,8 @@ use serde::Serialize;
 use units::{Bytes, Duration, Rate, Time};
 
 use super::decimal::Decimal;
+use super::failure::{Failure, create};
 use super::summary::{Summary, mean_queue, utilisation};
-use super::{Failure, create};
 use crate::model::{Link, Model};
 use crate::report::{Decision, FlowSample, LinkSample};
 

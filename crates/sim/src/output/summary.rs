@@ -86,6 +86,22 @@ pub struct MediaSummary {
     pub duplicate_bytes: u64,
     /// Bytes that were asked for again.
     pub rerequested_bytes: u64,
+    /// What the viewer of a player with a buffer of its own saw; the figures above are what the receiver thinks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seen: Option<SeenSummary>,
+}
+
+/// What a viewer saw.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SeenSummary {
+    /// How long until play began, in seconds.
+    pub startup_s: Option<f64>,
+    /// Stalls after that.
+    pub stalls: u32,
+    /// How long they took, in seconds.
+    pub stall_s: f64,
+    /// How much was played.
+    pub played_bytes: u64,
 }
 
 /// What a link came to.
@@ -177,6 +193,12 @@ impl MediaSummary {
             connections_mean: (totals.connections_mean * 1e6).round() / 1e6,
             duplicate_bytes: totals.duplicate.get(),
             rerequested_bytes: totals.rerequested.get(),
+            seen: totals.seen.map(|seen| SeenSummary {
+                startup_s: seen.startup.map(|startup| Decimal::seconds(startup).number()),
+                stalls: seen.stalls,
+                stall_s: Decimal::seconds(seen.stalled).number(),
+                played_bytes: seen.played.get(),
+            }),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What is wrong with a scenario, where, and what would be right.
 
+use std::cell::RefCell;
 use std::fmt;
 use std::io;
 use std::ops::Range;
@@ -17,7 +18,32 @@ pub enum Error {
     },
     /// The text is not a scenario.
     #[error("{0}")]
-    Wrong(Box<Wrong>),
+    Wrong(Mistakes),
+}
+
+/// Mistakes beyond so many are only counted.
+const MOST_MISTAKES: usize = 100;
+
+/// Everything that is wrong with a text, in the order of the places; at least one thing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mistakes {
+    /// The mistakes.
+    pub told: Vec<Wrong>,
+    /// How many more there are.
+    more: usize,
+}
+
+impl fmt::Display for Mistakes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, wrong) in self.told.iter().enumerate() {
+            write!(f, "{}{wrong}", if number == 0 { "" } else { "\n" })?;
+        }
+        match self.more {
+            0 => Ok(()),
+            1 => write!(f, "\nand 1 more mistake"),
+            more => write!(f, "\nand {more} more mistakes"),
+        }
+    }
 }
 
 /// A place in a scenario's text, and what is wrong there.
@@ -68,29 +94,85 @@ impl From<Range<usize>> for Span {
     }
 }
 
-/// A fault at a place, before it is known which file it is in.
+/// Why something cannot be read.
 #[derive(Clone, Debug)]
-pub struct Fault {
+pub struct Fault(Option<Place>);
+
+/// What is wrong at a place, before it is known which file it is in.
+#[derive(Clone, Debug)]
+struct Place {
     span: Span,
     message: String,
     help: Option<String>,
 }
 
 impl Fault {
+    /// Nothing new is wrong here: it follows from what is among the [`Faults`] already.
+    pub const TOLD: Self = Self(None);
+
     /// What is wrong at a place.
     pub fn new(span: Span, message: impl fmt::Display) -> Self {
-        Self { span, message: message.to_string(), help: None }
+        Self(Some(Place { span, message: message.to_string(), help: None }))
     }
 
     /// The same with what would be right.
     #[must_use]
     pub fn help(mut self, help: impl fmt::Display) -> Self {
-        self.help = Some(help.to_string());
+        if let Some(place) = &mut self.0 {
+            place.help = Some(help.to_string());
+        }
         self
     }
 
     /// With the place in words: `text` is the whole text of `file`.
     pub fn locate(self, file: &str, text: &str) -> Error {
+        let faults = Faults::default();
+        faults.add(self);
+        faults.locate(file, text)
+    }
+}
+
+/// What was found wrong with a text so far.
+#[derive(Debug, Default)]
+pub struct Faults(RefCell<Found>);
+
+#[derive(Debug, Default)]
+struct Found {
+    places: Vec<Place>,
+    more: usize,
+}
+
+impl Faults {
+    /// Adds one that is new.
+    pub fn add(&self, fault: Fault) {
+        let Some(place) = fault.0 else { return };
+        let mut found = self.0.borrow_mut();
+        match found.places.len() < MOST_MISTAKES {
+            true => found.places.push(place),
+            false => found.more += 1,
+        }
+    }
+
+    /// How many there are.
+    pub(super) fn count(&self) -> usize {
+        let found = self.0.borrow();
+        found.places.len() + found.more
+    }
+
+    /// With the places in words: `text` is the whole text of `file`.
+    pub fn locate(self, file: &str, text: &str) -> Error {
+        let Found { mut places, more } = self.0.into_inner();
+        places.sort_by_key(|place| (place.span.start, place.span.end));
+        if places.is_empty() {
+            places.push(Place { span: (0..0).into(), message: "it cannot be read".into(), help: None });
+        }
+        let told = places.into_iter().map(|place| place.locate(file, text)).collect();
+        Error::Wrong(Mistakes { told, more })
+    }
+}
+
+impl Place {
+    fn locate(self, file: &str, text: &str) -> Wrong {
         let floor = |index: usize| (0..=index.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
         let start = floor(self.span.start).unwrap_or(0);
         let before = &text[..start];
@@ -98,7 +180,7 @@ impl Fault {
         let line = text[line_start..].split('\n').next().unwrap_or_default();
         let line_end = line_start + line.len();
         let end = floor(self.span.end).unwrap_or(0).clamp(start, line_end.max(start));
-        Error::Wrong(Box::new(Wrong {
+        Wrong {
             file: file.into(),
             line: before.matches('\n').count() + 1,
             column: text[line_start..start].chars().count() + 1,
@@ -112,7 +194,7 @@ impl Fault {
                 .trim_end()
                 .into(),
             length: text[start..end].chars().count().max(1),
-        }))
+        }
     }
 }
 

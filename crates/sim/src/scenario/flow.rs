@@ -6,11 +6,12 @@ use units::{Bytes, Time};
 
 use super::error::Fault;
 use super::media;
-use super::network::{Network, check_name, copy_name};
+use super::names::{check_name, copy_name};
+use super::network::Network;
 use super::table::{Item, Table};
 use super::tcp::{self, Settings};
 use super::tfrc;
-use crate::model::{Flow, Kind, NodeId, Pattern, Source, When};
+use crate::model::{Flow, Kind, NodeId, Pattern, Source, Tcp, When};
 
 /// Most flows.
 const MOST_FLOWS: u32 = 10_000;
@@ -26,15 +27,21 @@ enum Named {
     Media,
 }
 
-/// Reads `[[flow]]`.
-pub(super) fn read_all(
-    tables: Vec<Table<'_>>,
-    settings: &Settings<'_>,
-    network: &mut Network<'_>,
-) -> Result<Vec<Flow>, Fault> {
-    let mut flows = Vec::new();
-    let mut names = BTreeSet::new();
-    for mut table in tables {
+/// The flows that were read so far.
+#[derive(Default)]
+pub(super) struct Flows {
+    pub(super) all: Vec<Flow>,
+    names: BTreeSet<String>,
+}
+
+impl Flows {
+    /// Reads a `[[flow]]`.
+    pub(super) fn read(
+        &mut self,
+        mut table: Table<'_>,
+        settings: &Settings<'_>,
+        network: &mut Network<'_>,
+    ) -> Result<(), Fault> {
         let kind = table.need("kind", |item| {
             item.one_of(&[
                 ("tcp", Named::Tcp),
@@ -49,34 +56,48 @@ pub(super) fn read_all(
             Named::Tfrc => "a [[flow]] of kind tfrc",
             Named::Media => "a [[flow]] of kind media",
         });
-        let (item, pattern) = table.need("name", |item| Ok((item, item.text()?)))?;
-        let count = table.get("count", |item| item.count(1..=MOST_FLOWS))?;
-        let start = table.get("start", Network::when)?.unwrap_or(When::At(Time::ZERO));
+        let named = table.need("name", |item| Ok((item, item.text()?)));
+        let count = table.get("count", |item| item.count(1..=MOST_FLOWS));
+        let start = table.get("start", Network::when).unwrap_or(When::At(Time::ZERO));
         let (When::At(latest) | When::Between(_, latest)) = start;
         let stop = table.get("stop", |item| match item.moment()? {
             stop if stop > latest => Ok(stop),
             stop => Err(item.fault(format_args!("the flow stops at {stop}, and starts at {latest}"))),
-        })?;
+        });
         for copy in 1..=count.unwrap_or(1) {
-            let name = copy_name(pattern, copy, count);
-            check_name(&name, item.span)?;
-            if flows.len() >= MOST_FLOWS as usize {
-                return Err(item.fault(format_args!("more than {MOST_FLOWS} flows")));
-            }
-            if !names.insert(name.clone()) {
-                return Err(item.fault(format_args!("a second flow has the name '{name}'")));
-            }
+            let name = named.clone().and_then(|(item, pattern)| self.name(item, pattern, copy, count));
+            let name = table.kept(name);
             let kind = match kind {
-                Named::Tcp => tcp_flow(&mut table, copy, settings, network)?,
-                Named::Udp => udp_flow(&mut table, copy, network)?,
-                Named::Tfrc => tfrc_flow(&mut table, copy, network)?,
-                Named::Media => media::read(&mut table, copy, settings, network)?,
+                Named::Tcp => tcp_flow(&mut table, copy, settings, network),
+                Named::Udp => udp_flow(&mut table, copy, network),
+                Named::Tfrc => tfrc_flow(&mut table, copy, network),
+                Named::Media => media::read(&mut table, copy, settings, network),
             };
-            flows.push(Flow { name, start, stop, kind });
+            // What is wrong with one copy is so with the others.
+            let (Some(name), Some(kind)) = (name, table.kept(kind)) else { break };
+            self.all.push(Flow { name, start, stop, kind });
         }
-        table.finish()?;
+        table.finish()
     }
-    Ok(flows)
+
+    /// The name of a copy, which no other flow has.
+    fn name(
+        &mut self,
+        item: Item<'_>,
+        pattern: &str,
+        copy: u32,
+        count: Option<u32>,
+    ) -> Result<String, Fault> {
+        let name = copy_name(pattern, copy, count);
+        check_name(&name, item.span)?;
+        if self.all.len() >= MOST_FLOWS as usize {
+            return Err(item.fault(format_args!("more than {MOST_FLOWS} flows")));
+        }
+        match self.names.insert(name.clone()) {
+            true => Ok(name),
+            false => Err(item.fault(format_args!("a second flow has the name '{name}'"))),
+        }
+    }
 }
 
 /// Where a flow goes from and to; there has to be a way, and one back where it has acknowledgements.
@@ -86,9 +107,13 @@ fn ends(
     has_answers: bool,
     network: &mut Network<'_>,
 ) -> Result<(NodeId, NodeId), Fault> {
-    let (from_item, to_item) = (table.need("from", Ok)?, table.need("to", Ok)?);
-    let from = network.find(from_item, copy, &[])?;
-    let to = network.find(to_item, copy, &[from])?;
+    let (from, to) = (table.need("from", Ok), table.need("to", Ok));
+    let found = from.and_then(|item| Ok((item, network.find(item, copy, &[])?)));
+    let from = table.kept(found);
+    let taken: Vec<NodeId> = from.iter().map(|(_, from)| *from).collect();
+    let found = to.and_then(|item| Ok((item, network.find(item, copy, &taken)?)));
+    let to = table.kept(found);
+    let (Some((from_item, from)), Some((to_item, to))) = (from, to) else { return Err(Fault::TOLD) };
     network.check_way(from, to, to_item.span)?;
     if has_answers {
         network.check_way(to, from, from_item.span)?;
@@ -110,17 +135,19 @@ fn tcp_flow(
         Constant,
         Timetable,
     }
-    let (from, to) = ends(table, copy, true, network)?;
-    let mut tcp = tcp::of_flow(table.item("tcp"), settings)?;
-    tcp.share = table.get("group", tcp::share)?;
-    let application = table.get("application", |item| {
-        item.one_of(&[
+    let ends = ends(table, copy, true, network);
+    let ends = table.kept(ends);
+    let tcp = tcp::of_flow(table, settings);
+    let share = table.get("group", tcp::share);
+    let application = table.choose(
+        "application",
+        &[
             ("greedy", Application::Greedy),
             ("file", Application::File),
             ("constant", Application::Constant),
             ("timetable", Application::Timetable),
-        ])
-    })?;
+        ],
+    )?;
     // A size alone says that it is a file, a rate alone that it is constant.
     let application = application.unwrap_or_else(|| match () {
         () if table.has("size") => Application::File,
@@ -136,28 +163,28 @@ fn tcp_flow(
             Source::Timetable(table.need("timetable", |item| timetable(item, network))?)
         }
     };
-    Ok(Kind::Tcp { from, to, tcp, source })
+    let (from, to) = ends.ok_or(Fault::TOLD)?;
+    Ok(Kind::Tcp { from, to, tcp: Tcp { share, ..tcp? }, source })
 }
 
 /// `[{ at = "1s", size = "20kB" }, ...]`, in the order of time.
 fn timetable(item: Item<'_>, network: &mut Network<'_>) -> Result<Vec<(Time, Bytes)>, Fault> {
-    let items = item.list()?;
-    network.charge(items.len(), item.span)?;
-    let mut entries: Vec<(Time, Bytes)> = Vec::with_capacity(items.len());
-    for item in items {
+    network.charge(item.list()?.len(), item.span)?;
+    let mut latest = Time::ZERO;
+    let entries = item.each(|item| {
         let mut table = item.table("an entry of a timetable")?;
-        let at = table.need("at", Item::moment)?;
-        let size = table.need("size", Item::positive_size)?;
+        let at = table.need("at", Item::moment);
+        let size = table.need("size", Item::positive_size);
         table.finish()?;
-        if let Some((last, _)) = entries.last()
-            && *last > at
-        {
+        let (at, size) = (at?, size?);
+        if latest > at {
             return Err(
-                item.fault(format_args!("a timetable goes forward in time: the entry before is at {last}"))
+                item.fault(format_args!("a timetable goes forward in time: the entry before is at {latest}"))
             );
         }
-        entries.push((at, size));
-    }
+        latest = at;
+        Ok((at, size))
+    })?;
     if entries.is_empty() { Err(item.fault("a timetable has at least one entry")) } else { Ok(entries) }
 }
 
@@ -169,46 +196,50 @@ fn udp_flow(table: &mut Table<'_>, copy: u32, network: &mut Network<'_>) -> Resu
         OnOff,
         Exponential,
     }
-    let (from, to) = ends(table, copy, false, network)?;
-    let size = packet_size(table)?;
-    let rate = table.need("rate", Item::rate)?;
-    let pattern = table.get("pattern", |item| {
-        item.one_of(&[
-            ("constant", Named::Constant),
-            ("on-off", Named::OnOff),
-            ("exponential", Named::Exponential),
-        ])
-    })?;
+    let ends = ends(table, copy, false, network);
+    let ends = table.kept(ends);
+    let size = packet_size(table);
+    let rate = table.need("rate", Item::rate);
+    let pattern = table.choose(
+        "pattern",
+        &[("constant", Named::Constant), ("on-off", Named::OnOff), ("exponential", Named::Exponential)],
+    )?;
     let on_and_off = |table: &mut Table<'_>| {
-        let on = table.need("on", Item::positive_duration)?;
-        Ok::<_, Fault>((on, table.need("off", Item::positive_duration)?))
+        let (on, off) =
+            (table.need("on", Item::positive_duration), table.need("off", Item::positive_duration));
+        Ok::<_, Fault>((on?, off?))
     };
     let pattern = match pattern.unwrap_or(Named::Constant) {
         Named::Constant => {
-            Pattern::Constant { rate, jitter: table.get("jitter", Item::flag)?.unwrap_or(false) }
+            let jitter = table.get("jitter", Item::flag).unwrap_or(false);
+            Pattern::Constant { rate: rate?, jitter }
         }
         Named::OnOff => {
-            let (on, off) = on_and_off(table)?;
-            let off_first = table.get("off_first", Item::flag)?.unwrap_or(false);
-            Pattern::OnOff { rate, on, off, off_first }
+            let times = on_and_off(table);
+            let off_first = table.get("off_first", Item::flag).unwrap_or(false);
+            let (on, off) = times?;
+            Pattern::OnOff { rate: rate?, on, off, off_first }
         }
         Named::Exponential => {
             let (on, off) = on_and_off(table)?;
-            Pattern::Exponential { rate, on, off }
+            Pattern::Exponential { rate: rate?, on, off }
         }
     };
+    let (from, to) = ends.ok_or(Fault::TOLD)?;
     Ok(Kind::Udp { from, to, size, pattern })
 }
 
 fn tfrc_flow(table: &mut Table<'_>, copy: u32, network: &mut Network<'_>) -> Result<Kind, Fault> {
-    let (from, to) = ends(table, copy, true, network)?;
-    let size = packet_size(table)?;
+    let ends = ends(table, copy, true, network);
+    let ends = table.kept(ends);
+    let size = packet_size(table);
     let (parameters, scheme) = tfrc::read(table)?;
+    let (from, to) = ends.ok_or(Fault::TOLD)?;
     Ok(Kind::Tfrc { from, to, size, parameters, scheme })
 }
 
 /// Size of a flow's datagrams on the wire.
-fn packet_size(table: &mut Table<'_>) -> Result<Bytes, Fault> {
-    let size = table.get("packet_size", |item| item.size_within(DATAGRAM.0, DATAGRAM.1))?;
-    Ok(size.unwrap_or(Bytes::new(1000)))
+fn packet_size(table: &mut Table<'_>) -> Bytes {
+    let size = table.get("packet_size", |item| item.size_within(DATAGRAM.0, DATAGRAM.1));
+    size.unwrap_or(Bytes::new(1000))
 }

@@ -2,9 +2,9 @@
 
 use units::{Bytes, Duration, Rate, Time};
 
-use super::Files;
 use super::error::Fault;
-use super::network::copy_name;
+use super::files::Files;
+use super::names::copy_name;
 use super::table::{Item, Table};
 use super::trace::{self, Trace};
 use crate::model::{
@@ -39,29 +39,32 @@ pub(super) struct Pair {
 impl Pair {
     /// Reads the keys that every description of a link has.
     pub(super) fn read(table: &mut Table<'_>, files: &mut dyn Files) -> Result<Self, Fault> {
-        let name = table.get("name", Item::text)?.map(str::to_owned);
-        let forward = Direction::read(table, None, files)?;
-        let simplex = table.get("simplex", Item::flag)?.unwrap_or(false);
-        let reverse = match table.item("reverse") {
-            Some(item) if simplex => return Err(item.fault("a simplex link has no reverse direction")),
-            Some(item) => {
-                let mut table = item.table("a link's `reverse`")?;
-                let name = table.get("name", Item::text)?.map(str::to_owned);
-                let reverse = Direction::read(&mut table, Some(&forward), files)?;
-                table.finish()?;
-                Some((reverse, name))
+        let name = table.get("name", Item::text).map(str::to_owned);
+        let forward = Direction::read(table, None, files);
+        let simplex = table.get("simplex", Item::flag).unwrap_or(false);
+        let reverse = table.get("reverse", |item| {
+            if simplex {
+                return Err(item.fault("a simplex link has no reverse direction"));
             }
-            None => (!simplex).then(|| (forward.clone(), None)),
-        };
+            let mut table = item.table("a link's `reverse`")?;
+            let name = table.get("name", Item::text).map(str::to_owned);
+            // Where the other direction is wrong, this one is still looked at.
+            let base = forward.clone().unwrap_or_else(|_| Direction::plain(Rate::ZERO, Duration::ZERO));
+            let reverse = Direction::read(&mut table, Some(&base), files);
+            table.finish()?;
+            Ok((reverse?, name))
+        });
+        let forward = forward?;
+        let reverse = reverse.or_else(|| (!simplex).then(|| (forward.clone(), None)));
         Ok(Self { forward: (forward, name), reverse })
     }
 
     /// The description of a link that is not a `[[link]]`: at `item`, of which nothing but the link is said.
     pub(super) fn of(item: Item<'_>, files: &mut dyn Files) -> Result<Self, Fault> {
         let mut table = item.table(&format!("the link `{}`", item.key))?;
-        let pair = Self::read(&mut table, files)?;
+        let pair = Self::read(&mut table, files);
         table.finish()?;
-        Ok(pair)
+        pair
     }
 
     /// A link that is the same in both directions.
@@ -112,47 +115,48 @@ impl Direction {
     /// Reads a direction; what is not said is as in `base`.
     fn read(table: &mut Table<'_>, base: Option<&Self>, files: &mut dyn Files) -> Result<Self, Fault> {
         let mut direction = base.cloned().unwrap_or_else(|| Self::plain(Rate::ZERO, Duration::ZERO));
-        let trace = table.get("trace", |item| trace::read(item, files))?;
-        let rate = table.item("rate");
-        if let (Some(_), Some(rate)) = (&trace, rate) {
-            return Err(rate.fault("`rate` does not go with `trace`, which has the rate"));
-        }
-        let has_trace = trace.is_some();
+        let trace = table.get("trace", |item| trace::read(item, files));
+        let has_trace = table.has("trace");
+        let rate = match base {
+            // A trace has it, and the other direction has one.
+            _ if has_trace => table
+                .get("rate", |rate| Err(rate.fault("`rate` does not go with `trace`, which has the rate"))),
+            Some(_) => table.get("rate", Item::rate),
+            None => table.need("rate", Item::rate).ok(),
+        };
         if has_trace || rate.is_some() {
             // What the other direction's capacity does is not this one's business.
             direction.opportunities = None;
             direction.changes.clear();
         }
-        match (trace, rate) {
-            (Some(Trace::Opportunities(opportunities, mean)), _) => {
+        direction.rate = rate.unwrap_or(direction.rate);
+        match trace {
+            Some(Trace::Opportunities(opportunities, mean)) => {
                 direction.rate = mean;
                 direction.opportunities = Some(opportunities);
             }
-            (Some(Trace::Rates(first, changes)), _) => {
+            Some(Trace::Rates(first, changes)) => {
                 direction.rate = first;
                 direction.changes = changes;
             }
-            (None, Some(rate)) => direction.rate = rate.rate()?,
-            (None, None) if base.is_none() => direction.rate = table.need("rate", Item::rate)?,
-            (None, None) => {}
-        }
-        match table.item("delay") {
-            Some(delay) => direction.delay = delay.duration()?,
-            None if base.is_none() => direction.delay = table.need("delay", Item::duration)?,
             None => {}
         }
-        if let Some(queue) = table.get("queue", limit)? {
+        let delay = match base {
+            Some(_) => table.get("delay", Item::duration),
+            None => table.need("delay", Item::duration).ok(),
+        };
+        direction.delay = delay.unwrap_or(direction.delay);
+        if let Some(queue) = table.get("queue", limit) {
             direction.queue.limit = queue;
         }
-        if let Some(discipline) = table.get("discipline", discipline)? {
+        if let Some(discipline) = table.get("discipline", discipline) {
             direction.queue.discipline = discipline;
         }
-        if let Some(loss) = table.get("loss", loss)? {
+        if let Some(loss) = table.get("loss", loss) {
             direction.loss = loss;
         }
-        if let Some(item) = table.item("changes") {
-            let has_trace = has_trace || direction.opportunities.is_some();
-            let changes = changes(item, direction.rate, has_trace)?;
+        let has_trace = has_trace || direction.opportunities.is_some();
+        if let Some(changes) = table.get("changes", |item| changes(item, direction.rate, has_trace)) {
             match has_trace {
                 // The trace's own changes of the rate stay.
                 true => direction.changes.extend(changes),
@@ -196,6 +200,7 @@ fn discipline(item: Item<'_>) -> Result<Discipline, Fault> {
         ("codel", Discipline::CoDel(CODEL)),
     ];
     let (mut discipline, mut table) = item.named("a queue's `discipline`", &choices)?;
+    let mut at = table.span;
     match &mut discipline {
         Discipline::DropTail => {}
         Discipline::Red(red) => {
@@ -203,31 +208,29 @@ fn discipline(item: Item<'_>) -> Result<Discipline, Fault> {
                 |item: Item<'_>| item.number(|number| number > 0.0 && number <= 1e6, "of packets above 0");
             let share =
                 |item: Item<'_>| item.number(|number| number > 0.0 && number <= 1.0, "above 0, up to 1");
-            red.low = table.get("low", threshold)?.unwrap_or(red.low);
-            let high = table.item("high");
-            red.high = high.map(threshold).transpose()?.unwrap_or(red.high);
-            red.most = table.get("most", share)?.unwrap_or(red.most);
-            red.weight = table.get("weight", share)?.unwrap_or(red.weight);
-            if red.low >= red.high {
-                return Err(Fault::new(
-                    high.map_or(table.span, |item| item.span),
-                    format_args!("`low` ({}) has to be below `high` ({})", red.low, red.high),
-                ));
-            }
+            red.low = table.get("low", threshold).unwrap_or(red.low);
+            let high = table.get("high", |item| Ok((threshold(item)?, item.span)));
+            red.high = high.map_or(red.high, |(high, _)| high);
+            red.most = table.get("most", share).unwrap_or(red.most);
+            red.weight = table.get("weight", share).unwrap_or(red.weight);
+            at = high.map_or(at, |(_, span)| span);
         }
         Discipline::CoDel(codel) => {
-            codel.target = table.get("target", Item::positive_duration)?.unwrap_or(codel.target);
-            codel.interval = table.get("interval", Item::positive_duration)?.unwrap_or(codel.interval);
-            if codel.target >= codel.interval {
-                return Err(item.fault(format_args!(
-                    "`target` ({}) has to be shorter than `interval` ({})",
-                    codel.target, codel.interval
-                )));
-            }
+            codel.target = table.get("target", Item::positive_duration).unwrap_or(codel.target);
+            codel.interval = table.get("interval", Item::positive_duration).unwrap_or(codel.interval);
         }
     }
     table.finish()?;
-    Ok(discipline)
+    match discipline {
+        Discipline::Red(Red { low, high, .. }) if low >= high => {
+            Err(Fault::new(at, format_args!("`low` ({low}) has to be below `high` ({high})")))
+        }
+        Discipline::CoDel(CoDel { target, interval }) if target >= interval => {
+            Err(item
+                .fault(format_args!("`target` ({target}) has to be shorter than `interval` ({interval})")))
+        }
+        _ => Ok(discipline),
+    }
 }
 
 /// Kinds of losses that have parameters.
@@ -251,87 +254,78 @@ fn loss(item: Item<'_>) -> Result<Loss, Fault> {
     ];
     let mut table = item.table("a link's `loss`")?;
     let loss = match table.need("kind", |item| item.one_of(&choices))? {
-        LossKind::Bernoulli => bernoulli(table.need("probability", Item::probability)?),
-        LossKind::GilbertElliott => Loss::GilbertElliott(GilbertElliott {
-            to_bad: table.need("to_bad", Item::probability)?,
-            to_good: table.need("to_good", Item::probability)?,
-            loss_good: table.get("loss_good", Item::probability)?.unwrap_or(0.0),
-            loss_bad: table.get("loss_bad", Item::probability)?.unwrap_or(1.0),
-        }),
-        LossKind::Listed => {
-            let packets = table.need("packets", listed)?;
-            if packets.is_empty() { Loss::None } else { Loss::Listed(packets) }
+        LossKind::Bernoulli => table.need("probability", Item::probability).map(bernoulli),
+        LossKind::GilbertElliott => {
+            let to_bad = table.need("to_bad", Item::probability);
+            let to_good = table.need("to_good", Item::probability);
+            let loss_good = table.get("loss_good", Item::probability).unwrap_or(0.0);
+            let loss_bad = table.get("loss_bad", Item::probability).unwrap_or(1.0);
+            to_bad.and_then(|to_bad| {
+                Ok(Loss::GilbertElliott(GilbertElliott { to_bad, to_good: to_good?, loss_good, loss_bad }))
+            })
         }
+        LossKind::Listed => table.need("packets", listed).map(|packets| match packets.is_empty() {
+            true => Loss::None,
+            false => Loss::Listed(packets),
+        }),
     };
     table.finish()?;
-    Ok(loss)
+    loss
 }
 
 /// Places in the order of arrival, which rise.
 fn listed(item: Item<'_>) -> Result<Vec<u64>, Fault> {
-    let items = item.list()?;
-    if items.len() > MOST_CHANGES {
+    if item.list()?.len() > MOST_CHANGES {
         return Err(item.fault(format_args!("at most {MOST_CHANGES} listed losses")));
     }
-    let mut places: Vec<u64> = Vec::with_capacity(items.len());
-    for item in items {
+    let mut last = None;
+    item.each(|item| {
         let place = item.whole(0..=u64::MAX)?;
-        if places.last().is_some_and(|last| *last >= place) {
-            return Err(item.fault("the places of lost packets have to rise"));
+        match last.replace(place) {
+            Some(last) if last >= place => Err(item.fault("the places of lost packets have to rise")),
+            _ => Ok(place),
         }
-        places.push(place);
-    }
-    Ok(places)
+    })
 }
 
 /// What changes at given moments. `rate` is the link's own.
 fn changes(item: Item<'_>, mut rate: Rate, has_trace: bool) -> Result<Vec<Change>, Fault> {
-    let items = item.list()?;
-    if items.len() > MOST_CHANGES {
+    if item.list()?.len() > MOST_CHANGES {
         return Err(item.fault(format_args!("at most {MOST_CHANGES} changes of a link")));
     }
-    let mut changes: Vec<Change> = Vec::with_capacity(items.len());
-    for item in items {
+    let mut last: Option<Time> = None;
+    item.each(|item| {
         let mut table = item.table("a change of a link")?;
-        let at_item = table.item("at");
-        let at = table.need("at", Item::moment)?;
-        if let (Some(last), Some(item)) = (changes.last(), at_item)
-            && last.at >= at
-        {
-            return Err(
-                item.fault(format_args!("changes go forward in time: the one before is at {}", last.at))
-            );
-        }
-        let new_rate = table.item("rate");
-        let down = table.item("down");
-        let change = Change {
-            at,
-            rate: match (new_rate, down) {
-                (Some(item), _) | (None, Some(item)) if has_trace => {
-                    return Err(item.fault("a link with a trace changes its rate by the trace only"));
-                }
-                (Some(_), Some(item)) => {
-                    return Err(item.fault("`down` does not go with `rate`: a new rate brings the link up"));
-                }
-                (Some(item), None) => {
-                    rate = item.rate()?;
-                    Some(rate)
-                }
-                // Up again: with the rate that it had.
-                (None, Some(item)) => Some(if item.flag()? { Rate::ZERO } else { rate }),
-                (None, None) => None,
-            },
-            delay: table.get("delay", Item::duration)?,
-            loss: table.get("loss", loss)?,
+        let at = table.need("at", |item| match (item.moment()?, last) {
+            (at, Some(last)) if last >= at => {
+                Err(item.fault(format_args!("changes go forward in time: the one before is at {last}")))
+            }
+            (at, _) => Ok(at),
+        });
+        last = at.as_ref().ok().copied().or(last);
+        let by_trace = |item: &Item<'_>| match has_trace {
+            true => Err(item.fault("a link with a trace changes its rate by the trace only")),
+            false => Ok(()),
         };
+        let has_rate = table.has("rate");
+        let new_rate = table.get("rate", |item| by_trace(&item).and_then(|()| item.rate()));
+        let down = table.get("down", |item| match has_rate {
+            true => Err(item.fault("`down` does not go with `rate`: a new rate brings the link up")),
+            false => by_trace(&item).and_then(|()| item.flag()),
+        });
+        rate = new_rate.unwrap_or(rate);
+        // Up again: with the rate that it had.
+        let new_rate = new_rate.or(down.map(|is_down| if is_down { Rate::ZERO } else { rate }));
+        let delay = table.get("delay", Item::duration);
+        let loss = table.get("loss", loss);
         let span = table.span;
         table.finish()?;
-        if change == (Change { at, rate: None, delay: None, loss: None }) {
-            return Err(Fault::new(span, "this changes nothing: say `rate`, `delay`, `loss` or `down`"));
+        let change = Change { at: at?, rate: new_rate, delay, loss };
+        match change == (Change { at: change.at, rate: None, delay: None, loss: None }) {
+            true => Err(Fault::new(span, "this changes nothing: say `rate`, `delay`, `loss` or `down`")),
+            false => Ok(change),
         }
-        changes.push(change);
-    }
-    Ok(changes)
+    })
 }
 
 /// The changes of a trace and others in the order of time, those of one moment as one. Only the trace's have a rate.
@@ -347,9 +341,4 @@ fn in_order(mut changes: Vec<Change>) -> Vec<Change> {
         is_same
     });
     changes
-}
-
-/// A change of the rate alone.
-pub(super) const fn change_of_rate(at: Time, rate: Rate) -> Change {
-    Change { at, rate: Some(rate), delay: None, loss: None }
 }

@@ -3,9 +3,11 @@
 //! Whatever is wrong is told with its place and with what would be right ([`Error`]).
 
 mod error;
+mod files;
 mod flow;
 mod link;
 mod media;
+mod names;
 mod network;
 mod table;
 mod tcp;
@@ -17,45 +19,25 @@ mod values;
 #[cfg(test)]
 mod tests;
 
-use std::fs;
-use std::io::{self, Read};
 use std::path::Path;
 
 use toml::de::DeTable;
 use units::Duration;
 
 use crate::model::{Flow, Model, Run};
-pub use error::{Error, Fault, Span, Wrong};
+pub use error::{Error, Fault, Faults, Mistakes, Span, Wrong};
+
+pub use files::{Beside, Files, LARGEST_FILE, read_text};
+use flow::Flows;
 use network::Network;
 pub use table::{Item, Table};
 
-/// The largest scenario, and the largest trace, that is read.
-pub const LARGEST_FILE: u64 = 32 << 20;
 /// Nothing runs longer: 115 days.
 const LONGEST_RUN: Duration = Duration::from_secs(10_000_000);
 /// No sampling interval is shorter.
 const SHORTEST_SAMPLING: Duration = Duration::from_millis(1);
 /// Most rows of `flows.csv` and `links.csv` together: some hundred megabytes.
 const MOST_ROWS: u64 = 10_000_000;
-
-/// Where the files come from that a scenario names.
-pub trait Files {
-    /// The text of the file `name`, which is relative to the scenario.
-    ///
-    /// # Errors
-    /// There is no such file, or it is no text, or larger than [`LARGEST_FILE`].
-    fn read(&mut self, name: &str) -> io::Result<String>;
-}
-
-/// The files in a directory: that of the scenario.
-#[derive(Clone, Copy, Debug)]
-pub struct Beside<'a>(pub &'a Path);
-
-impl Files for Beside<'_> {
-    fn read(&mut self, name: &str) -> io::Result<String> {
-        read_text(&self.0.join(name))
-    }
-}
 
 /// Reads a scenario file, and the traces that it names.
 ///
@@ -88,21 +70,45 @@ pub fn read_document<T>(
     what: &str,
     read: impl FnOnce(Table<'_>) -> Result<T, Fault>,
 ) -> Result<T, Error> {
-    let document = DeTable::parse(text).map_err(|error| Fault::from(&error).locate(file, text))?;
-    let table = Table::new(what, (0..0).into(), Some(document.get_ref()));
-    read(table).map_err(|fault| fault.locate(file, text))
+    let faults = Faults::default();
+    let (document, errors) = DeTable::parse_recoverable(text);
+    errors.iter().for_each(|error| faults.add(error.into()));
+    if errors.is_empty() {
+        match read(Table::new(what, (0..0).into(), Some(document.get_ref()), &faults)) {
+            Ok(content) if faults.count() == 0 => return Ok(content),
+            Ok(_) => {}
+            Err(fault) => faults.add(fault),
+        }
+    }
+    Err(faults.locate(file, text))
 }
 
 fn read(mut document: Table<'_>, seed: Option<u64>, files: &mut dyn Files) -> Result<Model, Fault> {
-    let run_item = document.need("run", Ok)?;
-    let run = run(run_item, seed)?;
-    let mut network = Network::new(run.seed, files);
-    document.get("topology", |item| topology::read(item, &mut network))?;
-    network::read_nodes(document.tables("node")?, &mut network)?;
-    network::read_links(document.tables("link")?, &mut network)?;
-    let settings = document.get("tcp", tcp::read_all)?.unwrap_or_default();
-    let flows = flow::read_all(document.tables("flow")?, &settings, &mut network)?;
+    let run = document.need("run", |item| Ok((item, run(item, seed)?)));
+    let seed = run.as_ref().map_or(0, |(_, run)| run.seed);
+    let mut network = Network::new(seed, files);
+    let before = document.faults_so_far();
+    document.get("topology", |item| topology::read(item, &mut network));
+    for table in document.tables("node") {
+        document.kept(network::read_node(table, &mut network));
+    }
+    network.has_all_nodes = document.faults_so_far() == before;
+    for table in document.tables("link") {
+        document.kept(network::read_link(table, &mut network));
+    }
+    network.has_all_links = document.faults_so_far() == before;
+    let settings = document.get("tcp", tcp::read_all).unwrap_or_default();
+    let mut flows = Flows::default();
+    for table in document.tables("flow") {
+        document.kept(flows.read(table, &settings, &mut network));
+    }
+    let flows = flows.all;
+    let is_right = document.faults_so_far() == 0;
     document.finish()?;
+    if !is_right {
+        return Err(Fault::TOLD);
+    }
+    let (run_item, run) = run?;
     if flows.is_empty() {
         return Err(run_item.fault("nobody sends: a scenario needs at least one [[flow]]"));
     }
@@ -117,23 +123,23 @@ fn run(item: Item<'_>, seed: Option<u64>) -> Result<Run, Fault> {
             Err(item.fault(format_args!("a run is at most {LONGEST_RUN} of simulated time")))
         }
         duration => Ok(duration),
-    })?;
-    let written = table.get("seed", |item| item.whole(0..=u64::MAX))?;
+    });
+    let written = table.get("seed", |item| item.whole(0..=u64::MAX));
     let sampling = table.get("sampling", |item| match item.duration()? {
         sampling if sampling < SHORTEST_SAMPLING => {
             Err(item.fault(format_args!("`sampling` is at least {SHORTEST_SAMPLING}")))
         }
         sampling => Ok(sampling),
-    })?;
-    let warm_up = table.get("warm_up", |item| match item.duration()? {
-        warm_up if warm_up >= duration => Err(item.fault(format_args!(
+    });
+    let warm_up = table.get("warm_up", |item| match (item.duration()?, &duration) {
+        (warm_up, Ok(duration)) if warm_up >= *duration => Err(item.fault(format_args!(
             "the warm-up ({warm_up}) has to be shorter than the run ({duration}): nothing would be counted"
         ))),
-        warm_up => Ok(warm_up),
-    })?;
+        (warm_up, _) => Ok(warm_up),
+    });
     table.finish()?;
     Ok(Run {
-        duration,
+        duration: duration?,
         seed: seed.or(written).unwrap_or(1),
         sampling: sampling.unwrap_or(Duration::from_secs(1)),
         warm_up: warm_up.unwrap_or(Duration::ZERO),
@@ -154,21 +160,4 @@ fn check_rows(item: Item<'_>, run: &Run, flows: &[Flow], links: usize) -> Result
         flows.len()
     ));
     Err(fault.help("make `sampling` longer or `duration` shorter"))
-}
-
-/// A regular file's text, of at most [`LARGEST_FILE`].
-///
-/// # Errors
-/// It cannot be read, is no regular file or no text, or is larger.
-pub fn read_text(path: &Path) -> io::Result<String> {
-    let too_large = || {
-        io::Error::new(io::ErrorKind::FileTooLarge, format!("it is larger than {} MiB", LARGEST_FILE >> 20))
-    };
-    // Anything else may never end, or wait for somebody who writes it.
-    if !fs::metadata(path)?.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
-    }
-    let mut text = String::new();
-    let read = fs::File::open(path)?.take(LARGEST_FILE + 1).read_to_string(&mut text)?;
-    if read as u64 > LARGEST_FILE { Err(too_large()) } else { Ok(text) }
 }

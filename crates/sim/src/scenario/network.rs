@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, VecDeque};
 
 use units::{Bytes, Time};
 
-use super::Files;
 use super::error::{Fault, Span, nearest};
+use super::files::Files;
 use super::link::Pair;
+use super::names::{check_name, copy_name, numbered};
 use super::table::{Item, Table};
 use crate::model::{Link, Loss, Node, NodeId, When};
 use crate::random::Random;
@@ -17,8 +18,6 @@ const MOST_NODES: u32 = 2_000;
 const MOST_LINKS: u32 = 20_000;
 /// Most entries of timetables, traces, changes and lists of losses together: they are held for every flow and link.
 const MOST_ENTRIES: usize = 10_000_000;
-/// The longest name.
-const LONGEST_NAME: usize = 64;
 /// The stream of random numbers that scenarios draw from; those of a simulation count from zero.
 const STREAM: u64 = u64::MAX;
 
@@ -28,6 +27,9 @@ pub(super) struct Network<'a> {
     pub(super) links: Vec<Link>,
     /// Where the files are that the scenario names.
     pub(super) files: &'a mut dyn Files,
+    /// Whether all nodes were read, and all links: where one is missing for a fault of its own, nobody else is to blame.
+    pub(super) has_all_nodes: bool,
+    pub(super) has_all_links: bool,
     random: Random,
     node_names: BTreeMap<String, NodeId>,
     link_names: BTreeMap<String, usize>,
@@ -44,6 +46,8 @@ impl<'a> Network<'a> {
             nodes: Vec::new(),
             links: Vec::new(),
             files,
+            has_all_nodes: true,
+            has_all_links: true,
             random: Random::new(seed, STREAM),
             node_names: BTreeMap::new(),
             link_names: BTreeMap::new(),
@@ -123,6 +127,9 @@ impl<'a> Network<'a> {
         if let Some(id) = self.node_names.get(&name) {
             return Ok(*id);
         }
+        if !self.has_all_nodes {
+            return Err(Fault::TOLD);
+        }
         let fault = item.fault(format_args!("there is no node '{name}'"));
         Err(match nearest(&name, self.node_names.keys().map(String::as_str)) {
             Some(meant) => fault.help(format_args!("did you mean '{meant}'?")),
@@ -145,6 +152,7 @@ impl<'a> Network<'a> {
             .collect();
         match self.choose(&nodes) {
             Some(id) => Ok(id),
+            None if !self.has_all_nodes => Err(Fault::TOLD),
             None => {
                 Err(item
                     .fault(format_args!("there is no other node '{before}1{after}', '{before}2{after}' ...")))
@@ -166,7 +174,7 @@ impl<'a> Network<'a> {
         }
         let neighbours = &self.neighbours;
         let reached = self.reached.entry(from).or_insert_with(|| reachable(neighbours, from));
-        match reached[to] {
+        match reached[to] || !self.has_all_links {
             true => Ok(()),
             false => {
                 Err(Fault::new(span, format_args!("no links lead from '{}' to '{}'", name(from), name(to))))
@@ -200,7 +208,7 @@ fn range<'a, T: PartialOrd>(
     if !item.value.is_array() {
         return Ok(vec![read(item)?]);
     }
-    let values = item.list()?.into_iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    let values = item.each(read)?;
     match &values[..] {
         [from, to] if from <= to => Ok(values),
         _ => Err(item
@@ -219,62 +227,34 @@ fn reachable(neighbours: &[Vec<NodeId>], from: NodeId) -> Vec<bool> {
     reached
 }
 
-/// Names become parts of CSV lines and of the names of other things.
-pub(super) fn check_name(name: &str, span: Span) -> Result<(), Fault> {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-    if name.is_empty() || name.len() > LONGEST_NAME || !name.chars().all(plain) {
-        return Err(Fault::new(
-            span,
-            format_args!(
-                "a name is 1 to {LONGEST_NAME} letters, digits, '-', '_' and '.'; `{{i}}` in it becomes the number of a copy"
-            ),
-        ));
-    }
-    Ok(())
+/// Reads a `[[node]]`.
+pub(super) fn read_node(mut table: Table<'_>, network: &mut Network<'_>) -> Result<(), Fault> {
+    let name = table.need("name", |item| Ok((item.text()?, item.span)));
+    let count = table.get("count", |item| item.count(1..=MOST_NODES));
+    table.finish()?;
+    let (pattern, span) = name?;
+    (1..=count.unwrap_or(1)).try_for_each(|copy| {
+        network.add_node(copy_name(pattern, copy, count), span)?;
+        Ok(())
+    })
 }
 
-/// The name of copy number `copy`.
-pub(super) fn numbered(pattern: &str, copy: u32) -> String {
-    pattern.replace("{i}", &copy.to_string())
-}
-
-/// Reads `[[node]]`.
-pub(super) fn read_nodes(tables: Vec<Table<'_>>, network: &mut Network<'_>) -> Result<(), Fault> {
-    for mut table in tables {
-        let item = table.need("name", Ok)?;
-        let pattern = item.text()?;
-        let count = table.get("count", |item| item.count(1..=MOST_NODES))?;
-        table.finish()?;
-        for copy in 1..=count.unwrap_or(1) {
-            network.add_node(copy_name(pattern, copy, count), item.span)?;
+/// Reads a `[[link]]`.
+pub(super) fn read_link(mut table: Table<'_>, network: &mut Network<'_>) -> Result<(), Fault> {
+    let (from, to) = (table.need("from", Ok), table.need("to", Ok));
+    let count = table.get("count", |item| item.count(1..=MOST_LINKS));
+    let pair = Pair::read(&mut table, network.files);
+    for copy in 1..=count.unwrap_or(1) {
+        let first = table.kept(from.clone().and_then(|item| network.find(item, copy, &[])));
+        let second = table.kept(to.clone().and_then(|item| network.find(item, copy, &[])));
+        let (Some(first), Some(second), Ok(to), Ok(pair)) = (first, second, &to, &pair) else { break };
+        let added = match first == second {
+            true => Err(to.fault("a link from a node to itself")),
+            false => network.add_link(pair.copy(copy, count), first, second, table.span),
+        };
+        if table.kept(added).is_none() {
+            break;
         }
     }
-    Ok(())
-}
-
-/// The name of a copy; where several have to differ and the pattern does not say how, the number is appended.
-pub(super) fn copy_name(pattern: &str, copy: u32, count: Option<u32>) -> String {
-    match count {
-        Some(_) if !pattern.contains("{i}") => format!("{pattern}{copy}"),
-        _ => numbered(pattern, copy),
-    }
-}
-
-/// Reads `[[link]]`.
-pub(super) fn read_links(tables: Vec<Table<'_>>, network: &mut Network<'_>) -> Result<(), Fault> {
-    for mut table in tables {
-        let (from, to) = (table.need("from", Ok)?, table.need("to", Ok)?);
-        let count = table.get("count", |item| item.count(1..=MOST_LINKS))?;
-        let pair = Pair::read(&mut table, network.files)?;
-        let span = table.span;
-        table.finish()?;
-        for copy in 1..=count.unwrap_or(1) {
-            let (from, to_node) = (network.find(from, copy, &[])?, network.find(to, copy, &[])?);
-            if from == to_node {
-                return Err(to.fault("a link from a node to itself"));
-            }
-            network.add_link(pair.copy(copy, count), from, to_node, span)?;
-        }
-    }
-    Ok(())
+    table.finish()
 }

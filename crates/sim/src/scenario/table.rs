@@ -4,9 +4,13 @@ use std::collections::BTreeSet;
 
 use toml::de::{DeTable, DeValue};
 
-use super::error::{Fault, Span, nearest};
+use super::error::{Fault, Faults, Span, nearest};
 
 /// A table that is being read: what it was asked for are its known keys.
+///
+/// What is wrong with a value is kept among the faults, and the reading goes on, so that a person gets to know all of it at once.
+/// So a table is asked for all of its keys before anything is given up ([`Self::need`]), and what several of them have to hold to is
+/// checked behind [`Self::finish`].
 #[derive(Debug)]
 pub struct Table<'a> {
     /// What it is, with its article: `a [[link]]`.
@@ -16,6 +20,15 @@ pub struct Table<'a> {
     /// None where a name stands for a table without entries.
     entries: Option<&'a DeTable<'a>>,
     asked: BTreeSet<&'static str>,
+    /// Keys that it lacks. Whether another one is a misspelt one of them is known when all have been asked for.
+    missing: Vec<&'static str>,
+    /// Misspelt ones.
+    misspelt: BTreeSet<&'a str>,
+    /// Whether something in it is wrong.
+    is_wrong: bool,
+    /// Whether it is not known which keys it has.
+    is_vague: bool,
+    faults: &'a Faults,
 }
 
 /// A value, with the key that it stands at.
@@ -27,12 +40,29 @@ pub struct Item<'a> {
     pub span: Span,
     /// The value.
     pub value: &'a DeValue<'a>,
+    faults: &'a Faults,
 }
 
 impl<'a> Table<'a> {
     /// A table; `what` it is, with its article. One without entries is a table in which nothing is said.
-    pub fn new(what: &str, span: Span, entries: Option<&'a DeTable<'a>>) -> Self {
-        Self { what: what.into(), span, entries, asked: BTreeSet::new() }
+    pub(super) fn new(what: &str, span: Span, entries: Option<&'a DeTable<'a>>, faults: &'a Faults) -> Self {
+        let (asked, missing, misspelt) = (BTreeSet::new(), Vec::new(), BTreeSet::new());
+        Self {
+            what: what.into(),
+            span,
+            entries,
+            asked,
+            missing,
+            misspelt,
+            is_wrong: false,
+            is_vague: false,
+            faults,
+        }
+    }
+
+    /// How many faults were found so far, in this table and elsewhere.
+    pub(super) fn faults_so_far(&self) -> usize {
+        self.faults.count()
     }
 
     /// Calls it something more precise from now on.
@@ -41,7 +71,7 @@ impl<'a> Table<'a> {
     }
 
     /// Whether there is such a key; it is not known for that.
-    pub(super) fn has(&self, key: &str) -> bool {
+    pub fn has(&self, key: &str) -> bool {
         self.entries.is_some_and(|entries| entries.contains_key(key))
     }
 
@@ -49,58 +79,75 @@ impl<'a> Table<'a> {
     pub fn item(&mut self, key: &'static str) -> Option<Item<'a>> {
         self.asked.insert(key);
         let (key, value) = self.entries?.get_key_value(key)?;
-        Some(Item { key: key.get_ref(), span: value.span().into(), value: value.get_ref() })
+        let (key, span) = (key.get_ref(), value.span().into());
+        Some(Item { key, span, value: value.get_ref(), faults: self.faults })
     }
 
-    /// Reads the value at a key, if there is one.
-    ///
-    /// # Errors
-    /// That of `read`.
+    /// Keeps a fault.
+    pub fn tell(&mut self, fault: Fault) {
+        self.is_wrong = true;
+        self.faults.add(fault);
+    }
+
+    /// What was read, or a fault that is kept.
+    pub fn kept<T>(&mut self, read: Result<T, Fault>) -> Option<T> {
+        read.map_err(|fault| self.tell(fault)).ok()
+    }
+
+    /// Reads the value at a key; none when there is none, or a wrong one, which is kept.
     pub fn get<T>(
         &mut self,
         key: &'static str,
         read: impl FnOnce(Item<'a>) -> Result<T, Fault>,
-    ) -> Result<Option<T>, Fault> {
-        self.item(key).map(read).transpose()
+    ) -> Option<T> {
+        let item = self.item(key)?;
+        self.kept(read(item))
     }
 
     /// Reads the value at a key, which has to be there.
     ///
     /// # Errors
-    /// It is not there, or that of `read`.
+    /// It is not there, or that of `read`. Both are kept: the error is for what cannot do without the value.
     pub fn need<T>(
         &mut self,
         key: &'static str,
         read: impl FnOnce(Item<'a>) -> Result<T, Fault>,
     ) -> Result<T, Fault> {
-        match self.item(key) {
-            Some(item) => read(item),
-            None => Err(self.missing(key)),
-        }
+        let Some(item) = self.item(key) else {
+            if !self.missing.contains(&key) {
+                self.missing.push(key);
+            }
+            self.is_wrong = true;
+            return Err(Fault::TOLD);
+        };
+        self.kept(read(item)).ok_or(Fault::TOLD)
     }
 
-    /// The tables of `[[key]]`.
+    /// Reads the name at a key, if there is one, that decides which other keys there are: none of them is unknown when it is wrong.
     ///
     /// # Errors
-    /// It is something else.
-    pub fn tables(&mut self, key: &'static str) -> Result<Vec<Table<'a>>, Fault> {
-        let what = format!("a [[{key}]]");
-        match self.item(key) {
-            Some(item) if !item.value.is_array() => {
-                Err(item.fault(format_args!("write {what} with two brackets, for there can be several")))
-            }
-            Some(item) => item.list()?.into_iter().map(|item| item.table(&what)).collect(),
-            None => Ok(Vec::new()),
-        }
+    /// It is no choice, which is kept.
+    pub fn choose<T: Copy>(
+        &mut self,
+        key: &'static str,
+        choices: &[(&'static str, T)],
+    ) -> Result<Option<T>, Fault> {
+        let Some(item) = self.item(key) else { return Ok(None) };
+        let choice = self.kept(item.one_of(choices));
+        self.is_vague |= choice.is_none();
+        choice.map(Some).ok_or(Fault::TOLD)
     }
 
-    /// The fault that a key is missing, or that it is misspelt.
-    fn missing(&self, key: &str) -> Fault {
-        let misspelt = self.unread().find(|(wrong, _)| nearest(wrong, [key]).is_some());
-        match misspelt {
-            Some((wrong, span)) => self.unknown(wrong, span).help(format_args!("did you mean `{key}`?")),
-            None => Fault::new(self.span, format_args!("{} needs the key `{key}`", self.what)),
-        }
+    /// The tables of `[[key]]`, without those that are none, which are kept as faults.
+    pub fn tables(&mut self, key: &'static str) -> Vec<Table<'a>> {
+        let what = format!("a [[{key}]]");
+        let Some(item) = self.item(key) else { return Vec::new() };
+        let Ok(items) = item.list() else {
+            let told = format_args!("write {what} with two brackets, for there can be several");
+            self.tell(item.fault(told));
+            return Vec::new();
+        };
+        items.into_iter().filter_map(|item| self.kept(item.table(&what))).collect()
     }
 
     /// Every entry, for tables whose keys are names.
@@ -109,6 +156,7 @@ impl<'a> Table<'a> {
             key: key.get_ref(),
             span: value.span().into(),
             value: value.get_ref(),
+            faults: self.faults,
         })
     }
 
@@ -117,23 +165,52 @@ impl<'a> Table<'a> {
             .into_iter()
             .flat_map(|entries| entries.keys())
             .filter(|key| !self.asked.contains(key.get_ref().as_ref()))
+            .filter(|key| !self.misspelt.contains(key.get_ref().as_ref()))
             .map(|key| (key.get_ref().as_ref(), key.span().into()))
+    }
+
+    /// Tells which keys it lacks, or which ones stand for them.
+    fn tell_missing(&mut self) {
+        for key in std::mem::take(&mut self.missing) {
+            let misspelt =
+                self.unread().find(|(wrong, _)| nearest(wrong, self.asked.iter().copied()) == Some(key));
+            let fault = match misspelt {
+                Some((wrong, span)) => {
+                    self.misspelt.insert(wrong);
+                    self.unknown(wrong, span).help(format_args!("did you mean `{key}`?"))
+                }
+                None => Fault::new(self.span, format_args!("{} needs the key `{key}`", self.what)),
+            };
+            self.tell(fault);
+        }
     }
 
     fn unknown(&self, key: &str, span: Span) -> Fault {
         Fault::new(span, format_args!("`{key}` is not a key of {}", self.what))
     }
 
-    /// Ends the reading: a key that nobody asked for is a fault.
+    /// Ends the reading: every key that nobody asked for is a fault.
     ///
     /// # Errors
-    /// There is one.
-    pub fn finish(self) -> Result<(), Fault> {
-        let Some((key, span)) = self.unread().next() else { return Ok(()) };
+    /// Something in the table is wrong, which is kept.
+    pub fn finish(mut self) -> Result<(), Fault> {
+        self.tell_missing();
         let known: Vec<_> = self.asked.iter().copied().collect();
-        let meant = nearest(key, known.iter().copied());
-        let meant = meant.map_or_else(String::new, |name| format!("did you mean `{name}`? "));
-        Err(self.unknown(key, span).help(format_args!("{meant}the keys are: {}", known.join(", "))))
+        let unknown: Vec<_> = self.unread().filter(|_| !self.is_vague).collect();
+        for (key, span) in unknown {
+            let meant = nearest(key, known.iter().copied());
+            let meant = meant.map_or_else(String::new, |name| format!("did you mean `{name}`? "));
+            let fault = self.unknown(key, span);
+            self.tell(fault.help(format_args!("{meant}the keys are: {}", known.join(", "))));
+        }
+        if self.is_wrong { Err(Fault::TOLD) } else { Ok(()) }
+    }
+}
+
+/// What was given up before its end.
+impl Drop for Table<'_> {
+    fn drop(&mut self) {
+        self.tell_missing();
     }
 }
 
@@ -173,8 +250,22 @@ impl<'a> Item<'a> {
         let DeValue::Array(items) = self.value else { return Err(self.expected("a list in brackets")) };
         Ok(items
             .iter()
-            .map(|item| Item { key: self.key, span: item.span().into(), value: item.get_ref() })
+            .map(|item| Item { span: item.span().into(), value: item.get_ref(), ..self })
             .collect())
+    }
+
+    /// Reads every value of a list.
+    ///
+    /// # Errors
+    /// It is no list, or a value is wrong; all that are wrong are kept.
+    pub fn each<T>(self, mut read: impl FnMut(Self) -> Result<T, Fault>) -> Result<Vec<T>, Fault> {
+        let items = self.list()?;
+        let count = items.len();
+        let right: Vec<T> = items
+            .into_iter()
+            .filter_map(|item| read(item).map_err(|fault| self.faults.add(fault)).ok())
+            .collect();
+        if right.len() == count { Ok(right) } else { Err(Fault::TOLD) }
     }
 
     /// A table; `what` it is, with its article.
@@ -183,7 +274,7 @@ impl<'a> Item<'a> {
     /// It is something else.
     pub fn table(self, what: &str) -> Result<Table<'a>, Fault> {
         match self.value {
-            DeValue::Table(entries) => Ok(Table::new(what, self.span, Some(entries))),
+            DeValue::Table(entries) => Ok(Table::new(what, self.span, Some(entries), self.faults)),
             _ => Err(self.expected("a table")),
         }
     }
@@ -211,7 +302,7 @@ impl<'a> Item<'a> {
         choices: &[(&'static str, T)],
     ) -> Result<(T, Table<'a>), Fault> {
         match self.value {
-            DeValue::String(_) => Ok((self.one_of(choices)?, Table::new(what, self.span, None))),
+            DeValue::String(_) => Ok((self.one_of(choices)?, Table::new(what, self.span, None, self.faults))),
             DeValue::Table(_) => {
                 let mut table = self.table(what)?;
                 Ok((table.need("kind", |item| item.one_of(choices))?, table))

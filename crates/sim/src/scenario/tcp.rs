@@ -8,36 +8,47 @@ use congestion::vps::Weight;
 use units::{Bytes, Duration, Packets};
 
 use super::error::{Fault, nearest};
-use super::table::Item;
+use super::table::{Item, Table};
 use crate::model::{Congestion, DelayedAck, Form, Recovery, Rto, Share, Tcp};
 
 /// The largest IP packet, and what SACK blocks can add to a TCP header.
 const LARGEST_PACKET: Bytes = Bytes::new(65_535);
 const OPTIONS: Bytes = Bytes::new(24);
 
-/// The settings that have names.
-pub(super) type Settings<'a> = BTreeMap<&'a str, Tcp>;
+/// The settings that have names; wrong ones are a fault that is kept.
+pub(super) type Settings<'a> = BTreeMap<&'a str, Result<Tcp, Fault>>;
 
 /// Reads `[tcp]`, whose keys are names.
 pub(super) fn read_all(item: Item<'_>) -> Result<Settings<'_>, Fault> {
-    let named = item.table("[tcp]")?;
-    named.entries().map(|item| Ok((item.key, read(item, &format!("[tcp.{}]", item.key))?))).collect()
+    let mut named = item.table("[tcp]")?;
+    let items: Vec<_> = named.entries().collect();
+    let mut kept = |item: Item<'_>| {
+        let tcp = read(item, &format!("[tcp.{}]", item.key));
+        named.kept(tcp).ok_or(Fault::TOLD)
+    };
+    Ok(items.into_iter().map(|item| (item.key, kept(item))).collect())
 }
 
 /// A flow's `tcp`: the name of settings, or settings.
-pub(super) fn of_flow(item: Option<Item<'_>>, settings: &Settings<'_>) -> Result<Tcp, Fault> {
-    let Some(item) = item else { return Ok(Tcp::DEPLOYED) };
+pub(super) fn of_flow(table: &mut Table<'_>, settings: &Settings<'_>) -> Result<Tcp, Fault> {
+    match table.item("tcp") {
+        Some(_) => table.need("tcp", |item| named_or_own(item, settings)),
+        None => Ok(Tcp::DEPLOYED),
+    }
+}
+
+fn named_or_own(item: Item<'_>, settings: &Settings<'_>) -> Result<Tcp, Fault> {
     if item.value.is_table() {
         return read(item, "a flow's `tcp`");
     }
     let name = item.text()?;
-    settings.get(name).cloned().ok_or_else(|| {
+    settings.get(name).cloned().unwrap_or_else(|| {
         let fault = item.fault(format_args!("there are no TCP settings '{name}'"));
-        match nearest(name, settings.keys().copied()) {
+        Err(match nearest(name, settings.keys().copied()) {
             Some(meant) => fault.help(format_args!("did you mean '{meant}'?")),
             None => fault
                 .help(format_args!("write a table [tcp.{name}], or leave it out for TCP as it is deployed")),
-        }
+        })
     })
 }
 
@@ -48,25 +59,25 @@ fn read(item: Item<'_>, what: &str) -> Result<Tcp, Fault> {
     let deployed = Tcp::DEPLOYED;
     let mut table = item.table(what)?;
     let tcp = Tcp {
-        segment: table.get("segment", part(1))?.unwrap_or(deployed.segment),
-        header: table.get("header", part(0))?.unwrap_or(deployed.header),
-        congestion: table.get("congestion", congestion)?.unwrap_or(deployed.congestion),
-        initial_window: table.get("initial_window", segments)?.unwrap_or(deployed.initial_window),
-        initial_ssthresh: table.get("initial_ssthresh", segments)?.or(deployed.initial_ssthresh),
-        receive_window: table.get("receive_window", Item::positive_size)?.or(deployed.receive_window),
-        delayed_ack: table.get("delayed_ack", delayed_ack)?.unwrap_or(deployed.delayed_ack),
-        limited_transmit: table.get("limited_transmit", Item::flag)?.unwrap_or(deployed.limited_transmit),
-        idle_restart: table.get("idle_restart", Item::flag)?.unwrap_or(deployed.idle_restart),
-        timestamps: table.get("timestamps", Item::flag)?.unwrap_or(deployed.timestamps),
-        rto: table.get("rto", rto)?.unwrap_or(deployed.rto),
+        segment: table.get("segment", part(1)).unwrap_or(deployed.segment),
+        header: table.get("header", part(0)).unwrap_or(deployed.header),
+        congestion: table.get("congestion", congestion).unwrap_or(deployed.congestion),
+        initial_window: table.get("initial_window", segments).unwrap_or(deployed.initial_window),
+        initial_ssthresh: table.get("initial_ssthresh", segments).or(deployed.initial_ssthresh),
+        receive_window: table.get("receive_window", Item::positive_size).or(deployed.receive_window),
+        delayed_ack: table.get("delayed_ack", delayed_ack).unwrap_or(deployed.delayed_ack),
+        limited_transmit: table.get("limited_transmit", Item::flag).unwrap_or(deployed.limited_transmit),
+        idle_restart: table.get("idle_restart", Item::flag).unwrap_or(deployed.idle_restart),
+        timestamps: table.get("timestamps", Item::flag).unwrap_or(deployed.timestamps),
+        rto: table.get("rto", rto).unwrap_or(deployed.rto),
         recovery: table
             .get("recovery", |item| {
                 item.one_of(&[("sack", Recovery::Sack), ("ns2-sack1", Recovery::Ns2Sack1)])
-            })?
+            })
             .unwrap_or(deployed.recovery),
-        send_jitter: table.get("send_jitter", Item::duration)?.unwrap_or(deployed.send_jitter),
+        send_jitter: table.get("send_jitter", Item::duration).unwrap_or(deployed.send_jitter),
         share: None,
-        tuning: table.get("tuning_by_buffer", tuning)?,
+        tuning: table.get("tuning_by_buffer", tuning),
     };
     table.finish()?;
     if tcp.segment + tcp.header + OPTIONS > LARGEST_PACKET {
@@ -102,14 +113,19 @@ pub(super) fn share(item: Item<'_>) -> Result<Share, Fault> {
         return Ok(Share { group, weight: Weight::ONE, watches: false, form: Form::Vps });
     }
     let mut table = item.table("a flow's `group`")?;
-    let group = table.need("name", Item::text)?.to_owned();
-    let weight = table
-        .get("weight", |item| item.number(|weight| Weight::new(weight).is_some(), "from 0.001 to 1000"))?;
+    let group = table.need("name", Item::text);
+    let weight =
+        table.get("weight", |item| item.number(|weight| Weight::new(weight).is_some(), "from 0.001 to 1000"));
     let weight = weight.and_then(Weight::new);
-    let watches = table.get("watch", Item::flag)?.unwrap_or(false);
-    let form = table.get("form", |item| item.one_of(&[("vps", Form::Vps), ("window", Form::Window)]))?;
+    let watches = table.get("watch", Item::flag).unwrap_or(false);
+    let form = table.get("form", |item| item.one_of(&[("vps", Form::Vps), ("window", Form::Window)]));
     table.finish()?;
-    Ok(Share { group, weight: weight.unwrap_or(Weight::ONE), watches, form: form.unwrap_or_default() })
+    Ok(Share {
+        group: group?.to_owned(),
+        weight: weight.unwrap_or(Weight::ONE),
+        watches,
+        form: form.unwrap_or_default(),
+    })
 }
 
 /// How a player's buffer tunes its senders.
@@ -117,12 +133,11 @@ fn tuning(item: Item<'_>) -> Result<BufferRule, Fault> {
     let default = BufferRule::default();
     let mut table = item.table("`tuning_by_buffer`")?;
     let parameter = |item: Item<'_>| item.number(|tp| Tuning::new(tp).is_some(), "from 0 to 1");
-    let mut tuning = |key, default: Tuning| {
-        Ok::<_, Fault>(table.get(key, parameter)?.and_then(Tuning::new).unwrap_or(default))
-    };
-    let (fast, smooth) = (tuning("fast", default.fast)?, tuning("smooth", default.smooth)?);
-    let low = table.get("low", Item::duration)?.unwrap_or(default.low);
-    let high = table.get("high", Item::duration)?.unwrap_or(default.high);
+    let mut tuning =
+        |key, default: Tuning| table.get(key, parameter).and_then(Tuning::new).unwrap_or(default);
+    let (fast, smooth) = (tuning("fast", default.fast), tuning("smooth", default.smooth));
+    let low = table.get("low", Item::duration).unwrap_or(default.low);
+    let high = table.get("high", Item::duration).unwrap_or(default.high);
     table.finish()?;
     if low > high {
         return Err(item.fault(format_args!("`low` ({low}) is above `high` ({high})")));
@@ -137,8 +152,8 @@ fn delayed_ack(item: Item<'_>) -> Result<Option<DelayedAck>, Fault> {
         return Ok(is_on.then_some(DEPLOYED));
     }
     let mut table = item.table("`delayed_ack`, which is false, true or a table,")?;
-    let every = table.get("every", |item| item.count(1..=1000))?.unwrap_or(DEPLOYED.every);
-    let delay = table.get("delay", Item::positive_duration)?.unwrap_or(DEPLOYED.delay);
+    let every = table.get("every", |item| item.count(1..=1000)).unwrap_or(DEPLOYED.every);
+    let delay = table.get("delay", Item::positive_duration).unwrap_or(DEPLOYED.delay);
     table.finish()?;
     Ok(Some(DelayedAck { every, delay }))
 }
@@ -147,10 +162,10 @@ fn rto(item: Item<'_>) -> Result<Rto, Fault> {
     let deployed = Tcp::DEPLOYED.rto;
     let mut table = item.table("a TCP's `rto`")?;
     let rto = Rto {
-        initial: table.get("initial", Item::positive_duration)?.unwrap_or(deployed.initial),
-        least: table.get("least", Item::positive_duration)?.unwrap_or(deployed.least),
-        most: table.get("most", Item::positive_duration)?.unwrap_or(deployed.most),
-        granularity: table.get("granularity", Item::duration)?.unwrap_or(deployed.granularity),
+        initial: table.get("initial", Item::positive_duration).unwrap_or(deployed.initial),
+        least: table.get("least", Item::positive_duration).unwrap_or(deployed.least),
+        most: table.get("most", Item::positive_duration).unwrap_or(deployed.most),
+        granularity: table.get("granularity", Item::duration).unwrap_or(deployed.granularity),
     };
     table.finish()?;
     if rto.least > rto.most {

@@ -1,6 +1,7 @@
 //! What scenarios become, and what is said about wrong ones.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::io;
 
 use congestion::aggregate::Scheme;
@@ -11,7 +12,7 @@ use units::{Bytes, Duration, Rate, Ratio, Time};
 
 use super::*;
 use crate::model::{
-    Algorithm, Change, Congestion, Discipline, Kind, Limit, Loss, Pattern, Source, Tcp, When,
+    Act, Algorithm, Change, Congestion, Discipline, Kind, Limit, Loss, Pattern, Source, Tcp, When,
 };
 
 /// The files that a test has.
@@ -172,7 +173,7 @@ fn a_dumbbell_with_many_flows() {
         access = { rate = "100Mbps", delay = "1ms" }
         receiver_delay_spread = "3ms"
         [tcp.ns2]
-        segment = "1000"
+        segment = "1000B"
         congestion = "reno"
         delayed_ack = false
         rto = { initial = "3s" }
@@ -325,7 +326,7 @@ fn the_parameters_of_streams() {
 fn tfrc_is_that_of_the_rfc_unless_another_is_named() {
     for (settings, expected) in [
         ("", (Bytes::new(1000), Parameters::RFC5348)),
-        ("packet_size = \"1040\"\nparameters = \"rfc5348\"", (Bytes::new(1040), Parameters::RFC5348)),
+        ("packet_size = \"1040B\"\nparameters = \"rfc5348\"", (Bytes::new(1040), Parameters::RFC5348)),
         ("parameters = \"ns2\"", (Bytes::new(1000), Parameters::NS2)),
     ] {
         let model = model(&path("kind = \"tcp\"", &format!("kind = \"tfrc\"\n{settings}")));
@@ -536,4 +537,157 @@ fn a_player_s_buffer_tunes_its_senders() {
         let error = stream(wrong).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
     }
+}
+
+#[test]
+fn a_reader_takes_at_its_own_pace() {
+    let stream = |reader: &str| {
+        let media = format!(
+            "client = \"b\"\nservers = [\"a\"]\nrate = \"3M\"\nalgorithm = \"auto\"\nkind = \"media\"\nreader = {reader}"
+        );
+        parsed(&path("kind = \"tcp\"\nfrom = \"a\"\nto = \"b\"", &media))
+    };
+    let acts = "[{ at = \"10s\", pause = true }, { at = \"20s\", pause = false }, { at = \"30s\", speed = 2 }, \
+                { at = \"30s\", seek = \"5m\" }, { at = \"40s\", leave = true }]";
+    let model = stream(&format!("{{ buffer = \"2MB\", takes = \"20Mbps\", acts = {acts} }}")).unwrap();
+    let Kind::Media(media) = &model.flows[0].kind else { panic!("no stream") };
+    let reader = media.reader.as_ref().unwrap();
+    assert_eq!((reader.buffer, reader.takes), (Bytes::new(2_000_000), Some(Rate::from_mbps(20))));
+    let at = Duration::from_secs;
+    let expected = [
+        (at(10), Act::Pause(true)),
+        (at(20), Act::Pause(false)),
+        (at(30), Act::Speed(2.0)),
+        (at(30), Act::Seek(at(300))),
+        (at(40), Act::Leave),
+    ];
+    assert_eq!(reader.acts, expected);
+    for (wrong, expected) in [
+        ("{ buffer = \"0B\" }", "a size from 1 B"),
+        ("{ bufer = \"1MB\" }", "did you mean `buffer`"),
+        ("{ acts = [{ at = \"2s\", pause = true }, { at = \"1s\", pause = false }] }", "forward in time"),
+        ("{ acts = [{ at = \"2s\" }] }", "an act is one of"),
+        ("{ acts = [{ at = \"2s\", speed = 2, pause = true }] }", "an act is one of"),
+        ("{ acts = [{ at = \"2s\", leave = false }] }", "an act is one of"),
+        ("{ acts = [{ at = \"2s\", speed = 0 }] }", "from 0.1 to 16"),
+        ("{ acts = [{ pause = true }] }", "needs the key `at`"),
+    ] {
+        let error = stream(wrong).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+}
+/// The places and the messages of all mistakes of a text.
+fn mistakes(text: &str) -> Vec<(usize, String)> {
+    match parsed(text) {
+        Err(Error::Wrong(mistakes)) => {
+            mistakes.told.into_iter().map(|wrong| (wrong.line, wrong.to_string())).collect()
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn all_mistakes_of_a_file_are_told_in_one_run() {
+    let text = r#"
+[run]
+duration = "10"
+sampling = "1s"
+sedd = 3
+
+[[node]]
+name = "a"
+[[node]]
+name = "b"
+
+[[link]]
+from = "a"
+to = "c"
+rate = "10"
+dealy = "20ms"
+queue = "50"
+loss = 2
+
+[tcp.old]
+segment = 1460
+recovery = "sak"
+
+[[flow]]
+name = "file"
+kind = "tpc"
+
+[[flow]]
+name = "bulk"
+kind = "tcp"
+from = "a"
+to = "bb"
+tcp = "old"
+size = "5"
+
+[[flow]]
+name = "noise"
+kind = "udp"
+from = "a"
+to = "b"
+patern = "on-off"
+"#;
+    let expected = [
+        (3, "'10' has no unit; write it like 200ms"),
+        (5, "did you mean `seed`?"),
+        (14, "there is no node 'c'"),
+        (15, "'10' has no unit; write it like 800k"),
+        (16, "did you mean `delay`?"),
+        (17, "'50' has no unit"),
+        (18, "from 0 to 1"),
+        (21, "64KiB"),
+        (22, "did you mean 'sack'?"),
+        (26, "did you mean 'tcp'?"),
+        (32, "did you mean 'b'?"),
+        (34, "'5' has no unit; write it like 64KiB"),
+        (36, "needs the key `rate`"),
+        (41, "did you mean `pattern`?"),
+    ];
+    let found = mistakes(text);
+    let lines: Vec<_> = found.iter().map(|(line, _)| *line).collect();
+    assert_eq!(lines, expected.map(|(line, _)| line), "{found:#?}");
+    for ((_, said), (_, told)) in found.iter().zip(expected) {
+        assert!(said.contains(told), "{said}\n is without: {told}");
+    }
+}
+
+#[test]
+fn what_follows_from_a_mistake_is_no_other_one() {
+    let one = |from: &str, to: &str, line: usize| {
+        let found = mistakes(&path(from, to));
+        assert!(found.len() == 1 && found[0].0 == line, "{to}: {found:?}");
+    };
+    // The flow and the link name a node that is wrong itself.
+    one("name = \"b\"", "nam = \"b\"", 8);
+    // The flow has no way, for its link is wrong.
+    one("delay = \"20ms\"", "delay = \"20\"", 14);
+    // What keys there are follows from the name that is wrong.
+    one("kind = \"tcp\"", "kind = \"upd\"\nrate = \"1M\"", 18);
+    one("kind = \"tcp\"", "kind = \"tcp\"\napplication = \"flie\"\nsize = \"1MB\"", 19);
+    one("delay = \"20ms\"", "delay = \"20ms\"\ndiscipline = { kind = \"rde\", low = 3 }", 15);
+    // A flow with wrong settings has settings.
+    one("[[flow]]", "[tcp.x]\nheader = 3\n[[flow]]\ntcp = \"x\"", 17);
+    // A key that is missing is not taken for one that is right.
+    one("to = \"b\"\nrate", "rate", 10);
+    // One copy stands for all.
+    one("kind = \"tcp\"", "kind = \"tcp\"\ncount = 9\nsize = \"5\"", 20);
+}
+
+#[test]
+fn every_fault_of_the_grammar_is_told() {
+    let found = mistakes("[run]\nduration = \n[[flow]\nname = 'x'\n");
+    assert!(found.len() >= 2 && found[0].0 == 2, "{found:?}");
+}
+
+#[test]
+fn more_mistakes_than_anybody_reads_are_counted() {
+    let text = path(
+        "kind = \"tcp\"",
+        &format!("kind = \"tcp\"\n{}", (0..150).map(|n| format!("k{n} = 1\n")).collect::<String>()),
+    );
+    let said = error(&text);
+    assert!(said.ends_with("and 50 more mistakes"), "{}", &said[said.len() - 100..]);
 }

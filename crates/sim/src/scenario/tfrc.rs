@@ -19,24 +19,29 @@ enum Named {
 
 /// The keys `parameters` and `scheme` of a flow.
 pub(super) fn read(table: &mut Table<'_>) -> Result<(Parameters, Scheme), Fault> {
-    let parameters = table.get("parameters", |item| {
-        item.one_of(&[("rfc5348", Parameters::RFC5348), ("ns2", Parameters::NS2)])
-    })?;
+    let parameters = table
+        .get("parameters", |item| item.one_of(&[("rfc5348", Parameters::RFC5348), ("ns2", Parameters::NS2)]));
     let parameters = parameters.unwrap_or_default();
-    let Some((named, mut table)) = table.get("scheme", named)? else {
-        return Ok((parameters, Scheme::TFRC));
-    };
+    let scheme = table.get("scheme", scheme);
+    let (filter, scheme) = scheme.unwrap_or((parameters.filter, Scheme::TFRC));
+    Ok((Parameters { filter, ..parameters }, scheme))
+}
+
+fn scheme(item: Item<'_>) -> Result<(Filter, Scheme), Fault> {
+    let (named, mut table) = named(item)?;
     let (filter, scheme) = match named {
         Named::Fixed => {
-            let connections = table.need("connections", |item| item.count(1..=MOST_CONNECTIONS))?;
-            (Filter::All, Scheme::Fixed(connections))
+            let connections = table.need("connections", |item| item.count(1..=MOST_CONNECTIONS));
+            (Filter::All, connections.map(Scheme::Fixed))
         }
-        Named::Multfrc => (Filter::All, Scheme::Several(control(&mut table, multfrc::Parameters::PAPER)?)),
-        Named::AioTfrc => (Filter::First, Scheme::AllInOne(control(&mut table, multfrc::Parameters::PAPER)?)),
-        Named::Auto => (Filter::All, Scheme::AllInOne(control(&mut table, multfrc::Parameters::AUTO)?)),
+        Named::Multfrc => (Filter::All, Ok(Scheme::Several(control(&mut table, multfrc::Parameters::PAPER)))),
+        Named::AioTfrc => {
+            (Filter::First, Ok(Scheme::AllInOne(control(&mut table, multfrc::Parameters::PAPER))))
+        }
+        Named::Auto => (Filter::All, Ok(Scheme::AllInOne(control(&mut table, multfrc::Parameters::AUTO)))),
     };
     table.finish()?;
-    Ok((Parameters { filter, ..parameters }, scheme))
+    Ok((filter, scheme?))
 }
 
 fn named(item: Item<'_>) -> Result<(Named, Table<'_>), Fault> {
@@ -52,24 +57,21 @@ fn named(item: Item<'_>) -> Result<(Named, Table<'_>), Fault> {
 }
 
 /// The control of the number of connections, with its keys in the place of the defaults.
-pub(super) fn control(
-    table: &mut Table<'_>,
-    mut control: multfrc::Parameters,
-) -> Result<multfrc::Parameters, Fault> {
+pub(super) fn control(table: &mut Table<'_>, mut control: multfrc::Parameters) -> multfrc::Parameters {
     let step =
         |item: Item<'_>| item.number(|step| (0.0..=100.0).contains(&step), "of connections, from 0 to 100");
     let (Law::InverseIncrease { increase, decrease } | Law::Proportional { increase, decrease }) =
         &mut control.law;
-    *increase = table.get("increase", step)?.unwrap_or(*increase);
-    *decrease = table.get("decrease", step)?.unwrap_or(*decrease);
-    if let Some(round_trips) = table.get("round_trips", |item| item.count(1..=100_000))? {
+    *increase = table.get("increase", step).unwrap_or(*increase);
+    *decrease = table.get("decrease", step).unwrap_or(*decrease);
+    if let Some(round_trips) = table.get("round_trips", |item| item.count(1..=100_000)) {
         control.round_trips = round_trips;
     }
-    if let Some(tolerance) = table.get("tolerance", |item| item.ratio(0.0..=100.0))? {
+    if let Some(tolerance) = table.get("tolerance", |item| item.ratio(0.0..=100.0)) {
         control.tolerance = tolerance;
     }
-    if let Some(most) = table.get("most_connections", |item| item.count(1..=MOST_CONNECTIONS))? {
+    if let Some(most) = table.get("most_connections", |item| item.count(1..=MOST_CONNECTIONS)) {
         control.most_connections = most;
     }
-    Ok(control)
+    control
 }

@@ -23,12 +23,13 @@ pub(super) fn read(item: Item<'_>, network: &mut Network<'_>) -> Result<(), Faul
     let mut table = item.table("the [topology]")?;
     let choices = [("dumbbell", Kind::Dumbbell), ("parking-lot", Kind::ParkingLot), ("random", Kind::Random)];
     let (kind, span) = table.need("kind", |item| Ok((item.one_of(&choices)?, item.span)))?;
-    match kind {
-        Kind::Dumbbell => dumbbell(&mut table, network, span)?,
-        Kind::ParkingLot => parking_lot(&mut table, network, span)?,
-        Kind::Random => random(&mut table, network, span)?,
-    }
-    table.finish()
+    let read = match kind {
+        Kind::Dumbbell => dumbbell(&mut table, network, span),
+        Kind::ParkingLot => parking_lot(&mut table, network, span),
+        Kind::Random => random(&mut table, network, span),
+    };
+    table.finish()?;
+    read
 }
 
 /// The hosts' links of dumbbells and parking lots where nothing else is said: no bottleneck.
@@ -38,10 +39,11 @@ fn fast_access() -> Pair {
 
 /// `sender1` ... - `left` - `right` - `receiver1` ...
 fn dumbbell(table: &mut Table<'_>, network: &mut Network<'_>, span: Span) -> Result<(), Fault> {
-    let pairs = table.need("pairs", |item| item.count(1..=500))?;
-    let bottleneck = table.need("bottleneck", |item| Pair::of(item, network.files))?;
-    let access = table.get("access", |item| Pair::of(item, network.files))?.unwrap_or_else(fast_access);
-    let spread = table.get("receiver_delay_spread", Item::duration)?.unwrap_or_default();
+    let pairs = table.need("pairs", |item| item.count(1..=500));
+    let bottleneck = table.need("bottleneck", |item| Pair::of(item, network.files));
+    let access = table.get("access", |item| Pair::of(item, network.files)).unwrap_or_else(fast_access);
+    let spread = table.get("receiver_delay_spread", Item::duration).unwrap_or_default();
+    let (pairs, bottleneck) = (pairs?, bottleneck?);
     let left = network.add_node("left".into(), span)?;
     let right = network.add_node("right".into(), span)?;
     network.add_link(bottleneck, left, right, span)?;
@@ -58,9 +60,10 @@ fn dumbbell(table: &mut Table<'_>, network: &mut Network<'_>, span: Span) -> Res
 
 /// `router1` - `router2` - ... with `sender0` and `receiver0` at the ends, and a pair of hosts around each hop.
 fn parking_lot(table: &mut Table<'_>, network: &mut Network<'_>, span: Span) -> Result<(), Fault> {
-    let hops = table.need("hops", |item| item.count(1..=500))?;
-    let bottleneck = table.need("bottleneck", |item| Pair::of(item, network.files))?;
-    let access = table.get("access", |item| Pair::of(item, network.files))?.unwrap_or_else(fast_access);
+    let hops = table.need("hops", |item| item.count(1..=500));
+    let bottleneck = table.need("bottleneck", |item| Pair::of(item, network.files));
+    let access = table.get("access", |item| Pair::of(item, network.files)).unwrap_or_else(fast_access);
+    let (hops, bottleneck) = (hops?, bottleneck?);
     let mut routers = Vec::new();
     for number in 1..=hops + 1 {
         let router = network.add_node(format!("router{number}"), span)?;
@@ -83,18 +86,18 @@ fn parking_lot(table: &mut Table<'_>, network: &mut Network<'_>, span: Span) -> 
 /// drawn from a list. The paper does not say how the core is connected: here every router but the first is linked to a
 /// random one before it, so that all are connected, and some random pairs are linked as well.
 fn random(table: &mut Table<'_>, network: &mut Network<'_>, span: Span) -> Result<(), Fault> {
-    let routers = table.get("routers", |item| item.count(1..=500))?.unwrap_or(20);
-    let more = table.get("extra_links", |item| item.count(0..=5000))?.unwrap_or(routers);
-    let nodes = table.get("access_nodes", |item| item.count(1..=1500))?.unwrap_or(100);
-    let backbone = table.get("backbone", |item| Pair::of(item, network.files))?;
+    let routers = table.get("routers", |item| item.count(1..=500)).unwrap_or(20);
+    let more = table.get("extra_links", |item| item.count(0..=5000)).unwrap_or(routers);
+    let nodes = table.get("access_nodes", |item| item.count(1..=1500)).unwrap_or(100);
+    let backbone = table.get("backbone", |item| Pair::of(item, network.files));
     let backbone = backbone
         .unwrap_or_else(|| Pair::duplex(Direction::plain(Rate::from_mbps(100), Duration::from_millis(10))));
     let rates = table.get("access_rates", |item| {
-        let rates = item.list()?.into_iter().map(Item::rate).collect::<Result<Vec<_>, _>>()?;
+        let rates = item.each(Item::rate)?;
         if rates.is_empty() { Err(item.fault("`access_rates` needs at least one rate")) } else { Ok(rates) }
-    })?;
+    });
     let rates = rates.unwrap_or_else(|| [56, 128, 256, 512, 1000].map(Rate::from_kbps).to_vec());
-    let delay = table.get("access_delay", Item::duration)?.unwrap_or(Duration::from_millis(5));
+    let delay = table.get("access_delay", Item::duration).unwrap_or(Duration::from_millis(5));
     let access = Pair::duplex(Direction::plain(rates[0], delay));
 
     let mut core = Vec::new();

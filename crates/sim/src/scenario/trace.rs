@@ -1,10 +1,9 @@
 //! Traces of a link's capacity: delivery opportunities as mahimahi has them, or rates over time.
 
-use units::{Bytes, Duration, Rate, Time};
+use units::{Bytes, Duration, Quantity, Rate, Time};
 
-use super::Files;
 use super::error::Fault;
-use super::link::change_of_rate;
+use super::files::Files;
 use super::table::Item;
 use crate::model::{Change, Opportunities};
 
@@ -85,7 +84,7 @@ fn rates(text: &str) -> Result<Trace, Wrong> {
         // Zero stands for an outage, which is no rate elsewhere.
         let rate = match rate {
             "0" => Rate::ZERO,
-            rate => rate.parse().map_err(|_| wrong("there is no rate"))?,
+            rate => Rate::read_with_unit(rate).map_err(|_| wrong("there is no rate with its unit"))?,
         };
         match changes.last() {
             None if at > Time::ZERO => {
@@ -107,6 +106,11 @@ fn rates(text: &str) -> Result<Trace, Wrong> {
 /// The beginning of a line, for a message.
 fn shortened(line: &str) -> String {
     line.chars().filter(|c| !c.is_control()).take(40).collect()
+}
+
+/// A change of the rate alone.
+const fn change_of_rate(at: Time, rate: Rate) -> Change {
+    Change { at, rate: Some(rate), delay: None, loss: None }
 }
 
 #[cfg(test)]
@@ -145,7 +149,7 @@ mod tests {
             ("0,6M\n1\n", 2, "no comma"),
             ("1,6M\n", 1, "0 seconds"),
             ("0,6M\n0,7M\n", 2, "does not rise"),
-            ("0,fast\n", 1, "no rate"),
+            ("0,fast\n", 1, "no rate with"),
             ("0,6M\nNaN,6M\n", 2, "no seconds"),
             ("seconds,rate\n", 0, "no rates"),
             ("0,0\n1,6M\n", 0, "begins with a rate of zero"),

@@ -1,10 +1,9 @@
 //! Numbers and quantities within the bounds of what a simulation can hold.
 
 use std::ops::RangeInclusive;
-use std::str::FromStr;
 
 use toml::de::DeValue;
-use units::{Bytes, Duration, ParseError, Rate, Ratio, Time};
+use units::{Bytes, Duration, Quantity, Rate, Ratio, Time};
 
 use super::error::Fault;
 use super::table::Item;
@@ -17,16 +16,13 @@ const LONGEST: Duration = Duration::from_secs(366 * 24 * 3600);
 const LARGEST: Bytes = Bytes::new(1 << 60);
 
 impl Item<'_> {
-    fn quantity<T: FromStr<Err = ParseError>>(self) -> Result<T, Fault> {
+    fn quantity<T: Quantity>(self) -> Result<T, Fault> {
         match self.value {
-            DeValue::String(text) => text.parse().map_err(|error| self.fault(error)),
             // What a number means is in its unit.
+            DeValue::String(text) => T::read_with_unit(text).map_err(|error| self.fault(error)),
             _ => {
                 let fault = self.expected("a text with its unit");
-                Err(match "".parse::<T>() {
-                    Err(error) => fault.help(format_args!("write it like {}", error.examples())),
-                    Ok(_) => fault,
-                })
+                Err(fault.help(format_args!("write it like {}", T::EXAMPLES)))
             }
         }
     }

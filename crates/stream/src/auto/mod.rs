@@ -5,6 +5,8 @@
 //! 1. **Rate.** While the buffer is below B- all connections together may take [`Parameters::boost_low`] times the wanted
 //!    rate; between B- and B+ the allowance falls from [`Parameters::boost_high`] to one, above B+ below one, so
 //!    the buffer settles at B+. (TCP-ROME's thresholds, section III.B; the slope makes it settle.)
+//!    A player of which nobody knows how fast it plays may have `ANY_SPEED` times the wanted rate over one connection, while that
+//!    makes no queue.
 //! 2. **Windows.** Each connection's receive window is its share of that rate times its RTT and
 //!    [`Parameters::window_headroom`] (MultiTCP (6.1)); when the rate is missed, up to [`Parameters::window_spread`] (MultiTCP's f)
 //!    times that, so that no connection is held back by us.
@@ -87,6 +89,10 @@ const URGENCY_WITH_ROOM: f64 = 0.8;
 /// A round trip of at most so many times the path's shortest shows no queue, and a path has room when none was seen so long.
 const NO_QUEUE: Ratio = Ratio::new(23, 20);
 const ROOM_AFTER: Duration = Duration::from_secs(2);
+/// What a player gets that may play at double speed, and a quarter more to fill its buffer.
+const ANY_SPEED: Ratio = Ratio::new(5, 2);
+/// A queue of less is none that it made: so much round trips vary on a machine and in a wireless network.
+const LEAST_QUEUE: Duration = Duration::from_millis(5);
 /// A measured rate is held when it comes this near.
 const ALMOST: Ratio = Ratio::new(97, 100);
 /// A connection finds its rate within this time: up in slow start, and down again where that went too far. Before, more of
@@ -122,6 +128,8 @@ pub struct Auto {
     trial: Option<Trial>,
     grow: Rest,
     shrink: Rest,
+    /// After a queue that a player's hunger made.
+    hunger: Rest,
 }
 
 /// A rest after a failure that doubles with every one.
@@ -158,6 +166,7 @@ impl Auto {
             trial: None,
             grow: rest,
             shrink: rest,
+            hunger: rest,
         }
     }
 
@@ -185,7 +194,15 @@ impl Auto {
 
     /// Tells what all connections may take together, when it changed.
     fn set_limit(&mut self, sample: &Sample<'_>, orders: &mut Vec<Order>) -> Option<Rate> {
-        let allowed = sample.wanted.map(|wanted| self.allowed(wanted, sample.buffer));
+        let allowed = sample.wanted.map(|wanted| {
+            let allowed = self.allowed(wanted, sample.buffer);
+            match sample.hungry {
+                true if self.may_feed(sample) => allowed.max(wanted * ANY_SPEED),
+                // How much such a player has nobody knows.
+                true => allowed.max(wanted),
+                false => allowed,
+            }
+        });
         let same = match (allowed, self.limit) {
             // The slope moves it a little at every measurement.
             (Some(new), Some(old)) => (0.98..=1.02).contains(&new.ratio_to(old)),
@@ -196,6 +213,22 @@ impl Auto {
             orders.push(Order { what: What::LimitRate(allowed), why: "the wanted rate at this buffer" });
         }
         allowed
+    }
+
+    /// Whether a player may get more than its media's rate: one connection takes no more than a download does, and leaves off
+    /// where it makes a queue.
+    fn may_feed(&mut self, sample: &Sample<'_>) -> bool {
+        let has_queue = sample.connections.iter().any(|connection| {
+            let shortest = self.shortest.get(&connection.path).copied().unwrap_or(connection.srtt);
+            connection.srtt > shortest * NO_QUEUE + LEAST_QUEUE
+        });
+        if sample.now < self.hunger.until {
+            return false;
+        }
+        if has_queue {
+            self.hunger.begin(sample.now, self.parameters.longest_rest);
+        }
+        !has_queue && sample.connections.len() == 1
     }
 
     /// What must be held so that no connection is added (rule 3).
@@ -232,8 +265,7 @@ impl Auto {
         if !self.round_trips_within(NO_QUEUE, sample) {
             self.queue_seen = Some(sample.now);
         }
-        let bytes = sample.connections.iter().map(|connection| connection.delivered).sum();
-        self.history.push_back((sample.now, sample.elapsed, bytes));
+        self.history.push_back((sample.now, sample.elapsed, sample.delivered()));
         while self.history.front().is_some_and(|(end, _, _)| sample.now.since(*end) > MEMORY) {
             self.history.pop_front();
         }
@@ -406,6 +438,8 @@ impl RateController for Auto {
             None if sample.buffer.is_some_and(|buffer| buffer >= self.parameters.buffer.0) => Rate::ZERO,
             None => Rate::MAX,
         };
+        // What the receiver itself does not take, more connections would not bring.
+        let needed = if sample.sated { Rate::ZERO } else { needed };
         let missed = recent < needed;
         // Held back by us, or by nothing left to ask for: then there is more to be had.
         let held_back = sample.connections.iter().filter(|connection| !connection.network_limited).count();

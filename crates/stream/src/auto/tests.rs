@@ -158,6 +158,9 @@ impl World {
             connections: &samples,
             connecting: 0,
             paths: &paths,
+            aside: Bytes::ZERO,
+            sated: false,
+            hungry: false,
         };
         let orders = self.auto.measure(&sample);
         self.obey(&orders);

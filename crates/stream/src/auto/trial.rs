@@ -113,7 +113,8 @@ impl Auto {
     ) {
         let now = sample.now;
         let ample_for = self.ample_since.map_or(Duration::ZERO, |since| now.since(since));
-        let low = sample.buffer.is_some_and(|buffer| buffer < self.parameters.buffer.0);
+        // A buffer that cannot be filled any further is no sign of want.
+        let low = !sample.sated && sample.buffer.is_some_and(|buffer| buffer < self.parameters.buffer.0);
         let limited = sample.wanted.is_some();
         if !limited
             || low

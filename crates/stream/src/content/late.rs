@@ -99,11 +99,13 @@ impl Coordinator {
         let largest = self.policy.segment_size.1.get();
         let late = self.readers.values().flat_map(|reader| {
             let from = reader.position.saturating_sub(largest);
-            let near = self.by_start.range((from, RequestId(0))..).take(NEAREST);
-            near.filter_map(move |(_, id)| {
+            let ahead = self.by_start.range((from, RequestId(0))..).filter_map(move |(_, id)| {
                 let segment = self.segments.get(id)?;
                 let needed_from = segment.range.start.max(reader.position);
-                let needed = segment.needed(&self.have, needed_from, reader.end)?;
+                Some((id, segment, segment.needed(&self.have, needed_from, reader.end)?))
+            });
+            // What the reader has left behind is not among its nearest.
+            ahead.take(NEAREST).filter_map(move |(id, segment, needed)| {
                 let pipe = self.pipes.get(&segment.connection)?;
                 let missing = match self.policy.missing {
                     MissingRule::RoundTrip => self.play_time(reader, needed.start) < pipe.rtt,

@@ -339,12 +339,14 @@ impl Coordinator {
     /// The next request for a connection, if it can take one and there is something to ask for.
     pub fn next_request(&mut self, connection: ConnectionId, now: Time) -> Option<Request> {
         let pipe = self.pipes.get(&connection)?;
-        if pipe.draining || !self.has_room(pipe, Priority::Front) {
+        // A reader that has got nothing yet does not wait until a request of another one is answered.
+        let first = self.first_bytes_wanted().filter(|_| self.has_room_for_repair(pipe));
+        if pipe.draining || !(first.is_some() || self.has_room(pipe, Priority::Front)) {
             return None;
         }
         let (gap, why) = self.best_gap(connection, now)?;
         let priority = self.priority(pipe, gap.start);
-        if !self.has_room(pipe, priority) {
+        if !(first == Some(gap.start) || self.has_room(pipe, priority)) {
             return None;
         }
         let length = self.segment_length(pipe).min(gap.end - gap.start);
@@ -428,6 +430,10 @@ impl Coordinator {
         self.shared.remove(&request);
         if let Some(pipe) = self.pipes.get_mut(&segment.connection) {
             pipe.forget(request);
+            if segment.needed_until == segment.range.end {
+                // Nobody else had to bring any of it.
+                pipe.misses = 0;
+            }
         }
     }
 

@@ -24,6 +24,8 @@ pub struct Reader {
     pub end: u64,
 }
 
+/// What a reader gets before anything else: an index, or what a player shows first.
+const FIRST_BYTES: u64 = 256 * 1024;
 /// Assumed where the media's rate is not known: play times then only order the readers.
 const ASSUMED_MEDIA_RATE: Rate = Rate::from_mbps(4);
 
@@ -70,11 +72,39 @@ impl Coordinator {
             .any(|reader| self.have.first_gap(reader.position, self.limit_of(reader)).is_some())
     }
 
+    /// The first byte that some reader waits for within its look-ahead.
+    pub fn first_wanted(&self) -> Option<u64> {
+        let gap = |reader: &Reader| self.have.first_gap(reader.position, self.limit_of(reader));
+        self.readers.values().filter_map(gap).map(|gap| gap.start).min()
+    }
+
     /// Whether some reader can take nothing, and what it needs is not even asked for.
     pub fn starves(&self) -> bool {
         self.readers
             .values()
             .any(|reader| self.gap_of(reader).is_some_and(|gap| gap.start == reader.position))
+    }
+
+    /// Where a reader begins that has got nothing yet, and nobody was asked.
+    pub(super) fn first_bytes_wanted(&self) -> Option<u64> {
+        let fresh = self.readers.values().filter(|reader| reader.position == reader.began);
+        fresh
+            .filter_map(|reader| Some((reader.began, self.gap_of(reader)?.start)))
+            .find_map(|(began, gap)| (began == gap).then_some(gap))
+    }
+
+    /// Whether a connection or group was asked for what a reader waits for that has not got its first bytes yet.
+    pub fn brings_first_bytes(&self, pipe: ConnectionId) -> bool {
+        let Some(pipe) = self.pipes.get(&pipe) else { return false };
+        let mut next = self.readers.values().filter_map(|reader| {
+            let next = self.have.run_end(reader.position);
+            (next < reader.end && next.saturating_sub(reader.began) < FIRST_BYTES).then_some(next)
+        });
+        let brings = |next: u64| {
+            let mut asked = pipe.queue.iter().filter_map(|id| self.segments.get(id));
+            asked.any(|segment| segment.missing.run_end(next) > next)
+        };
+        next.any(brings)
     }
 
     /// Equation (1) of TCP-ROME: how long until the byte at `position` is played.

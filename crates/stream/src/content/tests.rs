@@ -387,3 +387,48 @@ fn check(world: &Coordinator) {
         assert_eq!(pipe.asked - pipe.arrived, rest);
     }
 }
+
+#[test]
+fn misses_count_in_a_row() {
+    let mut world = coordinator(64, 4);
+    let connection = connect(&mut world, 0, 8);
+    for _ in 0..world.policy.abandon_after - 1 {
+        world.pipes.get_mut(&connection).unwrap().misses += 1;
+    }
+    // A segment that nobody had to help with is brought.
+    let request = ask(&mut world, connection, at(0));
+    world.arrived(request.id, request.range.end - request.range.start, at(100));
+    world.pipes.get_mut(&connection).unwrap().misses += 1;
+    assert!(!world.keeps_missing(connection));
+}
+
+#[test]
+fn after_a_short_seek_what_was_left_behind_does_not_hide_what_is_late() {
+    let mut world = coordinator(256, 4);
+    let (slow, fast) = (connect(&mut world, 0, 1), connect(&mut world, 1, 64));
+    world.policy.requests_in_flight = 64;
+    world.policy.segment_size = (Bytes::kib(1), Bytes::kib(1));
+    for _ in 0..40 {
+        ask(&mut world, slow, at(0));
+    }
+    // Ten and more of its answers are of no use any more; those behind them are late.
+    world.remove_reader(READER);
+    world.add_reader(ReaderId(1), 12 * KIB..256 * KIB);
+    let late = world.reassign_late(at(100)).expect("a late segment");
+    assert_eq!((late.from, late.to), (slow, fast));
+    assert!(late.request.range.start >= 12 * KIB);
+}
+
+#[test]
+fn a_fresh_reader_is_asked_for_beyond_what_is_queued_for_another() {
+    let mut world = coordinator(256, 4);
+    let connection = connect(&mut world, 0, 4);
+    ask(&mut world, connection, at(0));
+    ask(&mut world, connection, at(0));
+    assert_eq!(world.next_request(connection, at(0)), None);
+    world.add_reader(ReaderId(1), 200 * KIB..256 * KIB);
+    let request = ask(&mut world, connection, at(0));
+    assert_eq!(request.range.start, 200 * KIB);
+    assert!(world.brings_first_bytes(connection));
+    assert_eq!(world.next_request(connection, at(0)), None);
+}

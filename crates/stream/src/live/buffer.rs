@@ -1,22 +1,17 @@
 //! The receiver's buffer: puts packets in order and hands each on when its time has come, a latency budget after it came
-//! into the sender. What has not come by then is given up.
-//!
-//! The clocks of the two ends are not the same. The least time between a packet's coming into the sender and its arrival, as
-//! the two clocks have it, stands for the way: it is looked for in the last seconds, so that it follows clocks that drift.
+//! into the sender ([`SenderClock`]). What has not come by then is given up.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use units::{Duration, Time};
+use units::{Bytes, Duration, Time};
 
-use super::wire::{MAX_MAP, expand, from_micros, low_bits, micros};
+use super::clock::SenderClock;
+use super::wire::{MAX_MAP, expand, low_bits};
+use super::{kept_size, most_kept};
 
-/// Packets that may wait, and how far ahead of the next one they may be.
-const MOST_PACKETS: u64 = 1 << 16;
-/// How long the least time on the way counts, once or twice.
-const OFFSET_WINDOW: Duration = Duration::from_secs(15);
-/// A packet that is off by so much more than the budget tells of a clock that jumped.
-const JUMP: Duration = Duration::from_secs(5);
+/// How far ahead of the next packet one may be.
+const MOST_AHEAD: u64 = 1 << 18;
 
 /// What became of the packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -72,37 +67,13 @@ pub(super) struct Buffer {
     latency: Duration,
     /// The next packet to be handed on.
     next: u64,
-    /// With their times in microseconds.
+    /// With the times at which they came into the sender, as [`SenderClock::came`] tells them.
     packets: BTreeMap<u64, (i64, Arc<[u8]>)>,
-    /// Microseconds of the newest packet's time, as the sender tells it.
-    newest_time: Option<u64>,
-    /// What is added to the sender's times, so that they go on where its clock jumped: what waits keeps its turn.
-    correction: i64,
-    offset: Offset,
+    /// What they take in memory.
+    size: Bytes,
     /// The stream ends before this packet, and is not waited for any longer than until then.
     end: Option<(u64, Time)>,
     counts: Counts,
-}
-
-/// The least difference of the receiver's and the sender's time, in microseconds, now and in the window before.
-#[derive(Clone, Copy, Debug, Default)]
-struct Offset {
-    began: Time,
-    now: Option<i64>,
-    before: Option<i64>,
-}
-
-impl Offset {
-    fn sample(&mut self, difference: i64, now: Time) {
-        if now.since(self.began) > OFFSET_WINDOW {
-            *self = Self { began: now, now: None, before: self.now };
-        }
-        self.now = Some(self.now.map_or(difference, |least| least.min(difference)));
-    }
-
-    fn get(&self) -> Option<i64> {
-        [self.now, self.before].into_iter().flatten().min()
-    }
 }
 
 impl Buffer {
@@ -112,9 +83,7 @@ impl Buffer {
             latency,
             next,
             packets: BTreeMap::new(),
-            newest_time: None,
-            correction: 0,
-            offset: Offset::default(),
+            size: Bytes::ZERO,
             end: None,
             counts: Counts::default(),
         }
@@ -125,20 +94,8 @@ impl Buffer {
         expand(low, self.next)
     }
 
-    /// A packet came, with the low bits of its time. `false`: it is of no use.
-    pub(super) fn insert(
-        &mut self,
-        sequence: u64,
-        time: u32,
-        payload: Arc<[u8]>,
-        way: Way,
-        now: Time,
-    ) -> bool {
-        if sequence >= self.next + MOST_PACKETS {
-            self.counts.too_far += 1;
-            return false;
-        }
-        let time = self.follow_clock(time, way, now);
+    /// A packet is here that came into the sender then. `false`: it is of no use.
+    pub(super) fn insert(&mut self, sequence: u64, came: i64, payload: Arc<[u8]>, way: Way) -> bool {
         if sequence < self.next {
             // What could be calculated has come before its packet.
             if way == Way::Sent || way == Way::SentAgain {
@@ -150,52 +107,29 @@ impl Buffer {
             self.counts.duplicate += 1;
             return false;
         }
+        let size = self.size + kept_size(&payload);
+        if sequence >= self.next.saturating_add(MOST_AHEAD) || size > most_kept(self.latency) {
+            self.counts.too_far += 1;
+            return false;
+        }
         match way {
             Way::Sent => {}
             Way::SentAgain => self.counts.recovered_by_retransmission += 1,
             Way::Calculated => self.counts.recovered_by_fec += 1,
         }
-        self.packets.insert(sequence, (time, payload));
+        self.size = size;
+        self.packets.insert(sequence, (came, payload));
         true
     }
 
-    /// The time of a packet with these low bits of it, also behind a jump of the sender's clock.
-    fn follow_clock(&mut self, low: u32, way: Way, now: Time) -> i64 {
-        let now_micros = signed(micros(now));
-        let told = self.newest_time.map_or(low.into(), |newest| expand(low, newest));
-        let time = signed(told).saturating_add(self.correction);
-        let offset = self.offset.get();
-        // As if it had just come into the sender.
-        let fresh = now_micros.saturating_sub(offset.unwrap_or(0));
-        let has_jumped = offset.is_some() && fresh.abs_diff(time) > (self.latency + JUMP).as_micros();
-        if way == Way::Calculated {
-            // It may have been sent long ago, and tells nothing of the clock now.
-            return if has_jumped { fresh } else { time };
-        }
-        if has_jumped {
-            self.counts.clock_jumps += 1;
-            self.correction = fresh.saturating_sub(signed(told));
-            self.newest_time = Some(told);
-            return fresh;
-        }
-        self.newest_time = self.newest_time.max(Some(told));
-        self.offset.sample(now_micros.saturating_sub(time), now);
-        time
-    }
-
-    /// When a packet of this time is handed on.
-    fn due(&self, time: i64) -> Time {
-        let local = time.saturating_add(self.offset.get().unwrap_or(0));
-        from_micros(u64::try_from(local).unwrap_or(0)) + self.latency
-    }
-
     /// The next packet, if its time has come. Holes before it are given up.
-    pub(super) fn pop(&mut self, now: Time) -> Option<Arc<[u8]>> {
-        let (&sequence, (time, _)) = self.packets.first_key_value()?;
-        if self.due(*time) > now {
+    pub(super) fn pop(&mut self, clock: &SenderClock, now: Time) -> Option<Arc<[u8]>> {
+        let (&sequence, (came, _)) = self.packets.first_key_value()?;
+        if clock.here(*came) + self.latency > now {
             return None;
         }
         let (_, payload) = self.packets.remove(&sequence)?;
+        self.size -= kept_size(&payload);
         self.counts.lost += sequence - self.next;
         self.counts.delivered += 1;
         self.next = sequence + 1;
@@ -203,9 +137,9 @@ impl Buffer {
     }
 
     /// When [`Self::pop`] gives a packet, or the end has come.
-    pub(super) fn deadline(&self) -> Time {
+    pub(super) fn deadline(&self, clock: &SenderClock) -> Time {
         match self.packets.first_key_value() {
-            Some((_, (time, _))) => self.due(*time),
+            Some((_, (came, _))) => clock.here(*came) + self.latency,
             None => self.end.map_or(Time::NEVER, |(_, until)| until),
         }
     }
@@ -222,7 +156,7 @@ impl Buffer {
             return false;
         }
         // A sender that speaks of an end far ahead cannot make us count what nobody sent.
-        self.counts.lost += end.saturating_sub(self.next).min(MOST_PACKETS);
+        self.counts.lost += end.saturating_sub(self.next).min(MOST_AHEAD);
         self.next = self.next.max(end);
         true
     }
@@ -255,14 +189,13 @@ impl Buffer {
     }
 }
 
-fn signed(micros: u64) -> i64 {
-    i64::try_from(micros).unwrap_or(i64::MAX)
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use units::Rate;
 
+    use super::super::ConnectionId;
+    use super::super::wire::{Header, micros};
     use super::*;
 
     const LATENCY: Duration = Duration::from_millis(100);
@@ -275,133 +208,176 @@ mod tests {
         number.to_be_bytes().as_slice().into()
     }
 
-    /// Packet `sequence` came into the sender at 10 ms times its number, and arrives at `millis`.
-    fn insert(buffer: &mut Buffer, sequence: u64, way: Way, millis: u64) -> bool {
-        buffer.insert(sequence, sequence as u32 * 10_000, payload(sequence), way, at(millis))
+    /// A buffer and the clock by which it goes. The sender's begins a second later.
+    struct Ends {
+        clock: SenderClock,
+        buffer: Buffer,
+    }
+
+    impl Ends {
+        fn new(next: u64) -> Self {
+            Self { clock: SenderClock::default(), buffer: Buffer::new(LATENCY, next) }
+        }
+
+        /// Packet `sequence` came into the sender at `time`, and leaves it at `left`.
+        fn arrive(&mut self, sequence: u64, (time, left): (u32, u32), way: Way, now: Time) -> bool {
+            let left = (way != Way::Calculated).then_some(left);
+            if let Some(timestamp) = left {
+                let header =
+                    Header { sequence: 0, timestamp, rtt: 0, flows: 64, member: 0, member_sequence: 0 };
+                self.clock.arrived(ConnectionId(0), &header, true, LATENCY, now);
+            }
+            let came = self.clock.came(time, left, LATENCY);
+            self.buffer.insert(sequence, came, payload(sequence), way)
+        }
+
+        /// The same at 10 ms times its number; when it is sent again it leaves then.
+        fn insert(&mut self, sequence: u64, way: Way, millis: u64) -> bool {
+            let time = sequence as u32 * 10_000;
+            let left = if way == Way::SentAgain { low_bits(micros(at(millis - 1000))) } else { time };
+            self.arrive(sequence, (time, left), way, at(millis))
+        }
+
+        fn pop(&mut self, now: Time) -> Option<Arc<[u8]>> {
+            self.buffer.pop(&self.clock, now)
+        }
+
+        fn deadline(&self) -> Time {
+            self.buffer.deadline(&self.clock)
+        }
     }
 
     #[test]
     fn every_packet_waits_for_its_time() {
-        let mut buffer = Buffer::new(LATENCY, 0);
-        assert!(insert(&mut buffer, 0, Way::Sent, 1000));
+        let mut ends = Ends::new(0);
+        assert!(ends.insert(0, Way::Sent, 1000));
         // The way takes 20 ms less than the first packet made believe.
-        assert!(insert(&mut buffer, 1, Way::Sent, 990));
-        assert_eq!(buffer.deadline(), at(1080));
-        assert!(buffer.pop(at(1079)).is_none());
-        assert_eq!(buffer.pop(at(1080)), Some(payload(0)));
-        assert!(buffer.pop(at(1089)).is_none());
-        assert_eq!(buffer.pop(at(1090)), Some(payload(1)));
+        assert!(ends.insert(1, Way::Sent, 990));
+        assert_eq!(ends.deadline(), at(1080));
+        assert!(ends.pop(at(1079)).is_none());
+        assert_eq!(ends.pop(at(1080)), Some(payload(0)));
+        assert!(ends.pop(at(1089)).is_none());
+        assert_eq!(ends.pop(at(1090)), Some(payload(1)));
     }
 
     #[test]
     fn a_hole_is_waited_for_until_the_packet_behind_it_is_due() {
-        let mut buffer = Buffer::new(LATENCY, 0);
+        let mut ends = Ends::new(0);
         for sequence in [0, 2, 4, 5] {
-            insert(&mut buffer, sequence, Way::Sent, 1000 + 10 * sequence);
+            ends.insert(sequence, Way::Sent, 1000 + 10 * sequence);
         }
-        assert_eq!(buffer.map(), (0, vec![0b11_0101]));
-        assert!(insert(&mut buffer, 1, Way::SentAgain, 1100));
-        assert!(insert(&mut buffer, 3, Way::Calculated, 1100));
-        assert!(!insert(&mut buffer, 3, Way::SentAgain, 1101));
+        assert_eq!(ends.buffer.map(), (0, vec![0b11_0101]));
+        assert!(ends.insert(1, Way::SentAgain, 1100));
+        assert!(ends.insert(3, Way::Calculated, 1100));
+        assert!(!ends.insert(3, Way::SentAgain, 1101));
         let mut delivered = Vec::new();
         for millis in 1000..1200 {
-            delivered.extend(buffer.pop(at(millis)).map(|packet| (packet, millis)));
+            delivered.extend(ends.pop(at(millis)).map(|packet| (packet, millis)));
         }
         let expected: Vec<_> = (0..6).map(|number| (payload(number), 1100 + 10 * number)).collect();
         assert_eq!(delivered, expected);
-        insert(&mut buffer, 7, Way::Sent, 1200);
-        assert!(buffer.pop(at(1300)).is_some());
-        assert!(!insert(&mut buffer, 6, Way::SentAgain, 1301));
-        let counts = buffer.counts();
+        ends.insert(7, Way::Sent, 1200);
+        assert!(ends.pop(at(1300)).is_some());
+        assert!(!ends.insert(6, Way::SentAgain, 1301));
+        let counts = ends.buffer.counts();
         assert_eq!((counts.delivered, counts.lost, counts.late, counts.duplicate), (7, 1, 1, 1));
         assert_eq!((counts.recovered_by_fec, counts.recovered_by_retransmission), (1, 1));
     }
 
     #[test]
-    fn a_clock_that_drifts_is_followed() {
-        let mut buffer = Buffer::new(LATENCY, 0);
-        // The sender's clock is slow: by a thousandth, 1 ms a second.
-        for second in 0..100u64 {
-            let time = second as u32 * 1_000_000;
-            buffer.insert(second, time, payload(second), Way::Sent, at(second * 1001));
-            let due = buffer.deadline();
-            assert!(due.since(at(second * 1001)) >= LATENCY - Duration::from_millis(31), "{second}");
-            assert!(buffer.pop(due).is_some());
-        }
-        assert_eq!(buffer.counts().clock_jumps, 0);
+    fn a_packet_that_waited_in_the_sender_is_handed_on_as_if_it_had_not() {
+        let mut ends = Ends::new(0);
+        ends.arrive(0, (0, 0), Way::Sent, at(1000));
+        ends.arrive(1, (10_000, 70_000), Way::Sent, at(1070));
+        assert_eq!((ends.pop(at(1100)), ends.deadline()), (Some(payload(0)), at(1110)));
     }
 
     #[test]
     fn a_clock_that_jumps_stops_nothing() {
         for jump in [3_000_000_000u32, 60_000_000] {
-            let mut buffer = Buffer::new(LATENCY, 0);
-            insert(&mut buffer, 0, Way::Sent, 1000);
-            buffer.pop(at(1100)).unwrap();
+            let mut ends = Ends::new(0);
+            ends.insert(0, Way::Sent, 1000);
+            ends.pop(at(1100)).unwrap();
             let time = 10_000u32.wrapping_add(jump);
-            buffer.insert(1, time, payload(1), Way::Sent, at(1010));
-            assert_eq!((buffer.counts().clock_jumps, buffer.deadline()), (1, at(1110)), "{jump}");
+            ends.arrive(1, (time, time), Way::Sent, at(1010));
+            assert_eq!((ends.clock.jumps(), ends.deadline()), (1, at(1110)), "{jump}");
         }
     }
 
     #[test]
     fn the_end_is_waited_for_within_the_budget() {
-        let mut buffer = Buffer::new(LATENCY, 0);
-        insert(&mut buffer, 0, Way::Sent, 1000);
-        buffer.end(3, at(1010));
-        assert!(buffer.pop(at(1100)).is_some() && !buffer.has_ended(at(1100)));
-        assert_eq!(buffer.deadline(), at(1110));
-        assert!(buffer.has_ended(at(1110)));
-        assert_eq!(buffer.counts().lost, 2);
-        let mut whole = Buffer::new(LATENCY, 0);
-        insert(&mut whole, 0, Way::Sent, 1000);
-        whole.end(1, at(1010));
+        let mut ends = Ends::new(0);
+        ends.insert(0, Way::Sent, 1000);
+        ends.buffer.end(3, at(1010));
+        assert!(ends.pop(at(1100)).is_some() && !ends.buffer.has_ended(at(1100)));
+        assert_eq!(ends.deadline(), at(1110));
+        assert!(ends.buffer.has_ended(at(1110)));
+        assert_eq!(ends.buffer.counts().lost, 2);
+        let mut whole = Ends::new(0);
+        whole.insert(0, Way::Sent, 1000);
+        whole.buffer.end(1, at(1010));
         whole.pop(at(1100)).unwrap();
-        assert!(whole.has_ended(at(1100)));
-        assert_eq!(whole.counts().lost, 0);
+        assert!(whole.buffer.has_ended(at(1100)));
+        assert_eq!(whole.buffer.counts().lost, 0);
     }
 
     #[test]
     fn what_waits_when_the_clock_jumps_keeps_its_turn() {
         const HOUR: u32 = 3_600_000_000;
         for jump in [HOUR, HOUR.wrapping_neg(), 60_000_000, 60_000_000u32.wrapping_neg()] {
-            let mut buffer = Buffer::new(LATENCY, 0);
+            let mut ends = Ends::new(0);
             // A packet each 10 ms; 4 and 5 come from parity behind the jump, 4 with a time from before it.
             for sequence in [0, 1, 2, 3, 6, 7, 8, 9] {
-                let time = sequence as u32 * 10_000 + if sequence < 5 { 0 } else { jump };
-                buffer.insert(sequence, time, payload(sequence), Way::Sent, at(1000 + 10 * sequence));
+                let before = sequence as u32 * 10_000;
+                let time = before.wrapping_add(if sequence < 5 { 0 } else { jump });
+                ends.arrive(sequence, (time, time), Way::Sent, at(1000 + 10 * sequence));
             }
-            buffer.insert(4, 40_000, payload(4), Way::Calculated, at(1095));
-            buffer.insert(5, jump.wrapping_add(50_000), payload(5), Way::Calculated, at(1095));
+            ends.arrive(4, (40_000, 0), Way::Calculated, at(1095));
+            ends.arrive(5, (jump.wrapping_add(50_000), 0), Way::Calculated, at(1095));
             let mut delivered = Vec::new();
             for millis in 1095..1400 {
-                while let Some(packet) = buffer.pop(at(millis)) {
+                while let Some(packet) = ends.pop(at(millis)) {
                     delivered.push((packet, millis));
                 }
             }
             let times: Vec<u64> = delivered.iter().map(|(_, millis)| *millis).collect();
             assert!(delivered.iter().map(|(packet, _)| packet.clone()).eq((0..10).map(payload)), "{jump}");
-            assert_eq!(times, [1100, 1110, 1120, 1130, 1195, 1195, 1195, 1195, 1195, 1195], "{jump}");
-            assert_eq!((buffer.counts().clock_jumps, buffer.counts().lost), (1, 0));
+            // Packet 4 counts as just come when the newest datagram left.
+            assert_eq!(times, [1100, 1110, 1120, 1130, 1190, 1190, 1190, 1190, 1190, 1190], "{jump}");
+            assert_eq!((ends.clock.jumps(), ends.buffer.counts().lost), (1, 0));
         }
+    }
+
+    #[test]
+    fn a_minute_of_20_mbps_can_wait_and_memory_is_bounded() {
+        let minute = Duration::from_secs(60);
+        let mut buffer = Buffer::new(minute, 0);
+        let whole: Arc<[u8]> = vec![0; 1316].into();
+        let packets = Rate::from_mbps(20).amount_in(minute).get() / 1316;
+        assert!((0..packets).all(|sequence| buffer.insert(sequence, 0, whole.clone(), Way::Sent)));
+        while buffer.insert(buffer.len() as u64, 0, whole.clone(), Way::Sent) {}
+        assert!(buffer.size <= most_kept(minute) && buffer.counts().too_far == 1);
     }
 
     proptest! {
         #[test]
         fn whatever_comes_the_order_holds_and_memory_is_bounded(
-            packets in prop::collection::vec((any::<u32>(), any::<u32>(), 0u64..100_000), 1..300),
+            packets in prop::collection::vec((any::<u32>(), any::<[u32; 2]>(), 0u64..100_000), 1..300),
             first in 0u64..1 << 40,
         ) {
-            let mut buffer = Buffer::new(LATENCY, first);
+            let mut ends = Ends::new(first);
             let (mut now, mut last) = (0, None);
-            for (low, time, millis) in packets {
+            for (low, [time, left], millis) in packets {
                 now += millis;
-                let sequence = buffer.sequence(low % 100_000);
-                buffer.insert(sequence, time, payload(sequence), Way::Sent, at(now));
-                while let Some(packet) = buffer.pop(at(now)) {
+                let sequence = ends.buffer.sequence(low % 300_000);
+                ends.arrive(sequence, (time, left), Way::Sent, at(now));
+                while let Some(packet) = ends.pop(at(now)) {
                     prop_assert!(last.replace(packet.clone()) < Some(packet));
                 }
-                prop_assert!(buffer.len() as u64 <= MOST_PACKETS);
+                prop_assert!(ends.buffer.size <= most_kept(LATENCY));
             }
+            let size = ends.buffer.packets.values().map(|(_, payload)| kept_size(payload));
+            prop_assert_eq!(size.fold(Bytes::ZERO, |sum, size| sum + size), ends.buffer.size);
         }
     }
 }

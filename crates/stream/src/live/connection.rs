@@ -10,7 +10,7 @@ use super::bursts::Fate;
 use super::control::{packet_size, parameters};
 use super::one_connection::OneConnection;
 use super::round_trips::RoundTrips;
-use super::wire::{FLOWS_UNIT, Header, Report, expand, from_micros, low_bits, micros};
+use super::wire::{FLOWS_UNIT, Header, MAX_DATAGRAM, Report, expand, from_micros, low_bits, micros};
 
 /// So many later datagrams show that one is lost where datagrams overtake each other (RFC 9002, section 6.1.1). Where none ever did the
 /// next one does: at low rates the third comes too late for another attempt.
@@ -25,13 +25,40 @@ const UNKNOWN_WAY: Duration = Duration::from_millis(500);
 const LEAST_SILENCE: Duration = Duration::from_millis(100);
 /// How often a doubtful connection is tried.
 const PROBE_INTERVAL: Duration = Duration::from_millis(500);
+/// After a silence a probe follows so many other datagrams, until one of these has arrived or so many probes have left.
+const LOADS_PER_PROBE: u8 = 2;
+const MOST_TRIED: u8 = 8;
+
+/// What a datagram has besides its header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Load {
+    /// Nothing.
+    Probe,
+    Parity,
+    /// The media packet with this number.
+    Media(u64),
+}
+
+impl Load {
+    fn media(self) -> Option<u64> {
+        if let Self::Media(sequence) = self { Some(sequence) } else { None }
+    }
+}
+
+/// A connection that was silent answers a probe. So it does as well where the path carries short datagrams and no long ones any more: probes
+/// between the others show the transport which of them are lost, so that it finds the length out (RFC 8899, section 4.3) within a round trip.
+#[derive(Clone, Copy, Debug, Default)]
+struct Trial {
+    /// Datagrams since the last probe.
+    loads: u8,
+    probes: u8,
+}
 
 /// A datagram that was sent.
 #[derive(Clone, Copy, Debug)]
 struct Outstanding {
     sent: Time,
-    /// The media packet in it.
-    media: Option<u64>,
+    load: Load,
     /// Its number among all datagrams of the sender.
     number: u64,
 }
@@ -42,6 +69,7 @@ pub(super) struct Connection {
     pub(super) link: LinkId,
     rate: tfrc::Sender,
     outstanding: BTreeMap<u64, Outstanding>,
+    newest_sent: Option<u64>,
     newest_arrived: Option<u64>,
     /// So many later datagrams show that one is lost.
     later: u64,
@@ -50,6 +78,9 @@ pub(super) struct Connection {
     /// Since when a report is waited for.
     waits_since: Option<Time>,
     last_probe: Option<Time>,
+    trial: Option<Trial>,
+    /// Bytes of the longest datagram that the path carries.
+    longest: usize,
     /// The round trip that the transport measured before there was any report.
     first_rtt: Duration,
     round_trips: RoundTrips,
@@ -67,11 +98,14 @@ impl Connection {
             link,
             rate: tfrc::Sender::new(parameters(), packet_size()),
             outstanding: BTreeMap::new(),
+            newest_sent: None,
             newest_arrived: None,
             later: 1,
             doubtful: BTreeSet::new(),
             waits_since: None,
             last_probe: None,
+            trial: None,
+            longest: MAX_DATAGRAM,
             first_rtt: rtt,
             round_trips: RoundTrips::default(),
             one: OneConnection::default(),
@@ -102,6 +136,15 @@ impl Connection {
         self.rate.sending_rate().time_for(packet_size())
     }
 
+    /// Bytes of the longest datagram that the path carries.
+    pub(super) fn longest(&self) -> usize {
+        self.longest
+    }
+
+    pub(super) fn set_longest(&mut self, longest: usize) {
+        self.longest = longest;
+    }
+
     /// How long a datagram takes to the receiver, about.
     pub(super) fn way(&self) -> Duration {
         self.rate.rtt().map_or(UNKNOWN_WAY, |rtt| rtt / 2)
@@ -122,7 +165,7 @@ impl Connection {
         self.rate.rtt().map_or(Duration::ZERO, |rtt| self.round_trips.queueing(rtt))
     }
 
-    /// The shortest round trip so far.
+    /// The shortest round trip of the route.
     pub(super) fn least_rtt(&self) -> Option<Duration> {
         self.round_trips.least()
     }
@@ -155,7 +198,10 @@ impl Connection {
     /// alive again.
     pub(super) fn probe_at(&self) -> Time {
         let interval = match (self.is_ready(), self.is_silent) {
-            (true, false) => return Time::NEVER,
+            (true, false) => {
+                let is_due = self.trial.is_some_and(|trial| trial.loads >= LOADS_PER_PROBE);
+                return if is_due { Time::ZERO } else { Time::NEVER };
+            }
             (true, true) => PROBE_INTERVAL,
             (false, _) => (self.first_rtt * 2).max(Duration::from_millis(20)),
         };
@@ -164,14 +210,19 @@ impl Connection {
 
     pub(super) fn probed(&mut self, now: Time) {
         self.last_probe = Some(now);
+        if let Some(trial) = self.trial.as_mut().filter(|_| !self.is_silent) {
+            *trial = Trial { loads: 0, probes: trial.probes + 1 };
+            if trial.probes >= MOST_TRIED {
+                self.trial = None;
+            }
+        }
     }
 
-    /// A datagram leaves, with `number` among all of the sender's; what it carries is what `media` says. Answers with its
-    /// header, and with media packets that are taken for lost since too much is under way.
+    /// A datagram leaves, with `number` among all of the sender's. Answers with its header, and with media packets that are taken for lost since too much is under way.
     pub(super) fn send(
         &mut self,
         number: u64,
-        media: Option<u64>,
+        load: Load,
         has_more: bool,
         now: Time,
     ) -> (Header, Option<u64>) {
@@ -180,7 +231,13 @@ impl Connection {
         let info = self.rate.sent(now, has_more);
         self.sent += 1;
         self.waits_since.get_or_insert(now);
-        self.outstanding.insert(info.sequence, Outstanding { sent: now, media, number });
+        self.newest_sent = Some(info.sequence);
+        self.outstanding.insert(info.sequence, Outstanding { sent: now, load, number });
+        if load != Load::Probe
+            && let Some(trial) = &mut self.trial
+        {
+            trial.loads = trial.loads.saturating_add(1);
+        }
         let oldest =
             if self.outstanding.len() > MOST_OUTSTANDING { self.outstanding.pop_first() } else { None };
         self.fates.extend(oldest.map(|(_, outstanding)| (outstanding.number, Fate::Unknown)));
@@ -193,7 +250,7 @@ impl Connection {
             member: info.connection,
             member_sequence: low_bits(info.connection_sequence),
         };
-        (header, oldest.and_then(|(_, outstanding)| outstanding.media))
+        (header, oldest.and_then(|(_, outstanding)| outstanding.load.media()))
     }
 
     /// This connection stands for so many of TCP.
@@ -203,7 +260,13 @@ impl Connection {
     }
 
     /// A report came; `waits`: media wait for their turn to leave. Answers with the media packets that were lost, and the round-trip time that the report brought.
-    pub(super) fn report(&mut self, report: &Report, waits: bool, now: Time) -> (Vec<u64>, Option<Duration>) {
+    pub(super) fn report(
+        &mut self,
+        report: &Report,
+        waits: bool,
+        latency: Duration,
+        now: Time,
+    ) -> (Vec<u64>, Option<Duration>) {
         self.is_silent = false;
         let mut round_trip = None;
         if let Some(rate) = &report.rate {
@@ -217,13 +280,12 @@ impl Connection {
                 };
                 let sample = now.since(feedback.timestamp) - feedback.delay;
                 round_trip = self.rate.feedback(&feedback, now);
-                self.round_trips.sample(sample, waits, now);
+                if !self.round_trips.sample(sample, waits, latency, now) {
+                    round_trip = None;
+                }
             }
         }
-        let Some((&newest_sent, _)) = self.outstanding.last_key_value() else {
-            self.waits_since = None;
-            return (Vec::new(), round_trip);
-        };
+        let Some(newest_sent) = self.newest_sent else { return (Vec::new(), round_trip) };
         for (last, length) in &report.arrived {
             let last = expand(*last, newest_sent);
             // What was not sent yet cannot have arrived.
@@ -237,6 +299,7 @@ impl Connection {
             while let Some((&sequence, _)) = self.outstanding.range(first..=last).next() {
                 if let Some(outstanding) = self.outstanding.remove(&sequence) {
                     self.fates.push((outstanding.number, Fate::Arrived));
+                    self.trial = self.trial.filter(|_| outstanding.load == Load::Probe);
                 }
             }
             self.newest_arrived = self.newest_arrived.max(Some(last));
@@ -267,7 +330,7 @@ impl Connection {
                 self.doubtful.pop_first();
             }
             self.fates.push((outstanding.number, Fate::Lost));
-            lost.extend(outstanding.media);
+            lost.extend(outstanding.load.media());
         }
         lost
     }
@@ -313,6 +376,9 @@ impl Connection {
             return lost;
         }
         self.is_silent = true;
+        self.trial = Some(Trial::default());
+        // The first one leaves at once.
+        self.last_probe = None;
         lost.extend(self.take_outstanding());
         lost
     }
@@ -321,7 +387,7 @@ impl Connection {
     pub(super) fn take_outstanding(&mut self) -> Vec<u64> {
         let outstanding = std::mem::take(&mut self.outstanding);
         self.fates.extend(outstanding.values().map(|outstanding| (outstanding.number, Fate::Unknown)));
-        outstanding.into_values().filter_map(|outstanding| outstanding.media).collect()
+        outstanding.into_values().filter_map(|outstanding| outstanding.load.media()).collect()
     }
 
     /// What became of datagrams since this was asked before.

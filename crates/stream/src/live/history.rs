@@ -7,13 +7,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use units::{Duration, Time};
+use units::{Bytes, Duration, Time};
 
+use super::kept_size;
 use super::queue::Packet;
 use super::wire::{Report, expand};
-
-/// Packets that are kept.
-const MOST_PACKETS: usize = 1 << 15;
 
 /// Most copies of one attempt.
 const MOST_COPIES: u8 = 3;
@@ -22,6 +20,8 @@ const MOST_COPIES: u8 = 3;
 #[derive(Clone, Debug, Default)]
 pub(super) struct History {
     sent: BTreeMap<u64, Sent>,
+    /// What they take in memory.
+    size: Bytes,
     /// What was lost and waits to be sent again.
     again: BTreeSet<u64>,
     /// Further copies, and when they are to be sent.
@@ -51,13 +51,22 @@ pub(super) struct Chance {
 }
 
 impl History {
-    pub(super) fn sent(&mut self, sequence: u64, packet: Packet) {
+    /// The next packet leaves. Of those before it no more are kept than fit into `most`.
+    pub(super) fn sent(&mut self, sequence: u64, packet: Packet, most: Bytes) {
+        self.size += kept_size(&packet.payload);
         self.sent.insert(sequence, Sent { packet, hopes: 1, losses: 0 });
-        if self.sent.len() > MOST_PACKETS
-            && let Some((oldest, _)) = self.sent.pop_first()
+        while self.size > most
+            && let Some((&oldest, _)) = self.sent.first_key_value()
         {
-            self.again.remove(&oldest);
+            self.forget(oldest);
         }
+    }
+
+    fn forget(&mut self, sequence: u64) {
+        if let Some(sent) = self.sent.remove(&sequence) {
+            self.size -= kept_size(&sent.packet.payload);
+        }
+        self.again.remove(&sequence);
     }
 
     /// The receiver has these.
@@ -67,17 +76,17 @@ impl History {
         if settled > next || settled + 8 * report.had.len() as u64 <= self.settled {
             return;
         }
-        if settled > self.settled {
-            self.settled = settled;
-            self.sent = self.sent.split_off(&settled);
-            self.again = self.again.split_off(&settled);
+        self.settled = self.settled.max(settled);
+        while let Some((&oldest, _)) = self.sent.first_key_value()
+            && oldest < self.settled
+        {
+            self.forget(oldest);
         }
         let had = report.had.iter().enumerate().flat_map(|(index, byte)| {
             (0..8u64).filter(move |bit| byte >> bit & 1 == 1).map(move |bit| 8 * index as u64 + bit)
         });
         for sequence in had.map(|distance| settled + distance) {
-            self.sent.remove(&sequence);
-            self.again.remove(&sequence);
+            self.forget(sequence);
         }
     }
 
@@ -119,11 +128,10 @@ impl History {
 
     /// Forgets packets that came into the sender before `oldest`.
     pub(super) fn expire(&mut self, oldest: Time) {
-        while let Some(entry) = self.sent.first_entry()
-            && entry.get().packet.time < oldest
+        while let Some((&sequence, sent)) = self.sent.first_key_value()
+            && sent.packet.time < oldest
         {
-            let (sequence, _) = entry.remove_entry();
-            self.again.remove(&sequence);
+            self.forget(sequence);
         }
     }
 
@@ -139,6 +147,17 @@ impl History {
         self.sent.get(&sequence).map(|sent| (sent.packet.time, sent.packet.payload.clone()))
     }
 
+    /// A packet as it travels.
+    pub(super) fn payload(&self, sequence: u64) -> Option<&[u8]> {
+        self.sent.get(&sequence).map(|sent| &*sent.packet.payload)
+    }
+
+    /// A packet is not sent again.
+    pub(super) fn give_up(&mut self, sequence: u64) {
+        self.sent.remove(&sequence);
+        self.again.remove(&sequence);
+    }
+
     /// Packets that wait to be sent again.
     pub(super) fn waiting(&self) -> usize {
         self.again.len()
@@ -152,6 +171,9 @@ impl History {
 
 #[cfg(test)]
 mod tests {
+    use units::Rate;
+
+    use super::super::most_kept;
     use super::*;
 
     const EARLY: Time = Time::ZERO;
@@ -165,7 +187,7 @@ mod tests {
         let mut history = History::default();
         for sequence in 0..count {
             let time = Time::ZERO + Duration::from_millis(sequence);
-            history.sent(sequence, Packet { time, payload: vec![0].into() });
+            history.sent(sequence, Packet { time, payload: vec![0].into() }, Bytes::mib(16));
         }
         history
     }
@@ -243,10 +265,17 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_bounded() {
-        let mut history = history(MOST_PACKETS as u64);
+    fn a_minute_of_20_mbps_can_be_sent_again_and_memory_is_bounded() {
+        let minute = Duration::from_secs(60);
+        let mut history = History::default();
+        let whole = Packet { time: Time::ZERO, payload: vec![0; 1316].into() };
+        let packets = Rate::from_mbps(20).amount_in(minute).get() / 1316;
+        (0..packets).for_each(|sequence| history.sent(sequence, whole.clone(), most_kept(minute)));
+        assert_eq!(history.sent.len() as u64, packets);
         history.lost(0, &CHANCE, EARLY);
-        history.sent(MOST_PACKETS as u64, Packet { time: Time::ZERO, payload: vec![0].into() });
-        assert_eq!((history.sent.len(), history.waiting()), (MOST_PACKETS, 0));
+        (packets..packets * 2).for_each(|sequence| history.sent(sequence, whole.clone(), most_kept(minute)));
+        assert!(history.size <= most_kept(minute) && history.waiting() == 0);
+        history.report(&report(u32::try_from(packets * 2).unwrap(), &[]), packets * 2);
+        assert_eq!((history.size, history.is_empty()), (Bytes::ZERO, true));
     }
 }

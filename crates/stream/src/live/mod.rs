@@ -20,9 +20,11 @@ pub mod wire;
 mod arrivals;
 mod buffer;
 mod bursts;
+mod clock;
 mod connection;
 mod demand;
 mod history;
+mod levels;
 mod one_connection;
 mod queue;
 mod receiver;
@@ -35,7 +37,7 @@ pub use sender::{ConnectionStatus, Fec, Sender, SenderStatus, Settings};
 
 pub use congestion::aggregate::Scheme;
 
-use units::{Bytes, Duration};
+use units::{Bytes, Duration, Rate};
 
 /// What a datagram of QUIC has around its payload on an IPv4 network: IP 20 bytes, UDP 8, QUIC's short header with an
 /// identifier of 8 bytes and a packet number of 2, the frame's type and length 3, AEAD tag 16.
@@ -44,6 +46,14 @@ pub const PACKET_OVERHEAD: Bytes = Bytes::new(20 + 8 + 11 + 3 + 16);
 pub const LEAST_LATENCY: Duration = Duration::from_millis(10);
 /// Longest latency budget: times are told in 32 bits, and what waits is in memory.
 pub const MOST_LATENCY: Duration = Duration::from_secs(60);
+/// What an end keeps of a stream is bounded by what comes at this rate within the latency,
+const FASTEST: Rate = Rate::from_mbps(400);
+/// but no less
+const LEAST_KEPT: Bytes = Bytes::mib(16);
+/// and no more than this.
+const MOST_KEPT: Bytes = Bytes::mib(256);
+/// What a packet takes in memory besides its bytes, about.
+const KEPT_OVERHEAD: Bytes = Bytes::new(128);
 /// Most connections of a sender.
 pub const MAX_CONNECTIONS: usize = 64;
 
@@ -54,3 +64,13 @@ pub struct ConnectionId(pub u32);
 /// A way into the network that connections share, such as an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkId(pub u32);
+
+/// Most that an end keeps of a stream with this latency.
+fn most_kept(latency: Duration) -> Bytes {
+    FASTEST.amount_in(latency).clamp(LEAST_KEPT, MOST_KEPT)
+}
+
+/// What keeping a packet costs.
+fn kept_size(payload: &[u8]) -> Bytes {
+    Bytes::of(payload.len()) + KEPT_OVERHEAD
+}

@@ -6,10 +6,7 @@ use std::sync::Arc;
 
 use units::{Bytes, Duration, Time};
 
-use super::stuffing::stream_bytes;
-
-/// No more waits, however long it may.
-const MOST: Bytes = Bytes::mib(64);
+use super::stuffing::{cut, stream_bytes};
 
 /// A packet of the stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,10 +27,11 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    pub(super) fn push(&mut self, packet: Packet) {
+    /// One more. No more than `most` bytes wait, however long they may.
+    pub(super) fn push(&mut self, packet: Packet, most: Bytes) {
         self.size += Bytes::of(packet.payload.len());
         self.packets.push_back(packet);
-        while self.size > MOST {
+        while self.size > most {
             self.drop_oldest();
         }
     }
@@ -49,6 +47,16 @@ impl Queue {
         let packet = self.packets.pop_front()?;
         self.size -= Bytes::of(packet.payload.len());
         Some(packet)
+    }
+
+    /// The packet that leaves next becomes several where a datagram takes no more than `most` bytes of a stream.
+    pub(super) fn cut_front(&mut self, most: usize) {
+        let Some(parts) = self.packets.front().and_then(|packet| cut(&packet.payload, most)) else { return };
+        let Some(Packet { time, .. }) = self.pop() else { return };
+        for payload in parts.into_iter().rev() {
+            self.size += Bytes::of(payload.len());
+            self.packets.push_front(Packet { time, payload });
+        }
     }
 
     /// The packet that leaves next.
@@ -82,6 +90,8 @@ impl Queue {
 mod tests {
     use super::*;
 
+    const MOST: Bytes = Bytes::mib(64);
+
     fn at(millis: u64) -> Time {
         Time::ZERO + Duration::from_millis(millis)
     }
@@ -94,7 +104,7 @@ mod tests {
     fn the_newest_are_kept() {
         let mut queue = Queue::default();
         for millis in 0..10 {
-            queue.push(packet(millis, 100));
+            queue.push(packet(millis, 100), MOST);
         }
         queue.expire(Duration::from_millis(3), at(10));
         assert_eq!((queue.len(), queue.size(), queue.dropped()), (3, Bytes::new(300), (7, Bytes::new(693))));
@@ -102,10 +112,33 @@ mod tests {
     }
 
     #[test]
+    fn what_is_too_long_for_the_path_leaves_in_parts() {
+        let mut queue = Queue::default();
+        let bytes: Vec<u8> = (0..100).collect();
+        let payload = |bytes: &[u8]| super::super::stuffing::as_it_is(bytes);
+        queue.push(Packet { time: at(1), payload: payload(&bytes) }, Bytes::mib(1));
+        queue.push(Packet { time: at(2), payload: payload(&bytes[..8]) }, Bytes::mib(1));
+        queue.cut_front(100);
+        assert_eq!(queue.len(), 2);
+        // No less than a packet of a transport stream is asked for.
+        queue.cut_front(40);
+        assert_eq!((queue.len(), queue.size()), (2, Bytes::new(110)));
+        let long: Vec<u8> = bytes.iter().copied().cycle().take(500).collect();
+        let mut queue = Queue::default();
+        queue.push(Packet { time: at(1), payload: payload(&long) }, Bytes::mib(1));
+        queue.cut_front(200);
+        assert_eq!((queue.len(), queue.size()), (3, Bytes::new(503)));
+        for part in long.chunks(200) {
+            assert_eq!(queue.pop(), Some(Packet { time: at(1), payload: payload(part) }));
+        }
+        assert_eq!((queue.size(), queue.dropped().0), (Bytes::ZERO, 0));
+    }
+
+    #[test]
     fn memory_is_bounded() {
         let mut queue = Queue::default();
         for _ in 0..100 {
-            queue.push(packet(0, 1 << 20));
+            queue.push(packet(0, 1 << 20), MOST);
         }
         assert_eq!((queue.size(), queue.dropped().0), (MOST, 36));
     }

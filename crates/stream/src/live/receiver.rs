@@ -7,6 +7,7 @@ use units::{Bytes, Duration, Time};
 
 use super::arrivals::Arrivals;
 use super::buffer::{Buffer, Counts, Way};
+use super::clock::SenderClock;
 use super::fec::{Decoder, ParityPacket, Recovered};
 use super::stuffing::{as_it_is, unpack};
 use super::wire::{Content, Datagram, DatagramError, encode_report};
@@ -19,6 +20,7 @@ use super::{ConnectionId, MAX_CONNECTIONS, PACKET_OVERHEAD};
 #[derive(Clone, Debug)]
 pub struct Receiver {
     connections: BTreeMap<ConnectionId, Arrivals>,
+    clock: SenderClock,
     buffer: Buffer,
     decoder: Decoder,
     /// What is to be handed on now, and bytes that were.
@@ -65,6 +67,7 @@ impl Receiver {
     pub fn new(latency: Duration, next: u64) -> Self {
         Self {
             connections: BTreeMap::new(),
+            clock: SenderClock::default(),
             buffer: Buffer::new(latency, next),
             decoder: Decoder::default(),
             ready: VecDeque::new(),
@@ -86,6 +89,7 @@ impl Receiver {
     /// A connection is gone.
     pub fn connection_down(&mut self, id: ConnectionId) {
         self.connections.remove(&id);
+        self.clock.connection_down(id);
     }
 
     /// The sender says that the stream ends before media packet `next`.
@@ -108,12 +112,15 @@ impl Receiver {
             self.repeated += 1;
             return Ok(());
         }
+        let latency = self.buffer.latency();
+        self.clock.arrived(id, &header, matches!(content, Content::Media { .. }), latency, now);
         let recovered = match content {
             Content::Media { sequence, time, is_again, is_packed, payload } => {
                 let sequence = self.buffer.sequence(sequence);
                 let way = if is_again { Way::SentAgain } else { Way::Sent };
                 let payload = if is_packed { payload.into() } else { as_it_is(payload) };
-                if self.buffer.insert(sequence, time, payload.clone(), way, now) {
+                let came = self.clock.came(time, Some(header.timestamp), latency);
+                if self.buffer.insert(sequence, came, payload.clone(), way) {
                     self.decoder.media(sequence, time, payload)
                 } else {
                     Vec::new()
@@ -126,7 +133,8 @@ impl Receiver {
             Content::Probe => Vec::new(),
         };
         for Recovered { sequence, time, payload } in recovered {
-            self.buffer.insert(sequence, time, payload, Way::Calculated, now);
+            let came = self.clock.came(time, None, latency);
+            self.buffer.insert(sequence, came, payload, Way::Calculated);
         }
         Ok(())
     }
@@ -137,6 +145,9 @@ impl Receiver {
             if connection.deadline() <= now
                 && let Some(mut report) = connection.report(now)
             {
+                if let Some(rate) = &report.rate {
+                    self.clock.reported(*id, rate, now);
+                }
                 (report.settled, report.had) = self.buffer.map();
                 return Some((*id, encode_report(&report)));
             }
@@ -147,7 +158,7 @@ impl Receiver {
     /// The next packet of the stream whose time has come, with the stuffing that was left out on the way.
     pub fn deliver(&mut self, now: Time) -> Option<Arc<[u8]>> {
         while self.ready.is_empty() {
-            self.ready.extend(unpack(&self.buffer.pop(now)?));
+            self.ready.extend(unpack(&self.buffer.pop(&self.clock, now)?));
         }
         let payload = self.ready.pop_front()?;
         self.bytes += Bytes::of(payload.len());
@@ -162,13 +173,17 @@ impl Receiver {
     /// When there is something to do again.
     pub fn deadline(&self) -> Time {
         let reports = self.connections.values().map(Arrivals::deadline).min().unwrap_or(Time::NEVER);
-        reports.min(self.buffer.deadline())
+        reports.min(self.buffer.deadline(&self.clock))
     }
 
     /// How it is doing.
     pub fn status(&self) -> ReceiverStatus {
         ReceiverStatus {
-            counts: Counts { bytes: self.bytes.get(), ..self.buffer.counts() },
+            counts: Counts {
+                bytes: self.bytes.get(),
+                clock_jumps: self.clock.jumps(),
+                ..self.buffer.counts()
+            },
             datagrams: self.datagrams,
             repeated: self.repeated,
             waiting: self.buffer.len(),

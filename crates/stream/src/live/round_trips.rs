@@ -3,6 +3,8 @@
 
 use units::{Duration, Ratio, Time};
 
+use super::levels::{Levels, signed};
+
 /// The round trip at losses is the mean over about so many of them.
 const LOSSES: u64 = 32;
 /// A queue that has not drained for so long, while no media had to wait for their turn, stands: others fill it. One that the stream fills
@@ -17,7 +19,11 @@ const DRAINED: Ratio = Ratio::new(1, 3);
 /// The round trips of a connection.
 #[derive(Clone, Debug)]
 pub(super) struct RoundTrips {
+    /// Of the route as it is.
     least: Duration,
+    levels: Levels,
+    /// The last sample was much shorter than the least.
+    is_doubtful: bool,
     last: Option<Duration>,
     /// The mean of what it was when losses became known.
     at_losses: Option<Duration>,
@@ -33,6 +39,8 @@ impl Default for RoundTrips {
     fn default() -> Self {
         Self {
             least: Duration::MAX,
+            levels: Levels::default(),
+            is_doubtful: false,
             last: None,
             at_losses: None,
             lost: None,
@@ -44,10 +52,22 @@ impl Default for RoundTrips {
 }
 
 impl RoundTrips {
-    /// A report brought one; `waits`: media wait for their turn to leave.
-    pub(super) fn sample(&mut self, sample: Duration, waits: bool, now: Time) {
+    /// A report brought one; `waits`: media wait for their turn to leave; `latency`: a queue that takes longer leaves no time for anything.
+    /// `false`: it is not believed. What waited while a machine slept is read at once, and its clock stood still: that looks like a
+    /// short round trip. One that is much shorter than all before counts only when the next one is as well.
+    pub(super) fn sample(&mut self, sample: Duration, waits: bool, latency: Duration, now: Time) -> bool {
+        let is_short = self.last.is_some() && sample < self.least / 2;
+        if is_short && !std::mem::replace(&mut self.is_doubtful, true) {
+            return false;
+        }
+        self.is_doubtful = false;
         self.least = self.least.min(sample.max(Duration::from_micros(1)));
         self.last = Some(sample);
+        let [taken, least, borne] =
+            [sample, self.least, latency].map(|duration| signed(duration.as_micros()));
+        if let Some(longer) = self.levels.sample(taken, least, borne, now) {
+            self.least = Duration::from_micros(u64::try_from(longer).unwrap_or(0));
+        }
         let is_drained = sample <= self.least + self.least * DRAINED;
         if is_drained || waits {
             self.drained = now;
@@ -60,6 +80,7 @@ impl RoundTrips {
         } else {
             now.since(self.drained) > STANDING && self.lost.is_some_and(|lost| now.since(lost) <= LOST)
         };
+        true
     }
 
     /// A packet was lost, as is known now.
@@ -71,7 +92,7 @@ impl RoundTrips {
         }
     }
 
-    /// The shortest one.
+    /// The shortest one of the route.
     pub(super) fn least(&self) -> Option<Duration> {
         self.last.map(|_| self.least)
     }
@@ -97,12 +118,13 @@ mod tests {
     use super::*;
 
     const LEAST: Duration = Duration::from_millis(100);
+    const LATENCY: Duration = Duration::from_millis(400);
 
     /// Reports of so many seconds, ten in each: whether the queue stands then.
     fn run(round_trips: &mut RoundTrips, now: &mut Time, rtt: Duration, waits: bool, seconds: u64) -> bool {
         for _ in 0..seconds * 10 {
             *now += Duration::from_millis(100);
-            round_trips.sample(rtt, waits, *now);
+            round_trips.sample(rtt, waits, LATENCY, *now);
         }
         round_trips.stands()
     }
@@ -132,11 +154,15 @@ mod tests {
     fn a_queue_does_not_begin_to_stand_where_media_wait() {
         let (mut trips, mut now) = (RoundTrips::default(), Time::ZERO);
         run(&mut trips, &mut now, LEAST, false, 1);
-        assert!(!run(&mut trips, &mut now, LEAST * 2, true, 60));
+        // It varies: else it would be taken for the route.
+        for rtt in [2, 3, 2, 3].map(|times| LEAST * times) {
+            assert!(!run(&mut trips, &mut now, rtt, true, 15));
+        }
         trips.lost(now);
-        assert!(
-            run(&mut trips, &mut now, LEAST * 2, false, 6) && run(&mut trips, &mut now, LEAST * 2, true, 60)
-        );
+        assert!(run(&mut trips, &mut now, LEAST * 2, false, 6));
+        for rtt in [2, 3, 2, 3].map(|times| LEAST * times) {
+            assert!(run(&mut trips, &mut now, rtt, true, 15));
+        }
     }
 
     #[test]
@@ -148,5 +174,32 @@ mod tests {
         assert_eq!(trips.at_losses(), None);
         run(&mut trips, &mut now, LEAST * 2, false, 6);
         assert_eq!((trips.at_losses(), trips.queueing(LEAST * 2)), (Some(LEAST * 3), LEAST));
+    }
+
+    #[test]
+    fn a_longer_route_is_no_queue_for_ever() {
+        let (mut trips, mut now) = (RoundTrips::default(), Time::ZERO);
+        run(&mut trips, &mut now, LEAST, false, 30);
+        run(&mut trips, &mut now, LEAST * 2, false, 30);
+        assert_eq!(trips.queueing(LEAST * 2), LEAST);
+        run(&mut trips, &mut now, LEAST * 2, false, 45);
+        assert_eq!((trips.queueing(LEAST * 2), trips.least()), (Duration::ZERO, Some(LEAST * 2)));
+        // A shorter one is known at once.
+        trips.sample(LEAST, false, LATENCY, now);
+        assert_eq!(trips.queueing(LEAST * 2), LEAST);
+        // One that leaves no time at all is found out sooner.
+        run(&mut trips, &mut now, LEAST * 8, false, 11);
+        assert_eq!(trips.queueing(LEAST * 8), Duration::ZERO);
+    }
+
+    #[test]
+    fn what_waited_while_a_machine_slept_is_not_taken_for_a_short_route() {
+        let (mut trips, mut now) = (RoundTrips::default(), Time::ZERO);
+        run(&mut trips, &mut now, LEAST, false, 10);
+        assert!(!trips.sample(Duration::from_micros(1), false, LATENCY, now));
+        assert_eq!(trips.queueing(LEAST), Duration::ZERO);
+        // A route that is so short stays so.
+        run(&mut trips, &mut now, LEAST / 4, false, 1);
+        assert_eq!(trips.least(), Some(LEAST / 4));
     }
 }

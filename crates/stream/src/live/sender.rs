@@ -15,35 +15,24 @@ use congestion::multfrc::Usage;
 use units::{Bytes, Duration, Time};
 
 use super::bursts::Bursts;
-use super::connection::Connection;
+use super::connection::{Connection, Load};
 use super::control::packet_size;
 use super::demand::{self, Demand};
-use super::fec::Code;
 use super::history::History;
 use super::queue::{Packet, Queue};
 use super::stuffing::{Packer, left_out_bytes};
-use super::wire::{Content, Datagram, DatagramError, MAX_PAYLOAD, encode_data};
-use super::{ConnectionId, LinkId, MAX_CONNECTIONS};
+use super::wire::{Content, Datagram, DatagramError, MAX_DATAGRAM, MAX_PAYLOAD, encode_data};
+use super::{ConnectionId, LinkId, MAX_CONNECTIONS, most_kept};
 
-use end::LEAST_END_PROBE;
+pub use protection::Fec;
 use protection::{Beside, Protection, Situation};
 
 pub use status::{ConnectionStatus, SenderStatus};
 
 /// The part of the latency for which packets may wait until a datagram is full.
 const PACKING: u64 = 12;
-
-/// Whether and how parity is sent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Fec {
-    /// None.
-    #[default]
-    Off,
-    /// Blocks of this code.
-    Fixed(Code),
-    /// As much as the losses that are measured ask for ([`super::fec::choice`]).
-    Auto,
-}
+/// The least time between two probes after the stream's end.
+const LEAST_END_PROBE: Duration = Duration::from_millis(5);
 
 /// What a sender is to do.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -92,6 +81,8 @@ struct Counts {
     media: u64,
     again: u64,
     parity: u64,
+    /// Datagrams of connections that are gone, and those of them that were lost.
+    past: (u64, u64),
 }
 
 impl Sender {
@@ -153,6 +144,8 @@ impl Sender {
         if let Some(mut connection) = self.connections.remove(&id) {
             let lost = connection.take_outstanding();
             learn(&mut self.bursts, &mut connection);
+            let ((sent, gone), past) = (connection.totals(), self.counts.past);
+            self.counts.past = (past.0 + sent, past.1 + gone);
             self.lost(lost, now);
         }
     }
@@ -170,9 +163,18 @@ impl Sender {
         self.enqueue(packed);
     }
 
-    /// A datagram takes no more than so many bytes of the stream at the moment.
-    pub fn set_payload(&mut self, most: usize) {
-        self.packer.set_most(most);
+    /// The path of a connection carries datagrams of so many bytes at the moment.
+    pub fn set_datagram_size(&mut self, id: ConnectionId, bytes: usize) {
+        if let Some(connection) = self.connections.get_mut(&id) {
+            connection.set_longest(bytes);
+        }
+        let least = self.connections.values().map(Connection::longest).min().unwrap_or(MAX_DATAGRAM);
+        self.packer.set_most(least.saturating_sub(MAX_DATAGRAM - MAX_PAYLOAD));
+    }
+
+    /// Most bytes of the stream that a datagram takes at the moment, on any connection.
+    pub fn payload(&self) -> usize {
+        self.packer.most()
     }
 
     fn enqueue(&mut self, packed: impl IntoIterator<Item = (Time, Arc<[u8]>)>) {
@@ -180,7 +182,7 @@ impl Sender {
             self.counts.left_out += left_out_bytes(&payload);
             let headers = packet_size() - Bytes::of(MAX_PAYLOAD);
             self.demand.add(Bytes::of(payload.len()) + headers, time);
-            self.queue.push(Packet { time, payload });
+            self.queue.push(Packet { time, payload }, most_kept(self.settings.latency));
         }
     }
 
@@ -211,7 +213,7 @@ impl Sender {
         };
         let Some(connection) = self.connections.get_mut(&id) else { return Ok(()) };
         let link = connection.link;
-        let (lost, round_trip) = connection.report(&report, self.queue.len() > 1, now);
+        let (lost, round_trip) = connection.report(&report, self.queue.len() > 1, self.settings.latency, now);
         learn(&mut self.bursts, connection);
         let wanted = self.demand.rate(self.queue.size(), now) + self.protection.lacking();
         let usage = Usage { one: connection.rate_of_one(), ..connection.rate().usage(Some(wanted)) };
@@ -234,13 +236,23 @@ impl Sender {
         if let Some(id) = probed.map(|(id, _)| *id).or_else(|| self.probe_of_the_end(now)) {
             let connection = self.connections.get_mut(&id)?;
             connection.probed(now);
-            let (header, dropped) = connection.send(self.bursts.leaves(), None, false, now);
+            let (header, dropped) = connection.send(self.bursts.leaves(), Load::Probe, false, now);
             self.lost(dropped, now);
             return Some((id, encode_data(header, Content::Probe)));
         }
-        let (item, time) = self.next_item(now)?;
-        let id = self.choose(time, now)?;
-        self.send(item, id, now).map(|datagram| (id, datagram))
+        loop {
+            self.queue.cut_front(self.packer.most());
+            let (item, time) = self.next_item(now)?;
+            let longest = self.usable().map(|(_, connection)| connection.longest()).max()?;
+            let length = self.length(item);
+            if length > longest {
+                // No path carries any more what was cut for one that did.
+                self.give_up(item);
+                continue;
+            }
+            let id = self.choose(time, length, now)?;
+            return self.send(item, id, now).map(|datagram| (id, datagram));
+        }
     }
 
     /// When there is something to do again. Only after [`Self::transmit`] has given all that there was at `now`.
@@ -281,7 +293,11 @@ impl Sender {
                 is_silent: connection.is_silent(),
             }
         });
+        let totals = self.connections.values().map(Connection::totals);
+        let totals = totals.fold(self.counts.past, |all, one| (all.0 + one.0, all.1 + one.1));
         SenderStatus {
+            sent: totals.0,
+            lost: totals.1,
             taken: self.counts.taken,
             left_out: self.counts.left_out,
             media: self.counts.media,

@@ -10,7 +10,8 @@ use mpeg2ts_reader::STUFFING_PID;
 use mpeg2ts_reader::packet::Packet;
 use units::{Bytes, Duration, Time};
 
-use super::wire::MAX_PAYLOAD;
+/// Most bytes of a stream in one packet: seven packets of a transport stream, what everyone puts into a datagram of UDP.
+pub const MAX_PAYLOAD: usize = 7 * 188;
 
 /// Most packets of a transport stream in one datagram, those that are left out included.
 pub const MAX_COUNT: usize = 32;
@@ -49,6 +50,11 @@ impl Packer {
         self.most = most.clamp(Packet::SIZE, MAX_PAYLOAD);
     }
 
+    /// Most bytes of a stream that a datagram takes.
+    pub(super) fn most(&self) -> usize {
+        self.most
+    }
+
     /// More of the stream. Answers with what is complete, each with the time at which its first bytes came.
     pub(super) fn push(&mut self, payload: &[u8], now: Time) -> Vec<(Time, Arc<[u8]>)> {
         let mut complete = Vec::new();
@@ -56,7 +62,8 @@ impl Packer {
             && payload.iter().step_by(Packet::SIZE).all(|byte| Packet::is_sync_byte(*byte));
         if !self.leaves_out || !is_transport {
             complete.extend(self.flush());
-            complete.push((now, as_it_is(payload)));
+            let unit = if is_transport { Packet::SIZE } else { 1 };
+            complete.extend(payload.chunks(self.most / unit * unit).map(|part| (now, as_it_is(part))));
             return complete;
         }
         for packet in payload.chunks_exact(Packet::SIZE) {
@@ -98,6 +105,17 @@ impl Packer {
     pub(super) fn deadline(&self, patience: Duration) -> Time {
         self.open.as_ref().map_or(Time::NEVER, |open| open.time + patience)
     }
+}
+
+/// This in parts of at most `most` bytes of a stream each; `None`: it is not longer.
+pub(super) fn cut(packed: &[u8], most: usize) -> Option<Vec<Arc<[u8]>>> {
+    let whole = Packed::read(packed).filter(|whole| whole.bytes.len() > most)?;
+    let mut packer = Packer::new(whole.count > 0);
+    packer.set_most(most);
+    let mut parts: Vec<_> =
+        unpack(packed).iter().flat_map(|payload| packer.push(payload, Time::ZERO)).collect();
+    parts.extend(packer.flush());
+    Some(parts.into_iter().map(|(_, part)| part).collect())
 }
 
 /// Bytes of which nothing is left out, packed.

@@ -451,4 +451,27 @@ mod tests {
         let payload: Arc<[u8]> = stream(7).into();
         assert!((0..10_000).any(|_| clock.push(payload.clone()).is_err()));
     }
+
+    proptest! {
+        #[test]
+        fn a_clock_of_garbage_stops_nothing(
+            heads in prop::collection::vec((any::<[u8; 12]>(), any::<bool>()), 1..200),
+        ) {
+            let (mut clock, mut parts, mut ends) = (Clock::default(), 0, Duration::ZERO);
+            for (head, is_mine) in &heads {
+                let mut packet = packet(0, None);
+                packet[1..13].copy_from_slice(head);
+                if *is_mine {
+                    // Of the first program, and with room for a clock.
+                    packet[1..6].copy_from_slice(&[1, 0, 0x30, 7, head[4] | 0x10]);
+                }
+                if let Ok(Some(part)) = clock.push(packet.into()) {
+                    prop_assert!(part.begins == ends && part.ends >= part.begins);
+                    (parts, ends) = (parts + part.payloads.len(), part.ends);
+                }
+            }
+            parts += clock.finish().map_or(0, |part| part.payloads.len());
+            prop_assert_eq!(parts, heads.len());
+        }
+    }
 }

@@ -5,10 +5,9 @@
 
 use units::{Duration, Rate, Time};
 
+pub use super::stuffing::MAX_PAYLOAD;
 use super::stuffing::{MAX_PACKED, has_left_out};
 
-/// Most bytes of a stream in one packet: seven packets of a transport stream, what everyone puts into a datagram of UDP.
-pub const MAX_PAYLOAD: usize = 7 * 188;
 /// What a media datagram has in front of its payload.
 pub const MEDIA_HEADER: usize = 29;
 /// What a parity datagram has in front of its shard.

@@ -72,7 +72,8 @@ enum Pending {
 /// - "Set the receiver window size for each connection": step 2 of the basic algorithm over the new number, with W_s
 ///   in the place of T_d RTT / MTU, so that the sum and with it the congestion ratio stays.
 /// - Which connection stops is left open: in step 1 the one that delivered least, in step 3 the one that is silent.
-/// - One change at a time: the next step is taken only after the last one took effect.
+/// - One change at a time: the next step is taken only after the last one took effect. A connection that stops still brings what it was asked
+///   for; until it has, T_m is that of one connection more.
 #[derive(Clone, Debug)]
 pub struct Advanced {
     parameters: AdvancedParameters,
@@ -100,7 +101,9 @@ impl Advanced {
                 self.pending = None;
                 self.basic.target = self.basic.windows.len().max(1);
             }
-            Some(Pending::Close(id)) if !sample.connections.iter().any(|one| one.connection == id) => {
+            Some(Pending::Close(id))
+                if sample.aside.is_zero() && !sample.connections.iter().any(|one| one.connection == id) =>
+            {
                 self.pending = None;
             }
             _ => {}
@@ -169,16 +172,14 @@ impl RateController for Advanced {
     }
 
     fn connected(&mut self, connection: ConnectionId, path: PathId, sample: &Sample<'_>) -> Vec<Order> {
-        if self.pending == Some(Pending::Open) {
+        // One that was to stop may go on in place of a new one.
+        if [Some(Pending::Open), Some(Pending::Close(connection))].contains(&self.pending) {
             self.pending = None;
         }
         self.basic.connected(connection, path, sample)
     }
 
     fn closed(&mut self, connection: ConnectionId, now: Time) {
-        if self.pending == Some(Pending::Close(connection)) {
-            self.pending = None;
-        }
         self.basic.closed(connection, now);
     }
 
@@ -285,6 +286,27 @@ mod tests {
         assert_eq!(run.windows().len(), 2);
         run.intervals(20);
         assert_eq!(run.windows().len(), 1);
+    }
+
+    #[test]
+    fn no_second_connection_stops_while_the_first_still_brings_what_it_was_asked_for() {
+        let mut parameters = AdvancedParameters::TABLE_8_3;
+        parameters.basic.smoothing = Ratio::new(9, 10);
+        for (drains_for, soonest) in [(0, 1), (3, 4)] {
+            let path = Path { drains_for, ..Path::default() };
+            let mut run = Run::new(Advanced::new(parameters), path, Some(FILM));
+            let mut stops: Vec<u64> = Vec::new();
+            for interval in 0..400 {
+                run.path.cross_flows = if interval / 40 % 2 == 0 { 0 } else { 20 };
+                let before = run.windows().len();
+                run.intervals(1);
+                if run.windows().len() < before {
+                    stops.push(interval);
+                }
+            }
+            let apart = stops.windows(2).map(|two| two[1] - two[0]).min();
+            assert_eq!(apart, Some(soonest), "{stops:?}");
+        }
     }
 
     #[test]

@@ -7,8 +7,18 @@ use crate::content::{Reassignment, Request};
 use crate::control::ConnectionId;
 
 impl Session {
-    /// Hands late segments to others; closes connections that keep missing or carry nothing that is needed.
+    /// Hands late segments to others; closes connections that keep missing, carry nothing that is needed or say nothing.
     pub(super) fn repair(&mut self, now: Time) {
+        if self.ranges {
+            self.share_what_is_late(now);
+        } else if !self.wants_something() {
+            // The driver reads no further than the readers want.
+            self.connections.values_mut().for_each(|connection| connection.heard(now));
+        }
+        self.close_hopeless(now);
+    }
+
+    fn share_what_is_late(&mut self, now: Time) {
         while let Some(late) = self.coordinator.reassign_late(now) {
             self.hand_over(late);
         }
@@ -19,6 +29,9 @@ impl Session {
                 self.hand_over(help);
             }
         }
+    }
+
+    fn close_hopeless(&mut self, now: Time) {
         let mut hopeless = Vec::new();
         for connection in self.connections.values().filter(|connection| connection.is_up()) {
             let alone = connection.group.is_none();

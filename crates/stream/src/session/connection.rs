@@ -11,12 +11,15 @@ pub struct PathFigures {
     pub rtt: Duration,
     /// Payload of a full packet; zero: not known.
     pub packet_size: Bytes,
-    /// Packets that arrived out of order, ever: each loss makes some.
-    pub out_of_order: u64,
+    /// Packets that arrived out of order, ever, as each loss makes some, or were lost; `None`: not known.
+    pub out_of_order: Option<u64>,
     /// Packets with data that arrived, ever.
     pub packets: u64,
     /// Payload that has arrived and was not read yet.
     pub unread: Bytes,
+    /// How long the driver has kept from reading because of the limit ([`Action::LimitRate`](super::Action::LimitRate)), in
+    /// all; zero: not known.
+    pub held: Duration,
 }
 
 /// State and measurements of a connection.
@@ -37,13 +40,22 @@ pub(super) struct Connection {
     pub(super) rate: Rate,
     delivered: u64,
     pub(super) total: u64,
+    /// What of it brought the stream on.
+    pub(super) new: u64,
     last_arrival: Time,
     /// Since when its work was not counted yet; `None`: it has none.
     working: Option<Time>,
     /// Time with work in this interval.
     worked: Duration,
-    loss: f64,
+    /// Since when it could have had work in this interval.
+    ready: Time,
+    /// The part of its packets that is lost; `None`: not known.
+    pub(super) loss: Option<f64>,
+    /// The loss before this time was counted.
+    loss_counted: Time,
     unread: Bytes,
+    /// How long reading was held back, in all and until the interval began.
+    held: (Duration, Duration),
     counters: (u64, u64),
 }
 
@@ -68,17 +80,22 @@ impl Connection {
             rate: Rate::ZERO,
             delivered: 0,
             total: 0,
+            new: 0,
             last_arrival: now,
             working: None,
             worked: Duration::ZERO,
-            loss: 0.0,
+            ready: now,
+            loss: None,
+            loss_counted: now,
             unread: Bytes::ZERO,
+            held: (Duration::ZERO, Duration::ZERO),
             counters: (0, 0),
         }
     }
 
     pub(super) fn established(&mut self, rtt: Duration, now: Time) {
         self.up = Some(now);
+        self.ready = now;
         self.srtt = rtt;
         self.last_arrival = now;
     }
@@ -97,10 +114,16 @@ impl Connection {
         self.up.is_some()
     }
 
-    pub(super) fn delivered(&mut self, bytes: u64, now: Time) {
+    pub(super) fn delivered(&mut self, bytes: u64, new: u64, now: Time) {
         self.delivered += bytes;
         self.total += bytes;
+        self.new += new;
         self.last_arrival = now;
+    }
+
+    /// What it brought in this interval.
+    pub(super) fn delivered_now(&self) -> u64 {
+        self.delivered
     }
 
     /// How long it has had work and brought nothing.
@@ -120,7 +143,7 @@ impl Connection {
         self.working = has_work.then_some(now);
     }
 
-    pub(super) fn figures(&mut self, figures: &PathFigures) {
+    pub(super) fn figures(&mut self, figures: &PathFigures, now: Time) {
         if !figures.rtt.is_zero() {
             // The handshake's value is no average: the first sample with data replaces it.
             self.srtt = if self.total == 0 { figures.rtt } else { (self.srtt * 3 + figures.rtt) / 4 };
@@ -129,14 +152,19 @@ impl Connection {
             self.packet_size = figures.packet_size;
         }
         self.unread = figures.unread;
-        let (out_of_order, packets) = self.counters;
+        self.held.0 = figures.held;
+        let Some(out_of_order) = figures.out_of_order else { return };
+        let (before, packets) = self.counters;
         let arrived = figures.packets.saturating_sub(packets);
         if arrived > 0 {
-            // A loss makes all that follow it in its window arrive out of order: it counts once an interval.
-            let event = if figures.out_of_order > out_of_order { 1.0 } else { 0.0 };
-            let sample = event / Bytes::new(arrived).as_f64();
-            self.loss = 0.9 * self.loss + 0.1 * sample.min(1.0);
-            self.counters = (figures.out_of_order, figures.packets);
+            // A loss makes all that follow it arrive out of order for a round trip: it counts once.
+            let is_new = out_of_order > before && now >= self.loss_counted;
+            if is_new {
+                self.loss_counted = now + self.srtt;
+            }
+            let sample = if is_new { 1.0 / Bytes::new(arrived).as_f64() } else { 0.0 };
+            self.loss = Some(0.9 * self.loss.unwrap_or(0.0) + 0.1 * sample.min(1.0));
+            self.counters = (out_of_order, figures.packets);
         }
     }
 
@@ -154,16 +182,33 @@ impl Connection {
         self.rate = Rate::from_bps_f64(mean);
     }
 
-    pub(super) fn begin_interval(&mut self) {
+    pub(super) fn begin_interval(&mut self, now: Time) {
         self.delivered = 0;
         self.worked = Duration::ZERO;
+        self.ready = now;
+        self.held.1 = self.held.0;
     }
 
-    /// Whether the network holds it back: what arrived was read, the window was open, and there was work.
-    fn network_limited(&self) -> bool {
+    /// Whether it had nothing to do for a quarter of the interval or more.
+    pub(super) fn was_idle(&self, now: Time) -> bool {
+        let ready = now.since(self.ready);
+        let worked = self.worked + self.working.map_or(Duration::ZERO, |since| now.since(since));
+        !ready.is_zero() && worked * 4 < ready * 3
+    }
+
+    /// Whether the limit kept it from reading for half of the interval or more.
+    pub(super) fn was_held(&self, now: Time) -> bool {
+        let interval = now.since(self.ready);
+        !interval.is_zero() && (self.held.0 - self.held.1) * 2 >= interval
+    }
+
+    /// Whether the network holds it back: what arrived was read, the window was open, and there was work. What waits
+    /// unread tells little where packets are as large as all that was asked for (on loopback), and is not known of QUIC;
+    /// the time for which reading was held back tells it everywhere.
+    fn network_limited(&self, now: Time) -> bool {
         let in_flight = self.rate.amount_in(self.srtt);
         let window_open = self.window.is_none_or(|window| in_flight * 4 < window * 3);
-        self.unread < self.packet_size * 2 && window_open && self.working.is_some()
+        self.unread < self.packet_size * 2 && window_open && self.working.is_some() && !self.was_held(now)
     }
 
     pub(super) fn sample(&self, now: Time) -> ConnectionSample {
@@ -174,8 +219,45 @@ impl Connection {
             srtt: self.srtt,
             packet_size: self.packet_size,
             silent: self.silent(now),
-            loss: self.loss,
-            network_limited: self.network_limited(),
+            loss: self.loss.unwrap_or(0.0),
+            network_limited: self.network_limited(now),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loss_counts_once_however_often_the_path_is_looked_at() {
+        let (rtt, packet_size) = (Duration::from_millis(300), Bytes::new(1448));
+        let mut connection = Connection::new(ConnectionId(0), PathId(0), Time::ZERO);
+        connection.established(rtt, Time::ZERO);
+        let mut sum = 0.0;
+        let at = |tick: u64| Time::ZERO + Duration::from_millis(tick * 100);
+        for tick in 1..=100 {
+            // One loss: what follows it for a round trip arrives out of order.
+            let out_of_order = Some(tick.clamp(50, 53) - 50);
+            let figures =
+                PathFigures { rtt, packet_size, out_of_order, packets: tick * 10, ..PathFigures::default() };
+            let before = connection.loss.unwrap_or(0.0);
+            connection.figures(&figures, at(tick));
+            sum += (connection.loss.unwrap() - 0.9 * before) / 0.1 * 10.0;
+        }
+        assert!((0.99..1.01).contains(&sum), "{sum} losses");
+    }
+
+    #[test]
+    fn what_nobody_tells_of_losses_is_unknown_and_not_zero() {
+        let mut connection = Connection::new(ConnectionId(0), PathId(0), Time::ZERO);
+        connection.established(Duration::from_millis(80), Time::ZERO);
+        let figures = |out_of_order, packets| PathFigures { out_of_order, packets, ..PathFigures::default() };
+        connection.figures(&figures(None, 100), Time::ZERO);
+        assert_eq!(connection.loss, None);
+        connection.figures(&figures(Some(0), 0), Time::ZERO);
+        assert_eq!(connection.loss, None, "nothing has arrived");
+        connection.figures(&figures(Some(0), 100), Time::ZERO);
+        assert_eq!(connection.loss, Some(0.0));
     }
 }

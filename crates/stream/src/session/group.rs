@@ -90,7 +90,7 @@ impl Session {
         group.arrivals.arrived(connection, sequence, range.clone())?;
         group.last_block = now;
         let arrival = self.coordinator.block_arrived(id, range, now);
-        self.count(connection, arrival, now);
+        self.count(connection, arrival, arrival.fresh, now);
         self.fill(now);
         Ok(arrival)
     }

@@ -16,7 +16,9 @@ mod asking;
 mod connection;
 mod group;
 mod paths;
+mod progress;
 mod status;
+mod viewer;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -34,17 +36,9 @@ pub use connection::PathFigures;
 use group::Group;
 use paths::Paths;
 pub use paths::Refusal;
+use progress::Progress;
 pub use status::{ConnectionStatus, Status, Totals};
-
-/// The reader whose play is modelled.
-#[derive(Clone, Copy, Debug)]
-struct Main {
-    reader: ReaderId,
-    /// Where its play began.
-    start: u64,
-    /// Everything from `start` to here has arrived, though the driver may not hold it any more.
-    reached: u64,
-}
+use viewer::Viewer;
 
 /// The state of one stream's reception.
 #[derive(Debug)]
@@ -53,7 +47,9 @@ pub struct Session {
     controller: Box<dyn RateController>,
     playback: Playback,
     pace: Pace,
-    /// The media's rate where it is known or inferred.
+    /// The media's rate where it is known.
+    known_rate: Option<Rate>,
+    /// The rate at which it is played, as far as that is known: the media's, or what the reader shows.
     media_rate: Option<Rate>,
     ranges: bool,
     paths: Paths,
@@ -63,17 +59,21 @@ pub struct Session {
     /// How many stripe groups have ended on each path.
     groups_ended: BTreeMap<PathId, u32>,
     actions: VecDeque<Action>,
+    /// Orders of the start that wait for the first reader.
+    put_off: Vec<Order>,
     next_connection: u32,
-    main: Option<Main>,
+    viewer: Option<Viewer>,
+    /// Whether a player that shows nothing of its speed may play fast.
+    expects_any_speed: bool,
     measured: Time,
-    last_arrival: Time,
+    progress: Progress,
     give_up_after: Duration,
     silent_after: Duration,
     waiting: bool,
     failed: bool,
     totals: Totals,
-    /// What the main reader took, to infer the rate: since when, how much.
-    taken: (Time, u64),
+    /// What connections brought in this interval that are gone since.
+    gone: u64,
     now: Time,
 }
 
@@ -99,6 +99,7 @@ impl Session {
             controller: config.controller,
             playback: Playback::new(config.playback, media_rate, now),
             pace: config.pace,
+            known_rate: media_rate,
             media_rate,
             ranges: config.ranges,
             paths: Paths::new(&config.path_caps),
@@ -106,16 +107,18 @@ impl Session {
             groups: BTreeMap::new(),
             groups_ended: BTreeMap::new(),
             actions: VecDeque::new(),
+            put_off: Vec::new(),
             next_connection: 0,
-            main: None,
+            viewer: None,
+            expects_any_speed: false,
             measured: now,
-            last_arrival: now,
+            progress: Progress::new(now),
             give_up_after: config.give_up_after,
             silent_after: config.silent_after,
             waiting: false,
             failed: false,
             totals: Totals::default(),
-            taken: (now, 0),
+            gone: 0,
             now,
         }
     }
@@ -128,7 +131,15 @@ impl Session {
             self.actions.push_back(Action::LimitRate(Some(rate)));
         }
         let orders = self.controller.start();
-        self.obey(orders);
+        if self.wants_something() {
+            return self.obey(orders);
+        }
+        // Nobody is there yet: one connection is enough to answer whoever comes, and then the others follow.
+        let mut orders = orders.into_iter();
+        if let Some(Order { what: What::Open(path), why }) = orders.next() {
+            self.open(path, why);
+        }
+        self.put_off = orders.collect();
     }
 
     /// The next thing to do.
@@ -164,21 +175,37 @@ impl Session {
     /// Bytes of the response that the connection is answering have arrived. Answers what became of them.
     pub fn arrived(&mut self, connection: ConnectionId, length: u64, now: Time) -> Arrival {
         self.now = now;
-        let Some((request, _)) = self.coordinator.answering(connection) else { return Arrival::default() };
+        let Some((request, position)) = self.coordinator.answering(connection) else {
+            return Arrival::default();
+        };
+        let waited_for = self.coordinator.first_wanted();
         let arrival = self.coordinator.arrived(request, length, now);
-        self.count(connection, arrival, now);
+        let new = if self.ranges {
+            arrival.fresh
+        } else {
+            // It begins at the start, whatever is wanted: only from there on it is of use.
+            let end = position.saturating_add(length);
+            self.progress.came_again(end, now);
+            waited_for.map_or(0, |first| end.saturating_sub(first.max(position)).min(arrival.fresh))
+        };
+        self.count(connection, arrival, new, now);
         if arrival.complete {
             self.fill(now);
         }
         arrival
     }
 
-    fn count(&mut self, connection: ConnectionId, arrival: Arrival, now: Time) {
+    /// Takes what arrived into the figures; `new` of it brought the stream on.
+    fn count(&mut self, connection: ConnectionId, arrival: Arrival, new: u64, now: Time) {
         if let Some(state) = self.connections.get_mut(&connection) {
-            state.delivered(arrival.fresh + arrival.duplicate, now);
-            self.paths.delivered(state.path, arrival.fresh + arrival.duplicate);
+            state.delivered(arrival.fresh + arrival.duplicate, new, now);
+            self.paths.delivered(state.path, arrival.fresh + arrival.duplicate, new);
         }
-        self.last_arrival = now;
+        if new > 0 {
+            self.progress.got_on(now);
+        } else {
+            self.progress.came_in_vain();
+        }
         self.totals.received += arrival.fresh + arrival.duplicate;
         self.totals.duplicate += arrival.duplicate;
     }
@@ -205,7 +232,7 @@ impl Session {
     /// A connection is gone or was never set up. `error` says why; `None`: it ended in good order.
     pub fn closed(&mut self, connection: ConnectionId, error: Option<&str>, now: Time) {
         self.now = now;
-        let brought = self.connections.get(&connection).map_or(0, |state| state.total);
+        let brought = self.connections.get(&connection).map_or(0, |state| state.new);
         self.remove(connection, now, |paths, path| match error {
             Some(error) => paths.failed(path, error, Bytes::new(brought), now),
             None => paths.ended(path, now),
@@ -221,9 +248,9 @@ impl Session {
     }
 
     /// What the system knows about a connection's path; to be told before every measurement.
-    pub fn path_figures(&mut self, connection: ConnectionId, figures: &PathFigures) {
+    pub fn path_figures(&mut self, connection: ConnectionId, figures: &PathFigures, now: Time) {
         if let Some(state) = self.connections.get_mut(&connection) {
-            state.figures(figures);
+            state.figures(figures, now);
         }
     }
 
@@ -245,9 +272,11 @@ impl Session {
         self.now = now;
         let start = range.start;
         self.coordinator.add_reader(id, range);
-        if self.main.is_none_or(|main| self.coordinator.reader(main.reader).is_none()) {
+        if self.viewer.as_ref().is_none_or(|viewer| self.coordinator.reader(viewer.reader).is_none()) {
             self.follow(id, start, now);
         }
+        let put_off = std::mem::take(&mut self.put_off);
+        self.obey(put_off);
         self.take_back(now);
         self.fill(now);
     }
@@ -256,11 +285,14 @@ impl Session {
     pub fn move_reader(&mut self, id: ReaderId, position: u64, now: Time) {
         self.now = now;
         let began = self.coordinator.reader(id).map_or(position, |reader| reader.began);
-        if !self.is_main(id) && position.saturating_sub(began) >= READS_ON {
+        if !self.is_viewed(id) && position.saturating_sub(began) >= READS_ON {
             self.follow(id, began, now);
         }
-        let play_position = if self.is_main(id) { self.playback.play_position().get() } else { position };
+        let play_position = if self.is_viewed(id) { self.playback.play_position().get() } else { position };
         self.coordinator.move_reader(id, position, play_position);
+        if self.is_viewed(id) {
+            self.taken(position, now);
+        }
         self.fill(now);
     }
 
@@ -301,6 +333,13 @@ impl Session {
         self.coordinator.set_look_ahead(look_ahead);
     }
 
+    /// Whether a connection was asked for the first bytes that a player waits for: to be read at once, whatever the pace.
+    pub fn brings_first_bytes(&self, connection: ConnectionId) -> bool {
+        let pipe = self.connections.get(&connection).map(Connection::pipe);
+        matches!(self.pace, Pace::Media(_))
+            && pipe.is_some_and(|pipe| self.coordinator.brings_first_bytes(pipe))
+    }
+
     /// The request that a connection is answering, and the position of its next byte.
     pub fn answering(&self, connection: ConnectionId) -> Option<(RequestId, u64)> {
         self.coordinator.answering(connection)
@@ -309,12 +348,8 @@ impl Session {
     /// The media's rate became known (from its container).
     pub fn set_media_rate(&mut self, rate: Rate, now: Time) {
         self.now = now;
-        self.media_rate = Some(rate);
-        self.coordinator.set_media_rate(rate);
-        self.playback.set_rate(now, rate);
-        if let Pace::Media(wanted) = &mut self.pace {
-            *wanted = Some(rate);
-        }
+        self.known_rate = Some(rate);
+        self.set_play_rate(rate, now);
     }
 
     /// Time has passed: plays on, looks for late segments, measures when it is time.
@@ -325,9 +360,7 @@ impl Session {
             connection.note_work(self.coordinator.queue_length(connection.pipe()) > 0, now);
         }
         self.tend_groups(now);
-        if self.ranges {
-            self.repair(now);
-        }
+        self.repair(now);
         if now.since(self.measured) >= self.interval() {
             self.measure(now);
         }
@@ -344,57 +377,6 @@ impl Session {
         let up: Vec<_> = self.connections.values().filter(|c| c.is_up()).map(|c| c.srtt).collect();
         let count = Bytes::of(up.len()).get();
         if count == 0 { Duration::from_millis(100) } else { up.into_iter().sum::<Duration>() / count }
-    }
-
-    fn is_main(&self, id: ReaderId) -> bool {
-        self.main.is_some_and(|main| main.reader == id)
-    }
-
-    /// Models the play of this reader from now on: from `start`, unless play comes through there anyway.
-    fn follow(&mut self, id: ReaderId, start: u64, now: Time) {
-        let playing = self.playback.play_position().get();
-        match &mut self.main {
-            Some(main) if (playing..=main.reached).contains(&start) => main.reader = id,
-            _ => {
-                self.main = Some(Main { reader: id, start, reached: start });
-                self.playback.reset(now, Bytes::new(start));
-            }
-        }
-        self.taken = (now, start);
-    }
-
-    fn play(&mut self, now: Time) {
-        let Some(main) = &mut self.main else { return };
-        main.reached = self.coordinator.have().run_end(main.reached);
-        let Main { reader, start, reached } = *main;
-        let ended = self.coordinator.size().is_some_and(|size| reached >= size);
-        self.playback.advance(now, Bytes::new(reached - start), ended);
-        if let Some(state) = self.coordinator.reader(reader) {
-            let position = state.position;
-            self.coordinator.move_reader(reader, position, self.playback.play_position().get());
-            self.infer_rate(position, reached, now);
-        }
-    }
-
-    /// Where nobody says what rate the media has, it is what the player takes while it is not kept waiting: the slowest
-    /// ten seconds count, because a player fills its own buffer first.
-    fn infer_rate(&mut self, position: u64, there: u64, now: Time) {
-        if !matches!(self.pace, Pace::Media(None)) || position == 0 {
-            return;
-        }
-        let (since, from) = self.taken;
-        let starved = there <= position;
-        if starved || position < from {
-            self.taken = (now, position);
-        } else if now.since(since) >= INFERENCE {
-            let rate = Rate::of(Bytes::new(position - from), now.since(since));
-            self.taken = (now, position);
-            if !rate.is_zero() && self.media_rate.is_none_or(|known| rate < known) {
-                self.media_rate = Some(rate);
-                self.coordinator.set_media_rate(rate);
-                self.playback.set_rate(now, rate);
-            }
-        }
     }
 
     fn measure(&mut self, now: Time) {
@@ -415,8 +397,9 @@ impl Session {
         self.totals.observed += elapsed;
         self.with_sample(interval, |controller, sample| controller.measure(sample));
         for connection in self.connections.values_mut() {
-            connection.begin_interval();
+            connection.begin_interval(now);
         }
+        self.gone = 0;
         let rerequested_now: Vec<_> = self
             .connections
             .values()
@@ -440,7 +423,10 @@ impl Session {
     ) {
         let now = self.now;
         let counted = || self.connections.values().filter(|connection| !connection.closing);
-        let connections: Vec<_> = counted().filter(|c| c.is_up()).map(|c| c.sample(now)).collect();
+        let up = || counted().filter(|connection| connection.is_up());
+        let connections: Vec<_> = up().map(|c| c.sample(now)).collect();
+        let held = up().filter(|connection| connection.was_held(now)).count();
+        let sated = up().any(|connection| connection.was_idle(now)) || held * 2 > connections.len();
         let connecting = counted().filter(|connection| !connection.is_up()).count();
         let paths = self.paths.samples(&self.connections, self.ranges, now);
         let buffer = match self.pace {
@@ -454,11 +440,26 @@ impl Session {
         let wanted = match self.pace {
             Pace::Max => None,
             Pace::Limit(rate) => Some(rate),
-            Pace::Media(rate) => rate.or(self.media_rate),
+            Pace::Media(_) => self.media_rate,
         };
         let elapsed = now.since(from);
-        let sample =
-            Sample { now, elapsed, wanted, buffer, connections: &connections, connecting, paths: &paths };
+        let connections = &connections;
+        // What came over connections that are given up is part of what came.
+        let closing = self.connections.values().filter(|connection| connection.closing);
+        let aside = Bytes::new(self.gone + closing.map(Connection::delivered_now).sum::<u64>());
+        let hungry = self.expects_any_speed && self.viewer_is_hungry();
+        let sample = Sample {
+            now,
+            elapsed,
+            wanted,
+            buffer,
+            connections,
+            connecting,
+            paths: &paths,
+            aside,
+            sated,
+            hungry,
+        };
         let orders = ask(self.controller.as_mut(), &sample);
         self.obey(orders);
     }
@@ -466,8 +467,9 @@ impl Session {
     fn obey(&mut self, orders: Vec<Order>) {
         for Order { what, why } in orders {
             match what {
-                // What a server closed because it was idle is replaced when there is something to ask for.
-                What::Open(_) if self.main.is_some() && !self.wants_something() => {}
+                // None is of use before there is something to ask for; what a server closed because it was idle is
+                // replaced then.
+                What::Open(_) if !self.wants_something() => {}
                 What::Open(path) => self.open(path, why),
                 What::Close(connection) => self.close_when_empty(connection, why),
                 What::SetWindow(connection, window) => self.set_window(connection, window, why),
@@ -521,6 +523,7 @@ impl Session {
     /// Closes a connection; what it was asked for is asked for elsewhere.
     fn close_now(&mut self, connection: ConnectionId, why: &'static str) {
         if let Some(state) = self.connections.remove(&connection) {
+            self.gone += state.delivered_now();
             if !state.closing {
                 self.controller.closed(connection, self.now);
             }
@@ -531,6 +534,7 @@ impl Session {
 
     fn remove(&mut self, connection: ConnectionId, now: Time, note: impl FnOnce(&mut Paths, PathId)) {
         let Some(state) = self.connections.remove(&connection) else { return };
+        self.gone += state.delivered_now();
         note(&mut self.paths, state.path);
         if !state.closing {
             self.controller.closed(connection, now);
@@ -569,10 +573,14 @@ impl Session {
         let receiving =
             self.connections.values().any(|c| c.is_up() && self.coordinator.queue_length(c.pipe()) > 0);
         if !self.wants_something() {
-            self.last_arrival = now;
-        } else if now.since(self.last_arrival) >= self.give_up_after && !self.failed {
+            self.progress.got_on(now);
+        } else if now.since(self.progress.last()) >= self.give_up_after && !self.failed {
             let last = self.paths.last_error();
-            let what = if receiving { "nothing arrived" } else { "no replica could be reached" };
+            let what = if receiving || self.progress.is_in_vain() {
+                "nothing new arrived"
+            } else {
+                "no replica could be reached"
+            };
             let last = if last.is_empty() { String::new() } else { format!("; the last error: {last}") };
             self.fail(format!("{what} for {}{last}", self.give_up_after));
         }
@@ -588,8 +596,6 @@ impl Session {
 
 /// A reader that has taken so much is where the player plays, and not one that looked at an index.
 const READS_ON: u64 = 512 * 1024;
-/// The rate of media is inferred over so long.
-const INFERENCE: Duration = Duration::from_secs(10);
 
 #[cfg(test)]
 mod tests;

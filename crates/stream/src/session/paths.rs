@@ -10,9 +10,13 @@ use crate::control::{ConnectionId, PathId, PathSample};
 /// How a server refused a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// It asks for fewer or later requests (429, 503), after this time if it says so. 403 on one of several
-    /// connections is meant like that as well.
-    TooMany(Option<Duration>),
+    /// It asks for fewer or later requests (429, 503). 403 on one of several connections is meant like that as well.
+    TooMany {
+        /// How long it wants to be left alone, if it says so.
+        after: Option<Duration>,
+        /// What it says.
+        said: String,
+    },
     /// It has a problem of its own that may pass (5xx, a broken response).
     Trouble(String),
     /// It does not have the media, or not for us, or has another one.
@@ -24,7 +28,7 @@ pub enum Refusal {
 struct Path {
     cap: usize,
     wanted_cap: usize,
-    /// Failures since something arrived.
+    /// Failures since something new arrived.
     failures: u32,
     retry: Time,
     /// The server wants to be left alone until then, whatever else of it goes well.
@@ -92,9 +96,11 @@ impl Paths {
         }
     }
 
-    pub(super) fn delivered(&mut self, id: PathId, bytes: u64) {
+    pub(super) fn delivered(&mut self, id: PathId, bytes: u64, new: u64) {
         if let Some(path) = self.get(id) {
-            path.failures = 0;
+            if new > 0 {
+                path.failures = 0;
+            }
             path.delivered += bytes;
         }
     }
@@ -110,7 +116,7 @@ impl Paths {
         }
     }
 
-    /// A connection failed that had brought so much: later again, each time twice as late. Those that fail together count
+    /// A connection failed that had brought so much that was new: later again, each time twice as late. Those that fail together count
     /// once, and one that was of use is replaced at once.
     pub(super) fn failed(&mut self, id: PathId, error: &str, brought: Bytes, now: Time) {
         if let Some(path) = self.get(id) {
@@ -135,7 +141,7 @@ impl Paths {
 
     pub(super) fn refused(&mut self, id: PathId, refusal: &Refusal, now: Time) {
         match refusal {
-            Refusal::TooMany(after) => {
+            Refusal::TooMany { after, said } => {
                 if let Some(path) = self.get(id) {
                     let own = Duration::from_secs(1) * (1 << path.failures.min(6));
                     path.left_alone = path.left_alone.max(now + after.unwrap_or(own).min(LONGEST_REFUSAL));
@@ -143,7 +149,7 @@ impl Paths {
                     path.cap = (path.cap / 2).max(1);
                     path.cap_rises = now + CAP_RISES_AFTER;
                     path.errors += 1;
-                    path.last_error = "the server asks for fewer connections".into();
+                    path.last_error.clone_from(said);
                 }
             }
             Refusal::Trouble(error) => self.failed(id, error, Bytes::ZERO, now),
@@ -232,9 +238,10 @@ mod tests {
     #[test]
     fn a_server_is_left_alone_as_long_as_it_says_whatever_else_goes_well() {
         let mut paths = Paths::new(&[8]);
-        paths.refused(PATH, &Refusal::TooMany(Some(Duration::from_secs(5))), at(0));
+        let too_many = Refusal::TooMany { after: Some(Duration::from_secs(5)), said: "503".into() };
+        paths.refused(PATH, &too_many, at(0));
         paths.answered(PATH);
-        paths.delivered(PATH, 100_000);
+        paths.delivered(PATH, 100_000, 100_000);
         paths.failed(PATH, "reset", Bytes::mib(1), at(100));
         assert!(!paths.any_open(at(4999)));
         assert!(paths.any_open(at(5000)));

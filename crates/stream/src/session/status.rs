@@ -32,6 +32,8 @@ pub struct ConnectionStatus {
     pub rate: Rate,
     /// Its smoothed round-trip time.
     pub srtt: Duration,
+    /// The part of its packets that was lost of late, losses within a round trip counted once; `None`: not known.
+    pub loss: Option<f64>,
     /// Its receive window as ordered; `None`: unlimited.
     pub window: Option<Bytes>,
     /// Payload it brought.
@@ -69,6 +71,7 @@ impl Session {
                 path: connection.path,
                 rate: connection.rate,
                 srtt: connection.srtt,
+                loss: connection.loss,
                 window: connection.window,
                 delivered: connection.total,
             })
@@ -85,7 +88,7 @@ impl Session {
             },
             playback: self.playback.report(),
             buffer: self.playback.buffer(),
-            media_rate: self.media_rate,
+            media_rate: self.known_rate.or(self.media_rate),
             partition: (self.coordinator.smallest_missing(), self.coordinator.last_assigned()),
             paths: self.paths.totals(),
         }

@@ -15,6 +15,8 @@ struct Server {
     /// Takes connections and then says nothing.
     silent: bool,
     refuses: Option<Refusal>,
+    /// Cuts every connection that has brought so much.
+    cut: Option<u64>,
 }
 
 /// Path, when it is up, queued requests as (answer begins, bytes left).
@@ -27,13 +29,26 @@ struct World {
     limit: Option<Rate>,
     now: Time,
     reader: ReaderId,
+    /// What the reader takes at most; `None`: everything at once.
+    reads: Option<Rate>,
+    /// Whether what the reader took is dropped before anybody looks.
+    drops: bool,
+    packet_size: Bytes,
+    /// The part of what the limit allows that the machine is too late to read, in percent.
+    lags: u32,
+    /// How long reading was held back by the limit.
+    held: Duration,
+    /// Connections that say nothing any more.
+    hung: std::collections::BTreeSet<ConnectionId>,
     opened: usize,
     failed: Option<String>,
     waited: bool,
 }
 
 fn servers(kbps: &[u64]) -> Vec<Server> {
-    kbps.iter().map(|kbps| Server { rate: Rate::from_kbps(*kbps), silent: false, refuses: None }).collect()
+    let server =
+        |kbps: &u64| Server { rate: Rate::from_kbps(*kbps), silent: false, refuses: None, cut: None };
+    kbps.iter().map(server).collect()
 }
 
 fn config(size: u64, paths: usize, controller: Box<dyn RateController>, pace: Pace) -> Config {
@@ -61,6 +76,11 @@ impl World {
         let size = config.size.unwrap();
         let mut session = Session::new(config, Time::ZERO);
         session.add_reader(READER, 0..size, Time::ZERO);
+        Self::started(session, servers)
+    }
+
+    /// A session that has its readers, if any.
+    fn started(mut session: Session, servers: Vec<Server>) -> Self {
         session.start(Time::ZERO);
         let mut world = Self {
             session,
@@ -69,6 +89,12 @@ impl World {
             limit: None,
             now: Time::ZERO,
             reader: READER,
+            reads: None,
+            drops: false,
+            packet_size: Bytes::new(1448),
+            lags: 0,
+            held: Duration::ZERO,
+            hung: std::collections::BTreeSet::new(),
             opened: 0,
             failed: None,
             waited: false,
@@ -119,7 +145,11 @@ impl World {
                 self.servers[path.0 as usize].rate * units::Ratio::new(1, busy(path, self) as u32)
             })
             .sum();
-        let scale = self.limit.map_or(1.0, |limit| limit.ratio_to(offered).min(1.0));
+        let late = 1.0 - self.lags as f64 / 100.0;
+        let scale = self.limit.map_or(1.0, |limit| (limit.ratio_to(offered) * late).min(1.0));
+        if scale < 1.0 {
+            self.held += STEP;
+        }
         for id in ids {
             let Some((path, up, queue)) = self.connections.get(&id).cloned() else { continue };
             let server = &self.servers[path.0 as usize];
@@ -148,10 +178,11 @@ impl World {
                 self.act();
                 continue;
             }
-            if server.silent {
+            if server.silent || self.hung.contains(&id) {
                 continue;
             }
             let share = server.rate * units::Ratio::from_f64(scale / busy(path, self) as f64);
+            let cut = server.cut;
             let mut budget = share.amount_in(STEP).get();
             for (begins, left) in queue {
                 let bytes = if begins <= now { budget.min(left) } else { 0 };
@@ -167,6 +198,11 @@ impl World {
                 }
                 self.session.arrived(id, bytes, now);
                 self.act();
+                let brought = self.session.connections.get(&id).map_or(0, |connection| connection.total);
+                if cut.is_some_and(|cut| brought >= cut) && self.connections.remove(&id).is_some() {
+                    self.session.closed(id, Some("cut off"), now);
+                    self.act();
+                }
                 if !self.connections.contains_key(&id) {
                     break;
                 }
@@ -175,13 +211,17 @@ impl World {
         let ids: Vec<_> = self.connections.keys().copied().collect();
         for id in ids {
             let unread = if scale < 1.0 { Bytes::kib(64) } else { Bytes::ZERO };
-            self.session.path_figures(
-                id,
-                &PathFigures { rtt: RTT, packet_size: Bytes::new(1448), unread, ..PathFigures::default() },
-            );
+            let (packet_size, held) = (self.packet_size, self.held);
+            let figures = PathFigures { rtt: RTT, packet_size, unread, held, ..PathFigures::default() };
+            self.session.path_figures(id, &figures, now);
         }
         let available = self.session.available(self.reader);
-        self.session.move_reader(self.reader, available, now);
+        let position = self.session.coordinator.reader(self.reader).map_or(0, |reader| reader.position);
+        let most = self.reads.map_or(u64::MAX, |rate| position + rate.amount_in(STEP).get());
+        self.session.move_reader(self.reader, available.min(most), now);
+        if self.drops {
+            self.session.forget(0..available.min(most));
+        }
         self.session.tick(now);
         self.act();
     }
@@ -255,7 +295,8 @@ fn a_server_that_wants_fewer_connections_gets_fewer() {
     let basic =
         Box::new(Basic::new(multitcp::Parameters { connections: 4, ..multitcp::Parameters::TABLE_8_1 }));
     let mut world = World::new(config(film(30, 800), 1, basic, play(800)), servers(&[5000]));
-    world.servers[0].refuses = Some(Refusal::TooMany(Some(Duration::from_secs(5))));
+    let refusal = Refusal::TooMany { after: Some(Duration::from_secs(5)), said: "503".into() };
+    world.servers[0].refuses = Some(refusal);
     world.run(120);
     assert!(world.session.is_complete());
     assert!(world.opened < 30, "{} connections were opened", world.opened);
@@ -311,4 +352,177 @@ fn without_ranges_one_connection_brings_all() {
     world.run(30);
     assert!(world.session.is_complete());
     assert_eq!(world.opened, 1);
+}
+
+/// A server without ranges that cuts every answer at the same place sends what is there again for ever.
+#[test]
+fn a_server_that_brings_nothing_new_is_asked_seldom_and_given_up() {
+    let mut settings = config(20_000_000, 1, auto(), Pace::Max);
+    settings.ranges = false;
+    let mut world = World::new(settings, servers(&[80_000]));
+    world.servers[0].cut = Some(5_000_000);
+    world.run(120);
+    let error = world.failed.expect("it gives up");
+    assert!(error.starts_with("nothing new arrived for 30.0 s") && error.ends_with("cut off"), "{error}");
+    assert!(world.opened <= 8, "{} connections were opened", world.opened);
+    // Each of the two that got as far took half a second.
+    assert!(world.now < Time::ZERO + Duration::from_secs(33), "{}", world.now);
+}
+
+#[test]
+fn a_long_way_back_to_where_a_server_without_ranges_was_is_no_reason_to_give_up() {
+    let mut settings = config(20_000_000, 1, auto(), Pace::Max);
+    settings.ranges = false;
+    settings.give_up_after = Duration::from_secs(5);
+    let mut world = World::new(settings, servers(&[8_000]));
+    world.servers[0].cut = Some(15_000_000);
+    world.run(16);
+    world.servers[0].cut = None;
+    world.run(60);
+    assert!(world.session.is_complete(), "{:?}", world.failed);
+    assert_eq!(world.opened, 2);
+}
+
+#[test]
+fn with_nobody_watching_one_connection_is_held_however_long_it_takes() {
+    let controllers: [Box<dyn RateController>; 2] = [
+        Box::new(Auto::new(Parameters { at_start: 2, ..Parameters::default() })),
+        Box::new(Basic::new(multitcp::Parameters { connections: 4, ..multitcp::Parameters::TABLE_8_1 })),
+    ];
+    for controller in controllers {
+        let size = film(300, 2000);
+        let session = Session::new(config(size, 2, controller, play(2000)), Time::ZERO);
+        let mut world = World::started(session, servers(&[3000, 3000]));
+        world.run(60);
+        assert_eq!((world.opened, world.connections.len()), (1, 1));
+        // Whoever comes gets the others as well.
+        let now = world.now;
+        world.session.add_reader(READER, 0..size, now);
+        world.step();
+        assert!(world.connections.len() >= 2, "{}", world.connections.len());
+        world.run(5);
+        assert!(world.session.have().run_end(0) > film(4, 2000));
+    }
+}
+
+#[test]
+fn a_film_of_which_little_fits_into_memory_gets_no_more_connections_on_a_perfect_path() {
+    // 20 MiB of 50 Mbps are three seconds: less than B-, and all that there can be.
+    let mut settings = config(film(120, 50_000), 1, auto(), play(50_000));
+    settings.policy.look_ahead = Bytes::mib(20);
+    let mut world = World::new(settings, servers(&[1_000_000]));
+    world.reads = Some(Rate::from_kbps(50_000));
+    world.run(60);
+    // At the start the buffer may be filled over more than one.
+    let status = world.session.status();
+    assert!(status.totals.connections_most <= 3, "{status:?}");
+    assert_eq!(status.playback.stalls, 0);
+}
+
+#[test]
+fn a_long_download_at_a_limit_does_not_collect_connections_on_loopback() {
+    let limit = Rate::from_mbps(1);
+    let mut world =
+        World::new(config(film(1200, 1000), 1, auto(), Pace::Limit(limit)), servers(&[1_000_000]));
+    // A packet of loopback is larger than all that a connection of this rate has in flight.
+    world.packet_size = Bytes::new(65_483);
+    for _ in 0..10 {
+        world.run(50);
+        // A busy machine: little moves for two seconds.
+        world.servers[0].rate = Rate::from_kbps(100);
+        world.run(2);
+        world.servers[0].rate = Rate::from_kbps(1_000_000);
+        world.run(8);
+    }
+    world.run(40);
+    assert!(world.connections.len() <= 2, "{} connections are left", world.connections.len());
+}
+
+#[test]
+fn a_hung_connection_to_a_server_without_ranges_is_replaced() {
+    let mut settings = config(4_000_000, 1, auto(), Pace::Max);
+    settings.ranges = false;
+    let mut world = World::new(settings, servers(&[4000]));
+    world.run(2);
+    world.hung.insert(ConnectionId(0));
+    world.run(60);
+    assert!(world.session.is_complete(), "{:?}", world.failed);
+    assert_eq!(world.opened, 2);
+}
+
+#[test]
+fn a_reader_that_pauses_without_ranges_does_not_lose_its_connection() {
+    let mut settings = config(400_000_000, 1, auto(), Pace::Max);
+    settings.ranges = false;
+    settings.policy.look_ahead = Bytes::mib(1);
+    let mut world = World::new(settings, servers(&[4000]));
+    world.run(2);
+    world.reads = Some(Rate::ZERO);
+    world.run(8);
+    // As in a driver, nothing is read while nobody wants anything.
+    world.hung.insert(ConnectionId(0));
+    world.run(60);
+    assert_eq!((world.opened, &world.failed), (1, &None));
+}
+
+#[test]
+fn what_a_draining_connection_brings_is_part_of_the_throughput() {
+    /// Closes its first connection at the tenth measurement, and writes down what it is shown.
+    #[derive(Debug, Default)]
+    struct Closing(std::sync::Arc<std::sync::Mutex<Vec<(usize, Rate)>>>);
+    impl RateController for Closing {
+        fn start(&mut self) -> Vec<Order> {
+            vec![Order { what: What::Open(None), why: "two" }; 2]
+        }
+        fn connected(&mut self, _: ConnectionId, _: PathId, _: &Sample<'_>) -> Vec<Order> {
+            Vec::new()
+        }
+        fn closed(&mut self, _: ConnectionId, _: Time) {}
+        fn measure(&mut self, sample: &Sample<'_>) -> Vec<Order> {
+            let mut seen = self.0.lock().unwrap();
+            seen.push((sample.connections.len(), sample.throughput()));
+            let close = Order { what: What::Close(ConnectionId(0)), why: "one is enough" };
+            if seen.len() == 10 { vec![close] } else { Vec::new() }
+        }
+        fn interval(&self, _: Duration) -> Duration {
+            Duration::from_millis(200)
+        }
+    }
+    let closing = Closing::default();
+    let seen = closing.0.clone();
+    let mut settings = config(20_000_000, 1, Box::new(closing), Pace::Max);
+    // Long answers: the closed one goes on for seconds.
+    settings.policy.segment_size = (Bytes::mib(2), Bytes::mib(2));
+    let mut world = World::new(settings, servers(&[8000]));
+    world.run(4);
+    let seen = seen.lock().unwrap();
+    let (before, after) = (seen[9], seen[11]);
+    assert_eq!((before.0, after.0), (2, 1));
+    assert!(after.1.ratio_to(before.1) > 0.9, "{} after {}", after.1, before.1);
+}
+
+#[test]
+fn a_machine_too_busy_to_read_at_the_limit_opens_no_more_connections() {
+    let mut world = World::new(
+        config(film(600, 1000), 1, auto(), Pace::Limit(Rate::from_mbps(1))),
+        servers(&[1_000_000]),
+    );
+    world.packet_size = Bytes::new(65_483);
+    world.lags = 10;
+    world.run(120);
+    assert_eq!(world.opened, 1);
+}
+
+#[test]
+fn a_rate_is_learnt_although_what_the_player_took_is_dropped_at_once() {
+    let mut world = World::new(config(film(600, 4000), 1, auto(), Pace::Media(None)), servers(&[2000]));
+    world.reads = Some(Rate::from_kbps(4000));
+    world.drops = true;
+    // At first the player takes everything that comes, so that nothing is left of it when the session looks.
+    world.run(5);
+    assert_eq!(world.session.status().media_rate, None);
+    world.servers[0].rate = Rate::from_mbps(20);
+    world.run(60);
+    let rate = world.session.status().media_rate.expect("a rate");
+    assert!((3900..=4100).contains(&(rate.as_bps() / 1000)), "{rate}");
 }

@@ -11,9 +11,9 @@ use std::time::Duration as StdDuration;
 
 use units::{Bytes, Duration};
 
+use super::order::{SCRATCH, TICK};
 use super::stage::{Stage, flows};
 use super::watch::{Record, TRAFFIC_INTERVAL};
-use super::{SCRATCH, TICK};
 use crate::Error;
 use crate::live::{self, Collected, Collector, Deficit, Fed, INPUT_PORT, OUTPUT_PORT};
 use crate::meter::Count;

@@ -1,21 +1,21 @@
 //! The run itself, in namespaces that are this process's own.
 
 mod live;
+mod order;
 mod results;
 mod stage;
 mod watch;
 
 use std::fs;
 use std::io::{self, Read};
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
-use std::time::Duration as StdDuration;
 
 use rustix::mount::{MountFlags, mount};
-use serde::{Deserialize, Serialize};
 use units::Rate;
 
+pub use self::order::Order;
+use self::order::SCRATCH;
 use self::stage::Stage;
 use crate::Error;
 use crate::emulator::Emulator;
@@ -24,25 +24,8 @@ use crate::scenario::Scenario;
 use crate::topology::{self, Topology};
 use crate::{observe, ping};
 
-/// Scratch space on the run's own tmpfs.
-const SCRATCH: &str = "/run/testbed";
-/// How often the main loop looks at what is due.
-const TICK: StdDuration = StdDuration::from_millis(20);
 /// Exit code when the caller is gone.
 const ABANDONED: i32 = 130;
-
-/// What the caller wants; an argument of the hidden command `inside`.
-#[derive(Debug, Serialize, Deserialize)]
-pub struct Order {
-    pub scenario: PathBuf,
-    pub client: String,
-    pub film: Option<PathBuf>,
-    /// The film's rate in bit/s where it is another film than the scenario's.
-    pub film_bps: Option<u64>,
-    pub anabranch: PathBuf,
-    pub out: PathBuf,
-    pub keep: bool,
-}
 
 /// Carries out an [`Order`] in JSON. Ends the process when the caller is gone.
 ///

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use units::{Bytes, Duration};
 
-use super::{Order, SCRATCH};
+use super::order::{Order, SCRATCH};
 use crate::Error;
 use crate::emulator::Emulator;
 use crate::meter::Count;

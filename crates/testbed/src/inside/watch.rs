@@ -9,8 +9,8 @@ use std::time::Instant;
 use stream::playback::Playback;
 use units::{Bytes, Duration, Time};
 
+use super::order::{SCRATCH, TICK};
 use super::stage::Stage;
-use super::{SCRATCH, TICK};
 use crate::Error;
 use crate::meter::Count;
 use crate::observe;

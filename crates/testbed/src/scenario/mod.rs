@@ -2,14 +2,15 @@
 
 mod check;
 
-use std::fmt::Display;
+use std::fmt;
 use std::fs;
+use std::marker::PhantomData;
 use std::path::{Path as FilePath, PathBuf};
-use std::str::FromStr;
 
+use serde::de::Visitor;
 use serde::{Deserialize, Deserializer};
 use stream::playback::{Parameters, StallRule};
-use units::{Duration, Rate};
+use units::{Duration, Quantity, Rate};
 
 use crate::Error;
 
@@ -270,19 +271,26 @@ fn one() -> u32 {
     1
 }
 
-fn quantity<'de, D, T>(deserializer: D) -> Result<T, D::Error>
-where
-    D: Deserializer<'de>,
-    T: FromStr<Err: Display>,
-{
-    String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+/// A quantity, which has to say its unit.
+struct WithUnit<T>(PhantomData<T>);
+
+impl<T: Quantity> Visitor<'_> for WithUnit<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a {} in quotes, with its unit, like {}", T::NAME, T::EXAMPLES)
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<T, E> {
+        T::read_with_unit(text).map_err(E::custom)
+    }
 }
 
-fn optional_quantity<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
-where
-    D: Deserializer<'de>,
-    T: FromStr<Err: Display>,
-{
+fn quantity<'de, D: Deserializer<'de>, T: Quantity>(deserializer: D) -> Result<T, D::Error> {
+    deserializer.deserialize_str(WithUnit(PhantomData))
+}
+
+fn optional_quantity<'de, D: Deserializer<'de>, T: Quantity>(deserializer: D) -> Result<Option<T>, D::Error> {
     quantity(deserializer).map(Some)
 }
 
@@ -422,6 +430,9 @@ mod tests {
     fn wrong_values_are_refused() {
         for (from, to, expected) in [
             ("\"6M\"", "\"fast\"", "is not a rate"),
+            ("\"6M\"", "\"6000000\"", "has no unit; write it like 800k"),
+            ("\"6M\"", "6000000", "a rate in quotes, with its unit"),
+            ("\"80ms\"", "\"80\"", "has no unit; write it like 200ms"),
             ("queue = 50", "queue = 0", "1 to 1000000"),
             ("queue = 50", "queue = 50\nloss = 1.5", "a probability"),
             ("queue = 50", "queue = 50\nserver = \"b\"", "no server 'b'"),

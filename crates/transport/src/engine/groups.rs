@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use ::http::HeaderValue;
 use stream::control::{ConnectionId, PathId};
+use stream::ranges::RangeSet;
 use units::{Bytes, Duration};
 
+use super::EngineError;
 use super::notice::Event;
 use super::shared::Shared;
 use super::stripe::Brought;
@@ -43,7 +45,9 @@ impl GroupName {
 impl Shared {
     /// The group to join on a path; `None`: ranges are to be asked for.
     pub(super) fn group_name(&self, path: PathId) -> Option<GroupName> {
-        let stripes = self.settings.stripe && self.offers_stripes(path);
+        let replica = self.replica(path);
+        // Of a film that grows every group would begin with another version.
+        let stripes = self.settings.stripe && replica.stripes && replica.growth.size().is_none();
         let mut core = self.lock();
         if !stripes || !self.ranges || self.size.is_none() || core.groups.refused.contains(&path) {
             return None;
@@ -93,12 +97,12 @@ impl Shared {
     /// Frames have come over a connection of a group. Answers what is wrong with one of them.
     ///
     /// # Errors
-    /// The payload cannot be written.
+    /// The payload cannot be written, or is not what came before.
     pub(super) fn brought(
         self: &Arc<Self>,
         id: ConnectionId,
         brought: Vec<Brought>,
-    ) -> Result<Option<String>, String> {
+    ) -> Result<Option<String>, EngineError> {
         let mut core = self.lock();
         let core = &mut *core;
         let mut wrong = None;
@@ -113,11 +117,13 @@ impl Shared {
                 Brought::Synced { mark, queued } => core.session.synced(id, mark, &queued, now),
                 Brought::Block { sequence, offset, mut payload } => {
                     let range = offset..offset.saturating_add(Bytes::of(payload.len()).get());
-                    let gaps: Vec<_> = core.session.have().gaps(range.clone()).collect();
+                    let mut have = RangeSet::new();
+                    core.session.have().iter_within(range.clone()).for_each(|there| {
+                        have.insert(there);
+                    });
                     match core.session.block_arrived(id, sequence, range, now) {
                         Ok(_) => {
-                            let written = core.store.write(offset, &mut payload, gaps.into_iter());
-                            written.map_err(|error| format!("cannot write: {error}"))?;
+                            core.store.take(offset, &mut payload, &have)?;
                             Ok(())
                         }
                         Err(error) => Err(error),

@@ -13,8 +13,10 @@ use tokio::sync::mpsc;
 
 use super::pacer::{LARGEST_READ, Pacer};
 use super::shared::Shared;
-use super::stripe;
-use crate::http::{Connection, Error, Method, RangeError, Received, RequestHead, ResponseHead};
+use super::{Cure, EngineError, stripe};
+use crate::http::{
+    Connection, Error, Method, RangeError, Received, RequestHead, ResponseHead, Version, status_in_words,
+};
 
 /// A request that waits for its answer.
 #[derive(Clone, Debug)]
@@ -41,10 +43,22 @@ pub(super) enum End {
     Failed(String),
     /// The server refused.
     Refused(Refusal),
-    /// The path leads to something else.
-    Lost(String),
-    /// The place where the film goes cannot be written.
-    Storage(String),
+    /// The path leads to something else, and this helps.
+    Lost(String, Cure),
+    /// The film is longer now: it has grown, or is another one.
+    Grown {
+        /// Its size now.
+        to: u64,
+    },
+    /// The whole stream cannot go on.
+    Fatal(EngineError),
+}
+
+impl End {
+    /// The film on the server is another one now.
+    pub(super) fn changed(how: &str) -> Self {
+        Self::Lost(format!("the film changed on the server: {how}"), Cure::StartOver)
+    }
 }
 
 /// Runs a connection until it ends; tells the session about everything.
@@ -60,9 +74,8 @@ pub(super) async fn run(
     let connection = match first {
         Some(connection) => Ok(connection),
         None => {
-            let (target, _, _) = shared.replica(path);
             let options = shared.settings.connect_options(shared.interface(path));
-            Connection::connect(target.origin(), &options)
+            Connection::connect(shared.replica(path).target.origin(), &options)
                 .await
                 .map_err(|error| End::Failed(error.to_string()))
         }
@@ -82,22 +95,33 @@ pub(super) async fn run(
                 .await
         }
     };
+    let end = match end {
+        End::Grown { to } => shared.look_at_growth(id, path, to).await,
+        end => end,
+    };
     shared.log_end(
         id,
         path,
         match &end {
-            End::Failed(error) | End::Lost(error) | End::Storage(error) => Some(error.as_str()),
-            End::Refused(Refusal::TooMany(_)) => Some("the server asks for fewer requests"),
-            End::Refused(Refusal::Trouble(error) | Refusal::Gone(error)) => Some(error.as_str()),
-            End::Closed => None,
+            End::Failed(error) | End::Lost(error, _) => Some(error.as_str()),
+            End::Fatal(error) => Some(&*error.message),
+            End::Refused(
+                Refusal::TooMany { said: error, .. } | Refusal::Trouble(error) | Refusal::Gone(error),
+            ) => Some(error.as_str()),
+            End::Closed | End::Grown { .. } => None,
         },
     );
     match end {
-        End::Closed => shared.tell(|session, now| session.closed(id, None, now)),
+        End::Closed | End::Grown { .. } => shared.tell(|session, now| session.closed(id, None, now)),
         End::Failed(error) => shared.tell(|session, now| session.closed(id, Some(&error), now)),
-        End::Refused(refusal) => shared.tell(|session, now| session.refused(id, &refusal, now)),
-        End::Lost(error) => shared.path_lost(id, path, &error),
-        End::Storage(error) => shared.fail(&error),
+        End::Refused(refusal) => {
+            if matches!(refusal, Refusal::Gone(_)) {
+                shared.lock().gone.insert(path, Cure::OtherUrl);
+            }
+            shared.tell(|session, now| session.refused(id, &refusal, now));
+        }
+        End::Lost(error, cure) => shared.path_lost(id, path, &error, cure),
+        End::Fatal(error) => shared.fail(error),
     }
 }
 
@@ -137,7 +161,7 @@ impl Link<'_> {
                         return End::Failed(error.to_string());
                     }
                 }
-                received = receive(self.shared, &self.own_pacer, &mut self.connection, &mut buffer),
+                received = receive(self.shared, self.id, &self.own_pacer, &mut self.connection, &mut buffer),
                     if !adopted =>
                 {
                     let received = match received {
@@ -182,14 +206,16 @@ impl Link<'_> {
 
     /// Sends what was not sent yet, as far as the connection takes it now.
     fn send_waiting(&mut self) -> Result<(), Error> {
-        let (target, headers, validator) = self.shared.replica(self.path);
+        let replica = self.shared.replica(self.path);
         while self.connection.may_send()
             && let Some(asked) = self.queue.get(self.connection.in_flight())
         {
-            let mut request = RequestHead::new(Method::Get, target, headers);
+            let mut request = RequestHead::new(Method::Get, &replica.target, &replica.jar.headers());
             if self.shared.ranges {
                 request = request.range(asked.range.start, Some(asked.range.end - 1));
-                if let Some(validator) = validator {
+                if let Some(validator) = &replica.validator
+                    && replica.growth.size().is_none()
+                {
                     request = request.if_range(validator);
                 }
             }
@@ -203,52 +229,71 @@ impl Link<'_> {
         let Some(asked) = self.queue.front() else {
             return Err(End::Failed("the server answers without being asked".into()));
         };
-        let status = head.status;
-        match status {
-            429 | 503 => return Err(End::Refused(Refusal::TooMany(head.retry_after))),
-            // On one of several connections it means: not so many.
-            403 if self.shared.has_others(self.path, self.id) => {
-                return Err(End::Refused(Refusal::TooMany(head.retry_after)));
-            }
-            401 | 403 | 404 | 410 | 412 | 416 => {
-                return Err(End::Refused(Refusal::Gone(format!("the server answers with status {status}"))));
-            }
+        let replica = self.shared.replica(self.path);
+        replica.jar.take(head);
+        let said = || format!("the server answers with {}", status_in_words(head.status));
+        let too_many = || End::Refused(Refusal::TooMany { after: head.retry_after, said: said() });
+        match head.status {
             200 | 206 => {}
-            _ => {
-                return Err(End::Refused(Refusal::Trouble(format!(
-                    "the server answers with status {status}"
-                ))));
-            }
+            429 | 503 => return Err(too_many()),
+            // On one of several connections it means: not so many.
+            403 if self.shared.has_others(self.path, self.id) => return Err(too_many()),
+            401 | 403 | 404 | 410 => return Err(End::Refused(Refusal::Gone(said()))),
+            416 => return Err(End::changed("it has no bytes any more where there were some")),
+            _ => return Err(End::Refused(Refusal::Trouble(said()))),
         }
-        let (_, _, validator) = self.shared.replica(self.path);
+        if let Some(encoding) = head.encoding() {
+            let error = format!("the server sends it encoded ({encoding}), which nobody asked for");
+            return Err(End::Lost(error, Cure::OtherUrl));
+        }
+        let grown = replica.growth.size();
+        // What grows has another version after every write.
+        let difference = if grown.is_some() { None } else { replica.version.difference(&Version::of(head)) };
         if !self.shared.ranges {
-            let size_differs =
-                self.shared.size.is_some_and(|size| head.content_length.is_some_and(|now| now != size));
-            if status != 200
-                || size_differs
-                || (validator.is_some() && head.strong_validator().as_ref() != validator)
-            {
-                return Err(End::Lost("the film changed on the server".into()));
+            if head.status != 200 {
+                return Err(End::Refused(Refusal::Trouble(said())));
+            }
+            let sizes = self.shared.size.zip(head.content_length);
+            let resized = sizes.filter(|(then, now)| then != now);
+            let resized = resized.map(|(then, now)| format!("it had {then} bytes and has {now} now"));
+            if let Some(difference) = resized.or(difference) {
+                return Err(End::changed(&difference));
             }
             self.left = asked.range.end - asked.range.start;
             return Ok(());
         }
-        let range =
-            head.check_range(asked.range.start, Some(asked.range.end - 1)).map_err(|error| match error {
-                RangeError::Ignored => {
-                    End::Lost("the film changed on the server, or the server stopped knowing ranges".into())
-                }
-                error => End::Lost(format!("the server cannot be trusted: {error}")),
-            })?;
-        if range.total.is_some() && range.total != self.shared.size {
-            return Err(End::Lost("the film changed its size on the server".into()));
-        }
-        let tag = head.etag.as_ref().filter(|tag| !tag.weak).map(ToString::to_string);
-        if let (Some(tag), Some(validator)) = (tag, validator)
-            && validator.as_bytes().starts_with(b"\"")
-            && validator.as_bytes() != tag.as_bytes()
+        // With 200 it is all of the film, which the server sends when it has become another one.
+        let asked = &asked.range;
+        let checked = head.check_range(asked.start, Some(asked.end - 1));
+        let (then, now) = (grown.or(self.shared.size), head.size_of_film());
+        if let (Some(then), Some(to), Ok(_) | Err(RangeError::Ignored)) = (then, now, &checked)
+            && to > then
         {
-            return Err(End::Lost("the film changed on the server".into()));
+            match grown {
+                Some(_) => replica.growth.note(to),
+                // The same version with another size is a lie, or a fault.
+                None if replica.version.is_that_of(&Version::of(head)) => {
+                    return Err(End::changed(&format!("it had {then} bytes and has {to} now")));
+                }
+                None => return Err(End::Grown { to }),
+            }
+        }
+        let range = match (checked, difference) {
+            (Ok(range), None) => range,
+            (Ok(_) | Err(RangeError::Ignored), Some(difference)) => return Err(End::changed(&difference)),
+            (Err(RangeError::Ignored), None) => {
+                let error = "the film changed on the server, or the server stopped knowing ranges";
+                return Err(End::Lost(error.into(), Cure::StartOver));
+            }
+            (Err(error), _) => {
+                return Err(End::Lost(format!("the server cannot be trusted: {error}"), Cure::OtherUrl));
+            }
+        };
+        match (then, range.total) {
+            (Some(then), Some(now)) if now < then => {
+                return Err(End::changed(&format!("it had {then} bytes and has {now} now")));
+            }
+            _ => {}
         }
         self.left = range.length();
         Ok(())
@@ -265,14 +310,14 @@ impl Link<'_> {
             // Where it cannot be set there is nothing to keep.
             let _ = self.connection.control().keep_window();
         }
-        self.shared.arrived(self.id, buffer).map_err(End::Storage)
+        self.shared.arrived(self.id, buffer).map_err(End::Fatal)
     }
 
     /// An answer is complete, perhaps with fewer bytes than were asked for, but with those that it promised.
     fn ended(&mut self) -> Result<(), End> {
         let Some(asked) = self.queue.pop_front() else { return Ok(()) };
         if !self.shared.ranges {
-            return self.shared.whole_ended(self.id).map_err(End::Lost);
+            return self.shared.whole_ended(self.id).map_err(|how| End::changed(&how));
         }
         if self.left > 0 {
             return Err(End::Failed("the server sends less than it says".into()));
@@ -285,6 +330,7 @@ impl Link<'_> {
 /// Waits until reading is allowed, then for something to read.
 async fn receive(
     shared: &Shared,
+    id: ConnectionId,
     own: &Pacer,
     connection: &mut Connection,
     buffer: &mut BytesMut,
@@ -292,7 +338,7 @@ async fn receive(
     if !shared.ranges {
         shared.wanted().await;
     }
-    let room = shared.pacer.ready().await.min(own.ready().await).as_usize();
+    let room = shared.may_read(id, own).await.as_usize();
     if room < LARGEST_READ.as_usize() {
         // A buffer of just this size: what is read at once is what may be read.
         *buffer = BytesMut::with_capacity(room);

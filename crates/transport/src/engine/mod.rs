@@ -5,6 +5,7 @@
 //! and whoever told the session something carries out at once what it answers.
 
 mod groups;
+mod growth;
 mod link;
 mod notice;
 mod open;
@@ -36,10 +37,33 @@ pub use store::Storage;
 use shared::{FILE_READER, Shared};
 use store::Store;
 
-/// The stream cannot go on; the text is for the user.
+/// The stream cannot go on.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct EngineError(pub Arc<str>);
+#[error("{message}")]
+#[non_exhaustive]
+pub struct EngineError {
+    /// Why, for the user.
+    pub message: Arc<str>,
+    /// What helps.
+    pub cure: Cure,
+}
+
+/// What helps when a stream could not go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cure {
+    /// The same again, later or when something here was put right.
+    Again,
+    /// Another URL of the same film: this one is refused, or leads to something that cannot be used.
+    OtherUrl,
+    /// To begin at the start: the film is another one now, and what has come is of the old one.
+    StartOver,
+}
+
+impl EngineError {
+    pub(self) fn new(message: impl Into<Arc<str>>, cure: Cure) -> Self {
+        Self { message: message.into(), cure }
+    }
+}
 
 /// An open film. Cheap to clone; when the last clone and reader is dropped, all its connections are closed.
 #[derive(Clone)]
@@ -89,14 +113,24 @@ impl Film {
         let epoch = Instant::now();
         let mut opened = open::open(&settings).await?;
         let info = opened.info;
-        let (mut store, mut have) = Store::new(storage(&info)?);
+        let storage = storage(&info)?;
+        if let (Storage::File { file, have, in_doubt: true }, Some(first)) =
+            (&storage, opened.replicas.first_mut())
+        {
+            let samples = open::samples_of(file, have)?;
+            let mut connection = first.connection.take();
+            let options = settings.connect_options(settings.interfaces.first());
+            open::compare(first, &mut connection, &samples, &options).await?;
+            first.connection = connection;
+        }
+        let (mut store, mut have) = Store::new(storage);
         let mut first_bytes = 0;
         for (offset, mut bytes) in opened.first.drain(..) {
             let range = offset..offset + units::Bytes::of(bytes.len()).get();
-            let gaps: Vec<_> = have.gaps(range.clone()).collect();
-            store
-                .write(offset, &mut bytes, gaps.into_iter())
-                .map_err(|error| OpenError::Storage(format!("cannot write: {error}")))?;
+            store.take(offset, &mut bytes, &have).map_err(|error| match error.cure {
+                Cure::StartOver => OpenError::AnotherFilm(error.to_string()),
+                _ => OpenError::Storage(error.to_string()),
+            })?;
             first_bytes += have.insert(range);
         }
         let ways = settings.interfaces.len().max(1);
@@ -119,7 +153,7 @@ impl Film {
             silent_after: settings.silent_after,
         };
         let now = Time::from_nanos(Duration::from(epoch.elapsed()).as_nanos());
-        let session = Session::new(config, now);
+        let session = Session::new(config, now).expecting_any_speed();
         let is_file = store.is_file();
         let shared =
             Shared::new(settings, info.accepts_ranges, info.size, opened.replicas, session, store, epoch);
@@ -137,6 +171,14 @@ impl Film {
     /// What is known of it.
     pub fn info(&self) -> &FilmInfo {
         &self.0.info
+    }
+
+    /// Whether its parts can be read in any order: the server knows ranges, or all of it fits into the memory that there is
+    /// for it and so comes only once.
+    pub fn is_seekable(&self) -> bool {
+        let Handle { shared, info, .. } = &*self.0;
+        let fits = |size| shared.lock().store.is_file() || size <= shared.settings.memory.get();
+        info.size.is_some_and(|size| info.accepts_ranges || fits(size))
     }
 
     /// Reads a range of it, up to its end if that comes before the range's.
@@ -170,11 +212,21 @@ impl Film {
                     return Ok(());
                 }
                 if let Some(error) = &core.failed {
-                    return Err(EngineError(error.clone()));
+                    return Err(error.clone());
                 }
             }
             progress.await;
         }
+    }
+
+    /// Asks once more, when all has come, whether the servers still have the film that was opened. Answers its size there now where it
+    /// has grown since: what came is then what there was at first. A server that is not there any more, or tells nothing, is taken at
+    /// its earlier word.
+    ///
+    /// # Errors
+    /// The film changed while it was got, so that what came may be of two versions.
+    pub async fn check(&self) -> Result<Option<u64>, EngineError> {
+        self.0.shared.check().await
     }
 
     /// What is there.
@@ -210,7 +262,7 @@ impl Reader {
                 if available > 0 {
                     let most = PIECE.min(units::Bytes::new(available).as_usize());
                     let piece = core.store.read(self.position, most).map_err(|error| {
-                        EngineError(format!("cannot read what was written: {error}").into())
+                        EngineError::new(format!("cannot read what was written: {error}"), Cure::Again)
                     })?;
                     if let Some(piece) = piece {
                         self.position += units::Bytes::of(piece.len()).get();
@@ -219,7 +271,7 @@ impl Reader {
                     }
                 }
                 if let Some(error) = &core.failed {
-                    return Err(EngineError(error.clone()));
+                    return Err(error.clone());
                 }
             }
             progress.await;

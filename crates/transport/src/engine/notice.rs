@@ -104,3 +104,56 @@ pub enum Event {
         error: String,
     },
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One of each; a new one is to be added here, where the compiler asks for it.
+    fn all() -> Vec<Event> {
+        let (connection, why, bytes, interface) = (1, "it is needed", Some(1), Some("eth0".to_owned()));
+        let text = || "http://a.example/".to_owned();
+        let all = vec![
+            Event::Open { connection, url: text(), interface, why },
+            Event::Close { connection, why },
+            Event::ConnectionFailed { connection, url: text(), error: text() },
+            Event::Request { connection, first: 0, end: None, why },
+            Event::Window { connection, bytes, why },
+            Event::Limit { rate_bps: None },
+            Event::ReplicaLost { url: text(), error: text() },
+            Event::Striped { connection, url: text() },
+            Event::NotStriped { url: text(), error: text() },
+            Event::Waiting { error: text() },
+        ];
+        for event in &all {
+            match event {
+                Event::Open { .. }
+                | Event::Close { .. }
+                | Event::ConnectionFailed { .. }
+                | Event::Request { .. }
+                | Event::Window { .. }
+                | Event::Limit { .. }
+                | Event::ReplicaLost { .. }
+                | Event::Striped { .. }
+                | Event::NotStriped { .. }
+                | Event::Waiting { .. } => {}
+            }
+        }
+        all
+    }
+
+    #[test]
+    fn every_event_and_key_is_documented() {
+        let page = include_str!("../../../../docs/statistics.md");
+        let part = page.split_once("### Of `play`, `fetch` and `proxy`").unwrap().1;
+        let part = part.split_once("### Of `send` and `receive`").unwrap().0;
+        for event in all() {
+            let value = serde_json::to_value(&event).unwrap();
+            let name = value["event"].as_str().unwrap();
+            assert!(part.contains(&format!("`{name}`")), "the event {name} is not on the page");
+            for key in value.as_object().unwrap().keys() {
+                assert!(part.contains(&format!("`{key}`")), "{key} of {name} is not on the page");
+            }
+        }
+    }
+}

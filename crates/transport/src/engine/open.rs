@@ -1,21 +1,30 @@
 //! Opening a stream: what the URLs lead to, whether the replicas agree, and which rate the media needs.
 
+use std::fmt;
+use std::fs::File;
 use std::ops::Range;
+use std::os::unix::fs::FileExt;
 
 use ::http::HeaderValue;
 use bytes::BytesMut;
+use stream::ranges::RangeSet;
 use units::{Bytes, Duration};
+use url::Url;
 
+use super::growth::Growth;
 use super::settings::Settings;
 use crate::http::{
-    ConnectOptions, Connection, ExtraHeaders, Method, Probe, ProbeError, Received, RequestHead, Target, probe,
+    ConnectOptions, Connection, CookieJar, ExtraHeaders, Method, Probe, ProbeError, Received, RequestHead,
+    ResponseHead, Target, Version, probe, shown,
 };
 use crate::media::{MediaFacts, MediaProbe, Step};
 use crate::server::TOKEN_HEADER;
 
 /// What is known of a film when it is opened.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct FilmInfo {
+    /// Where the first replica was found, behind all redirects. Its query can be a secret: it is for asking, not for showing.
+    pub location: Url,
     /// Its size, if the server tells.
     pub size: Option<u64>,
     /// Its entity tag, as the first replica gives it.
@@ -28,12 +37,18 @@ pub struct FilmInfo {
     pub accepts_ranges: bool,
     /// What the container tells, if it was asked.
     pub media: Option<MediaFacts>,
-    /// Where the replicas are, without credentials.
+    /// Where the replicas are, as they are [shown].
     pub replicas: Vec<String>,
     /// Replicas that cannot be used, and why.
     pub lost: Vec<(String, String)>,
     /// Replicas whose validator is another one than the first's, but samples of whose content agree.
     pub differing: Vec<String>,
+}
+
+impl fmt::Debug for FilmInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FilmInfo").field("replicas", &self.replicas).finish_non_exhaustive()
+    }
 }
 
 /// A stream cannot begin.
@@ -59,19 +74,37 @@ pub enum OpenError {
     /// The place where the film is to go cannot be used.
     #[error("{0}")]
     Storage(String),
+    /// What is there already is of another film.
+    #[error("{0}")]
+    AnotherFilm(String),
 }
 
 /// A replica that was found.
 #[derive(Debug)]
 pub(super) struct Replica {
+    /// As it is shown.
     pub(super) url: String,
     pub(super) target: Target,
-    pub(super) headers: ExtraHeaders,
+    pub(super) jar: CookieJar,
     pub(super) validator: Option<HeaderValue>,
+    /// What its first answer says about the version of the film: later ones must not say anything else.
+    pub(super) version: Version,
     /// Its server is one of ours and says that it stripes.
     pub(super) stripes: bool,
+    /// Whether it has become longer.
+    pub(super) growth: Growth,
     /// Its first connection, not given out yet.
     pub(super) connection: Option<Connection>,
+}
+
+/// A replica, and what its first answer told.
+struct Candidate {
+    replica: Replica,
+    url: Url,
+    head: ResponseHead,
+    first: BytesMut,
+    size: Option<u64>,
+    accepts_ranges: bool,
 }
 
 /// What probing found.
@@ -84,7 +117,11 @@ pub(super) struct Opened {
 }
 
 /// How much of two replicas is compared at each place when their validators differ.
-const SAMPLE: u64 = 16 * 1024;
+pub(super) const SAMPLE: u64 = 16 * 1024;
+/// How many places are looked at, and how much at each, where it is in doubt that what is in a file is of the same film:
+/// there is no second copy to go on with, and nothing else would show it.
+const SAMPLES: u64 = 16;
+pub(super) const LARGE_SAMPLE: u64 = 64 * 1024;
 /// Most bytes that are read to find the media's rate.
 const MOST_FOR_MEDIA: usize = 24 << 20;
 
@@ -113,7 +150,7 @@ pub(super) async fn open(settings: &Settings) -> Result<Opened, OpenError> {
     let mut refused = None;
     for (index, url, result) in found {
         match result {
-            Some(Ok(probe)) => usable.push(probe),
+            Some(Ok(probe)) => usable.push(Candidate::from(probe)),
             None => lost.push((shown(&url), "no answer while others had long answered".into())),
             Some(Err(error)) => {
                 if let (0, ProbeError::Status { status, retry_after, .. }) = (index, &error) {
@@ -124,12 +161,12 @@ pub(super) async fn open(settings: &Settings) -> Result<Opened, OpenError> {
         }
     }
     // With several replicas, those with ranges count: a server without them cannot share the work.
-    if usable.len() > 1 && usable.iter().any(|probe| probe.accepts_ranges) {
-        usable.retain(|probe| {
-            if !probe.accepts_ranges {
-                lost.push((probe.url.to_string(), "the server knows no ranges".into()));
+    if usable.len() > 1 && usable.iter().any(|candidate| candidate.accepts_ranges) {
+        usable.retain(|candidate| {
+            if !candidate.accepts_ranges {
+                lost.push((candidate.replica.url.clone(), "the server knows no ranges".into()));
             }
-            probe.accepts_ranges
+            candidate.accepts_ranges
         });
     }
     let mut usable = usable.into_iter();
@@ -150,64 +187,67 @@ pub(super) async fn open(settings: &Settings) -> Result<Opened, OpenError> {
         for mut other in usable {
             match agree(&mut reference, &mut other, &options).await {
                 Ok(Agreement::Same) => {}
-                Ok(Agreement::SamplesOnly) => differing.push(other.url.to_string()),
+                Ok(Agreement::SamplesOnly) => differing.push(other.replica.url.clone()),
                 Err(error) => {
-                    lost.push((other.url.to_string(), error));
+                    lost.push((other.replica.url, error));
                     continue;
                 }
             }
-            replicas.push(other);
+            replicas.push(other.replica);
         }
     } else {
         // Their order decides; the connection of each but the first is dropped.
-        lost.extend(usable.map(|other| (other.url.to_string(), "the server knows no ranges".to_owned())));
+        lost.extend(usable.map(|other| (other.replica.url, "the server knows no ranges".to_owned())));
     }
     let media = if settings.probe_media && reference.accepts_ranges {
         media(&mut reference, &options).await
     } else {
         None
     };
+    let Candidate { replica, url, head, first, size, accepts_ranges } = reference;
+    replicas.insert(0, replica);
     let text = |value: Option<&HeaderValue>| value.and_then(|value| value.to_str().ok()).map(str::to_owned);
     let info = FilmInfo {
-        size: reference.size,
-        etag: reference.head.etag.as_ref().map(ToString::to_string),
-        last_modified: text(reference.head.last_modified.as_ref()),
-        content_type: reference.head.content_type.clone(),
-        accepts_ranges: reference.accepts_ranges,
+        location: url,
+        size,
+        etag: head.etag.as_ref().map(ToString::to_string),
+        last_modified: text(head.last_modified.as_ref()),
+        content_type: head.content_type,
+        accepts_ranges,
         media,
-        replicas: std::iter::once(&reference).chain(&replicas).map(|probe| probe.url.to_string()).collect(),
+        replicas: replicas.iter().map(|replica| replica.url.clone()).collect(),
         lost,
         differing,
     };
-    let first = vec![(0, std::mem::take(&mut reference.first))];
-    let replicas = std::iter::once(reference).chain(replicas).map(Replica::from).collect();
-    Ok(Opened { info, replicas, first })
+    Ok(Opened { info, replicas, first: vec![(0, first)] })
 }
 
-impl From<Probe> for Replica {
+impl From<Probe> for Candidate {
     fn from(probe: Probe) -> Self {
         let usable = probe.connection.is_open() || !probe.accepts_ranges;
-        let stripes = probe.head.headers.get(TOKEN_HEADER).is_some_and(|value| value == "1");
-        Self {
-            url: probe.url.to_string(),
-            stripes,
+        let replica = Replica {
+            url: shown(&probe.url),
+            stripes: probe.head.headers.get(TOKEN_HEADER).is_some_and(|value| value == "1"),
             target: probe.target,
-            headers: probe.headers,
+            jar: probe.jar,
             validator: probe.validator,
+            version: probe.version,
+            growth: Growth::default(),
             connection: usable.then_some(probe.connection),
+        };
+        Self {
+            replica,
+            url: probe.url,
+            head: probe.head,
+            first: probe.first,
+            size: probe.size,
+            accepts_ranges: probe.accepts_ranges,
         }
     }
 }
 
-/// A URL for messages: without its credentials.
-fn shown(url: &url::Url) -> String {
-    let mut url = url.clone();
-    let _ = (url.set_username(""), url.set_password(None));
-    url.to_string()
-}
-
 /// A replica's place among the URLs, its URL, and what probing it gave; `None`: nothing in time.
-type Found = (usize, url::Url, Option<Result<Probe, ProbeError>>);
+type Found = (usize, Url, Option<Result<Probe, ProbeError>>);
 
 /// Collects answers. Once one replica can be used, the others have a little more time: a replica that hangs must not
 /// hold up the start.
@@ -238,7 +278,7 @@ const GLANCE: Bytes = Bytes::kib(4);
 /// Probes over the first interface that leads there.
 async fn probe_over_any(
     index: usize,
-    url: &url::Url,
+    url: &Url,
     headers: &ExtraHeaders,
     settings: &Settings,
 ) -> Result<Probe, ProbeError> {
@@ -267,7 +307,11 @@ enum Agreement {
 
 /// Replicas must be the same film: of one size, beginning alike, and with the same strong validator. Mirrors are often
 /// copied without their dates, so that entity tags made from dates differ: then samples of the content decide.
-async fn agree(one: &mut Probe, other: &mut Probe, options: &ConnectOptions) -> Result<Agreement, String> {
+async fn agree(
+    one: &mut Candidate,
+    other: &mut Candidate,
+    options: &ConnectOptions,
+) -> Result<Agreement, String> {
     if one.size != other.size {
         let size = |size: Option<u64>| size.map_or("an unknown number of".into(), |size| size.to_string());
         return Err(format!("it is another film: {} bytes instead of {}", size(other.size), size(one.size)));
@@ -276,19 +320,20 @@ async fn agree(one: &mut Probe, other: &mut Probe, options: &ConnectOptions) -> 
     if one.first[..alike] != other.first[..alike] {
         return Err("it is another film: its first bytes differ".into());
     }
+    let (one, seen, size) = (&mut one.replica, one.first.len(), one.size.unwrap_or(0));
+    let other = &mut other.replica;
     if let (Some(validator), Some(others)) = (&one.validator, &other.validator)
         && validator == others
     {
         return Ok(Agreement::Same);
     }
-    let size = one.size.unwrap_or(0);
     for place in [1, 2, 3, 4u64] {
-        let start = (size / 4 * place).saturating_sub(SAMPLE).max(Bytes::of(one.first.len()).get());
+        let start = (size / 4 * place).saturating_sub(SAMPLE).max(Bytes::of(seen).get());
         let range = start..(start + SAMPLE).min(size);
         if range.is_empty() {
             continue;
         }
-        let (ours, theirs) = tokio::join!(fetch(one, range.clone(), options), fetch(other, range, options));
+        let (ours, theirs) = tokio::join!(one.fetch(range.clone(), options), other.fetch(range, options));
         if ours? != theirs? {
             return Err("it is another film: samples of its content differ".into());
         }
@@ -296,40 +341,136 @@ async fn agree(one: &mut Probe, other: &mut Probe, options: &ConnectOptions) -> 
     Ok(Agreement::SamplesOnly)
 }
 
-/// Asks a probed replica for a range, on the connection that it has or, where the server closed it, on a new one.
-async fn fetch(probe: &mut Probe, range: Range<u64>, options: &ConnectOptions) -> Result<BytesMut, String> {
-    let Some(last) = range.end.checked_sub(1) else { return Ok(BytesMut::new()) };
-    let mut request =
-        RequestHead::new(Method::Get, &probe.target, &probe.headers).range(range.start, Some(last));
-    if let Some(validator) = &probe.validator {
-        request = request.if_range(validator);
-    }
-    let answer = async {
-        if !probe.connection.is_open() {
-            let connecting = Connection::connect(probe.target.origin(), options);
-            probe.connection = connecting.await.map_err(|error| error.to_string())?;
+/// Samples of what is in a file, by their positions.
+pub(super) fn samples_of(file: &File, have: &RangeSet) -> Result<Vec<(u64, Vec<u8>)>, OpenError> {
+    let read = |range: Range<u64>| {
+        let mut bytes = vec![0; Bytes::new(range.end - range.start).as_usize()];
+        file.read_exact_at(&mut bytes, range.start)
+            .map_err(|error| OpenError::Storage(format!("cannot read what is there: {error}")))?;
+        Ok((range.start, bytes))
+    };
+    samples(have, LARGE_SAMPLE).into_iter().map(read).collect()
+}
+
+/// Compares samples of what has come with what the replica has at the same places now. Its version does not matter.
+pub(super) async fn compare(
+    replica: &Replica,
+    connection: &mut Option<Connection>,
+    samples: &[(u64, Vec<u8>)],
+    options: &ConnectOptions,
+) -> Result<(), OpenError> {
+    for (start, ours) in samples {
+        let range = *start..*start + Bytes::of(ours.len()).get();
+        let theirs = replica.fetch_over(connection, range, Strictness::AnyVersion, options).await;
+        let theirs = theirs.map_err(|error| OpenError::Unusable(format!("{}: {error}", replica.url)))?;
+        if theirs != *ours {
+            return Err(OpenError::AnotherFilm(format!("the bytes from {start} on are other ones")));
         }
-        probe.connection.send(&request).map_err(|error| error.to_string())?;
+    }
+    Ok(())
+}
+
+/// What to look at in what is there: all of it where it is little, else parts that are spread over it.
+pub(super) fn samples(have: &RangeSet, length: u64) -> Vec<Range<u64>> {
+    let total = have.total();
+    let mut samples = Vec::new();
+    let mut seen = 0;
+    for part in 1..=SAMPLES {
+        // Counted over what is there, without the gaps.
+        let end = total / SAMPLES * part + total % SAMPLES * part / SAMPLES;
+        let start = end.saturating_sub(length).max(seen);
+        seen = end;
+        let mut before = 0;
+        for range in have.iter() {
+            let after = before + (range.end - range.start);
+            let (first, last) = (start.max(before), end.min(after));
+            if first < last {
+                samples.push(range.start + (first - before)..range.start + (last - before));
+            }
+            before = after;
+        }
+    }
+    samples
+}
+
+/// Whether an answer has to be of the version that was opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Strictness {
+    ThisVersion,
+    AnyVersion,
+}
+
+impl Replica {
+    /// Asks for a range, on the connection that there is or, where the server closed it, on a new one.
+    async fn fetch(&mut self, range: Range<u64>, options: &ConnectOptions) -> Result<BytesMut, String> {
+        let mut connection = self.connection.take();
+        let answer = self.fetch_over(&mut connection, range, Strictness::ThisVersion, options).await;
+        self.connection = connection;
+        answer
+    }
+
+    /// The same on the connection that is given.
+    pub(super) async fn fetch_over(
+        &self,
+        connection: &mut Option<Connection>,
+        range: Range<u64>,
+        strictness: Strictness,
+        options: &ConnectOptions,
+    ) -> Result<BytesMut, String> {
+        let answer = self.answer(connection, range, strictness, options);
+        let answer = tokio::time::timeout(std::time::Duration::from_secs(20), answer).await;
+        let answer = answer.unwrap_or_else(|_| Err("no answer within 20 s".into()));
+        if answer.is_err() {
+            // What is still on its way over it would be taken for the answer to the next request.
+            *connection = None;
+        }
+        answer
+    }
+
+    async fn answer(
+        &self,
+        connection: &mut Option<Connection>,
+        range: Range<u64>,
+        strictness: Strictness,
+        options: &ConnectOptions,
+    ) -> Result<BytesMut, String> {
+        let Some(last) = range.end.checked_sub(1) else { return Ok(BytesMut::new()) };
+        let is_strict = strictness == Strictness::ThisVersion;
+        let mut request =
+            RequestHead::new(Method::Get, &self.target, &self.jar.headers()).range(range.start, Some(last));
+        if let Some(validator) = self.validator.as_ref().filter(|_| is_strict) {
+            request = request.if_range(validator);
+        }
+        let connection = match connection {
+            Some(connection) if connection.is_open() => connection,
+            place => {
+                let connecting = Connection::connect(self.target.origin(), options).await;
+                place.insert(connecting.map_err(|error| error.to_string())?)
+            }
+        };
+        connection.send(&request).map_err(|error| error.to_string())?;
         let mut body = BytesMut::new();
         loop {
-            match probe.connection.receive(&mut body).await.map_err(|error| error.to_string())? {
+            match connection.receive(&mut body).await.map_err(|error| error.to_string())? {
                 Received::Head(head) => {
+                    self.jar.take(&head);
                     head.check_range(range.start, Some(last)).map_err(|error| error.to_string())?;
+                    let difference = self.version.difference(&Version::of(&head));
+                    if let Some(difference) = difference.filter(|_| is_strict) {
+                        return Err(format!("the film changed on the server: {difference}"));
+                    }
                 }
                 Received::Data(_) if Bytes::of(body.len()).get() <= range.end - range.start => {}
                 Received::End { .. } => return Ok(body),
                 _ => return Err("the connection broke".to_owned()),
             }
         }
-    };
-    tokio::time::timeout(std::time::Duration::from_secs(20), answer)
-        .await
-        .unwrap_or_else(|_| Err("no answer within 20 s".into()))
+    }
 }
 
 /// The rate that the media needs, as its container tells.
-async fn media(probe: &mut Probe, options: &ConnectOptions) -> Option<MediaFacts> {
-    let mut media = MediaProbe::new(probe.size, probe.head.content_type.as_deref());
+async fn media(reference: &mut Candidate, options: &ConnectOptions) -> Option<MediaFacts> {
+    let mut media = MediaProbe::new(reference.size, reference.head.content_type.as_deref());
     let mut budget = MOST_FOR_MEDIA;
     loop {
         let (offset, length) = match media.next() {
@@ -337,20 +478,46 @@ async fn media(probe: &mut Probe, options: &ConnectOptions) -> Option<MediaFacts
             Step::Need { offset, length } => (offset, length),
         };
         let end = offset.saturating_add(length);
-        let end = probe.size.map_or(end, |size| end.min(size));
-        if end <= Bytes::of(probe.first.len()).get() {
+        let end = reference.size.map_or(end, |size| end.min(size));
+        if end <= Bytes::of(reference.first.len()).get() {
             let range = Bytes::new(offset).as_usize()..Bytes::new(end).as_usize();
-            media.provide(offset, probe.first.get(range)?);
+            media.provide(offset, reference.first.get(range)?);
             continue;
         }
         if offset >= end {
             return None;
         }
-        let bytes = fetch(probe, offset..end, options).await.ok()?;
+        let bytes = reference.replica.fetch(offset..end, options).await.ok()?;
         budget = budget.checked_sub(bytes.len())?;
         if bytes.is_empty() {
             return None;
         }
         media.provide(offset, &bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_are_spread_over_what_is_there() {
+        let of = |ranges: &[Range<u64>]| {
+            let mut have = RangeSet::new();
+            ranges.iter().for_each(|range| {
+                have.insert(range.clone());
+            });
+            samples(&have, LARGE_SAMPLE)
+        };
+        assert_eq!(of(&[]), []);
+        assert_eq!(of(&[7..8, 9..10]), [7..8, 9..10]);
+        let spread = of(&[0..4_000_000, 9_000_000..13_000_000]);
+        assert_eq!(spread.len(), 16);
+        assert_eq!((spread[0].clone(), spread[15].clone()), (434_464..500_000, 12_934_464..13_000_000));
+        assert!(spread.iter().all(|sample| sample.end <= 4_000_000 || sample.start >= 9_000_000));
+        // Of a little nothing is left out.
+        let total =
+            |samples: &[Range<u64>]| samples.iter().map(|sample| sample.end - sample.start).sum::<u64>();
+        assert_eq!(total(&of(&[10..900_000, 950_000..950_010])), 900_000);
     }
 }

@@ -18,17 +18,28 @@ struct Bucket {
     /// Bytes that may be read now; below zero after a read that was larger.
     credit: f64,
     counted: Instant,
+    /// How long readers have waited for credit, and since when one waits now.
+    held: Duration,
+    holding: Option<Instant>,
 }
 
 /// Credit is saved up for so long at most: the burst after a pause.
 const BURST: Duration = Duration::from_millis(20);
+/// Nobody else waits longer for what the first bytes of a player took.
+const LONGEST_DEBT: Duration = Duration::from_millis(500);
 const SMALLEST_READ: Bytes = Bytes::kib(2);
 /// What is read at once without a limit.
 pub(super) const LARGEST_READ: Bytes = Bytes::kib(256);
 
 impl Pacer {
     pub(super) fn new() -> Self {
-        Self(Mutex::new(Bucket { rate: None, credit: 0.0, counted: Instant::now() }))
+        Self(Mutex::new(Bucket {
+            rate: None,
+            credit: 0.0,
+            counted: Instant::now(),
+            held: Duration::ZERO,
+            holding: None,
+        }))
     }
 
     fn with<T>(&self, act: impl FnOnce(&mut Bucket) -> T) -> T {
@@ -62,12 +73,42 @@ impl Pacer {
         }
     }
 
-    /// So much was read.
+    /// Whether there is a limit.
+    pub(super) fn is_limited(&self) -> bool {
+        self.with(|bucket| bucket.rate.is_some())
+    }
+
+    /// Counts the time until the guard is dropped as time for which reading was held back. For one reader at a time.
+    pub(super) fn hold(&self) -> Holding<'_> {
+        self.with(|bucket| bucket.holding = Some(Instant::now()));
+        Holding(self)
+    }
+
+    /// How long reading was held back, in all.
+    pub(super) fn held(&self) -> Duration {
+        self.with(|bucket| {
+            bucket.held + bucket.holding.map_or(Duration::ZERO, |since| since.elapsed().into())
+        })
+    }
+
+    /// So much was read. What was read without leave is paid back within [`LONGEST_DEBT`], or not at all.
     pub(super) fn spend(&self, bytes: usize) {
         self.with(|bucket| {
-            if bucket.rate.is_some() {
-                bucket.credit -= Bytes::of(bytes).as_f64();
+            if let Some(rate) = bucket.rate {
+                let most = rate.amount_in(LONGEST_DEBT).max(LARGEST_READ).as_f64();
+                bucket.credit = (bucket.credit - Bytes::of(bytes).as_f64()).max(-most);
             }
+        });
+    }
+}
+
+/// Reading is held back as long as this lives.
+pub(super) struct Holding<'a>(&'a Pacer);
+
+impl Drop for Holding<'_> {
+    fn drop(&mut self) {
+        self.0.with(|bucket| {
+            bucket.held += bucket.holding.take().map_or(Duration::ZERO, |since| since.elapsed().into());
         });
     }
 }

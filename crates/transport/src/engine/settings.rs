@@ -6,7 +6,7 @@ use stream::{auto, content, mul, multitcp, playback, rome};
 use units::{Bytes, Duration, Rate, Ratio};
 use url::Url;
 
-use crate::http::{ConnectOptions, ExtraHeaders, Interface};
+use crate::http::{ConnectOptions, ExtraHeaders, Interface, Proxies};
 use crate::tls::TlsClient;
 
 /// Who decides about connections and windows.
@@ -33,6 +33,8 @@ pub struct Settings {
     pub headers: ExtraHeaders,
     /// Whom to trust.
     pub tls: TlsClient,
+    /// Through which proxies to go.
+    pub proxies: Proxies,
     /// Interfaces to go out over; none: the system's choice.
     pub interfaces: Vec<Interface>,
     /// Who decides.
@@ -66,6 +68,7 @@ impl Settings {
             urls,
             headers: ExtraHeaders::default(),
             tls: TlsClient::default(),
+            proxies: Proxies::default(),
             interfaces: Vec::new(),
             algorithm: Algorithm::Auto(auto::Parameters::default()),
             pace: Pace::Max,
@@ -120,6 +123,7 @@ impl Settings {
             interface: interface.cloned(),
             receive_buffer: self.receive_buffer(),
             tls: self.tls.clone(),
+            proxies: self.proxies.clone(),
             http3: self.http3,
             connect_timeout: self.connect_timeout,
             ..ConnectOptions::default()

@@ -5,7 +5,6 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use ::http::HeaderValue;
 use bytes::BytesMut;
 use stream::content::{ReaderId, RequestId};
 use stream::control::{ConnectionId, PathId};
@@ -19,10 +18,11 @@ use super::groups::Groups;
 use super::link::{self, Asked, Command};
 use super::notice::{Event, Notice};
 use super::open::Replica;
-use super::pacer::Pacer;
+use super::pacer::{LARGEST_READ, Pacer};
 use super::settings::Settings;
 use super::store::Store;
-use crate::http::{Connection, ExtraHeaders, Interface, Target};
+use super::{Cure, EngineError};
+use crate::http::{Connection, Interface};
 use crate::tcp::SocketControl;
 
 /// Everything but the handles that users hold.
@@ -55,7 +55,9 @@ pub(super) struct Core {
     next_reader: u32,
     /// New bytes that came with the probing, before the session began.
     pub(super) first_bytes: u64,
-    pub(super) failed: Option<Arc<str>>,
+    /// Paths that lead to the film no more, and what helps against it.
+    pub(super) gone: BTreeMap<PathId, Cure>,
+    pub(super) failed: Option<EngineError>,
     pub(super) stopped: bool,
 }
 
@@ -97,6 +99,7 @@ impl Shared {
             readers: BTreeMap::new(),
             next_reader: 0,
             first_bytes: 0,
+            gone: BTreeMap::new(),
             failed: None,
             stopped: false,
         };
@@ -139,18 +142,13 @@ impl Shared {
         usize::from(path.0) % self.replicas.len().max(1)
     }
 
-    pub(super) fn replica(&self, path: PathId) -> (&Target, &ExtraHeaders, Option<&HeaderValue>) {
-        let replica = &self.replicas[self.replica_index(path)];
-        (&replica.target, &replica.headers, replica.validator.as_ref())
+    pub(super) fn replica(&self, path: PathId) -> &Replica {
+        &self.replicas[self.replica_index(path)]
     }
 
-    /// Whether the replica says that it stripes.
-    pub(super) fn offers_stripes(&self, path: PathId) -> bool {
-        self.replicas[self.replica_index(path)].stripes
-    }
-
+    /// Where a path leads, as it is shown.
     pub(super) fn url(&self, path: PathId) -> &str {
-        &self.replicas[self.replica_index(path)].url
+        &self.replica(path).url
     }
 
     pub(super) fn urls(&self) -> impl Iterator<Item = &str> {
@@ -219,7 +217,10 @@ impl Shared {
                     self.pacer.set_rate(rate);
                 }
                 Action::Waiting { last_error } => self.note(Event::Waiting { error: last_error }),
-                Action::Fail { error } => self.end(core, &error),
+                Action::Fail { error } => {
+                    let cure = self.cure(core);
+                    self.end(core, EngineError::new(error, cure));
+                }
             }
         }
     }
@@ -250,8 +251,24 @@ impl Shared {
         self.carry_out(&mut core);
     }
 
+    /// What helps when the session has failed: where no path leads to the film any more, it is what helps against that.
+    fn cure(&self, core: &Core) -> Cure {
+        let paths = self.replicas.len() * self.settings.interfaces.len().max(1);
+        if core.gone.len() < paths {
+            Cure::Again
+        } else if core.gone.values().any(|cure| *cure == Cure::StartOver) {
+            Cure::StartOver
+        } else {
+            Cure::OtherUrl
+        }
+    }
+
     /// Payload has arrived.
-    pub(super) fn arrived(self: &Arc<Self>, id: ConnectionId, buffer: &mut BytesMut) -> Result<(), String> {
+    pub(super) fn arrived(
+        self: &Arc<Self>,
+        id: ConnectionId,
+        buffer: &mut BytesMut,
+    ) -> Result<(), EngineError> {
         let length = Bytes::of(buffer.len()).get();
         let now = self.now();
         let mut core = self.lock();
@@ -260,10 +277,7 @@ impl Shared {
             buffer.clear();
             return Ok(());
         };
-        let gaps: Vec<_> = core.session.have().gaps(offset..offset + length).collect();
-        core.store
-            .write(offset, buffer, gaps.into_iter())
-            .map_err(|error| format!("cannot write: {error}"))?;
+        core.store.take(offset, buffer, core.session.have())?;
         core.session.arrived(id, length, now);
         self.bound_memory(core);
         self.carry_out(core);
@@ -282,16 +296,20 @@ impl Shared {
 
     /// The answer of a server without ranges ended: there ends the film, if it has no end yet.
     pub(super) fn whole_ended(self: &Arc<Self>, id: ConnectionId) -> Result<(), String> {
-        let changed = self.tell(|session, now| {
-            let Some((_, end)) = session.answering(id) else { return false };
-            if session.size().is_none() {
-                session.size_known(end);
-            }
-            session.cut_short(id, now);
-            session.size() != Some(end)
-        });
+        let mut core = self.lock();
+        let core = &mut *core;
+        let Some((_, end)) = core.session.answering(id) else { return Ok(()) };
+        // An earlier answer may have gone on behind this end.
+        let readers = core.readers.values().map(|reader| reader.start);
+        let reached = core.session.have().iter().map(|range| range.end).chain(readers).max().unwrap_or(0);
+        if core.session.size().is_none() && reached <= end {
+            core.session.size_known(end);
+        }
+        core.session.cut_short(id, self.now());
+        let size = core.session.size().unwrap_or(reached);
+        self.carry_out(core);
         self.progress.notify_waiters();
-        if changed { Err("the film changed its size on the server".into()) } else { Ok(()) }
+        if size == end { Ok(()) } else { Err(format!("it had {size} bytes and has {end} now")) }
     }
 
     /// Waits until some reader wants bytes: without ranges nothing else bounds what is read ahead.
@@ -305,6 +323,16 @@ impl Shared {
         }
     }
 
+    /// Waits until a connection may read, and tells how much at once. `own` is the connection's own pacer.
+    pub(super) async fn may_read(&self, id: ConnectionId, own: &Pacer) -> Bytes {
+        // What a reader waits for that has got nothing yet comes first: the limit holds afterwards.
+        if self.pacer.is_limited() && self.lock().session.brings_first_bytes(id) {
+            return LARGEST_READ;
+        }
+        let _holding = own.hold();
+        self.pacer.ready().await.min(own.ready().await)
+    }
+
     /// Whether the path has other connections than this one.
     pub(super) fn has_others(&self, path: PathId, id: ConnectionId) -> bool {
         self.lock()
@@ -316,7 +344,8 @@ impl Shared {
     }
 
     /// A path leads to something else from now on.
-    pub(super) fn path_lost(self: &Arc<Self>, id: ConnectionId, path: PathId, error: &str) {
+    pub(super) fn path_lost(self: &Arc<Self>, id: ConnectionId, path: PathId, error: &str, cure: Cure) {
+        self.lock().gone.insert(path, cure);
         self.note(Event::ReplicaLost { url: self.url(path).to_owned(), error: error.to_owned() });
         let error = format!("{}: {error}", self.url(path));
         self.tell(|session, now| {
@@ -326,7 +355,7 @@ impl Shared {
     }
 
     /// The stream cannot go on.
-    pub(super) fn fail(&self, error: &str) {
+    pub(super) fn fail(&self, error: EngineError) {
         self.end(&mut self.lock(), error);
     }
 
@@ -351,16 +380,17 @@ impl Shared {
         for (id, link) in &mut core.links {
             let Some(control) = &link.control else { continue };
             let _ = control.keep_window();
-            let unread = control.unread();
-            let figures =
-                control.info().map_or(PathFigures { unread, ..PathFigures::default() }, |info| PathFigures {
-                    rtt: info.rtt,
-                    packet_size: info.mss,
-                    out_of_order: info.out_of_order.into(),
-                    packets: info.data_segments_received.into(),
-                    unread,
-                });
-            core.session.path_figures(*id, &figures);
+            let (unread, held) = (control.unread(), link.pacer.held());
+            let known = control.info().map(|info| PathFigures {
+                rtt: info.rtt,
+                packet_size: info.mss,
+                out_of_order: info.out_of_order,
+                packets: info.data_segments_received,
+                unread,
+                held,
+            });
+            let figures = known.unwrap_or(PathFigures { unread, held, ..PathFigures::default() });
+            core.session.path_figures(*id, &figures, now);
         }
         if core.store.is_file() {
             let available = core.session.available(FILE_READER);
@@ -436,13 +466,13 @@ impl Shared {
 
     /// Ends everything.
     pub(super) fn stop(&self) {
-        self.end(&mut self.lock(), "the stream was ended");
+        self.end(&mut self.lock(), EngineError::new("the stream was ended", Cure::Again));
     }
 
     /// Nothing is asked for any more and all connections are closed. Readers get what is there, then `why`.
-    fn end(&self, core: &mut Core, why: &str) {
+    fn end(&self, core: &mut Core, why: EngineError) {
         core.stopped = true;
-        core.failed.get_or_insert(why.into());
+        core.failed.get_or_insert(why);
         for (_, link) in std::mem::take(&mut core.links) {
             link.task.abort();
         }

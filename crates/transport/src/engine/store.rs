@@ -9,6 +9,8 @@ use std::os::unix::fs::FileExt;
 use bytes::{Bytes, BytesMut};
 use stream::ranges::RangeSet;
 
+use super::{Cure, EngineError};
+
 /// Where the film goes.
 #[derive(Debug)]
 pub enum Storage {
@@ -20,6 +22,8 @@ pub enum Storage {
         file: File,
         /// What is in it already.
         have: RangeSet,
+        /// Whether it is in doubt that this is of the same film: then samples of it are compared before anything is added.
+        in_doubt: bool,
     },
 }
 
@@ -37,7 +41,7 @@ impl Store {
     pub(super) fn new(storage: Storage) -> (Self, RangeSet) {
         match storage {
             Storage::Memory => (Self::Memory { pieces: BTreeMap::new(), total: 0 }, RangeSet::new()),
-            Storage::File { file, have } => (Self::File(file), have),
+            Storage::File { file, have, .. } => (Self::File(file), have),
         }
     }
 
@@ -45,8 +49,54 @@ impl Store {
         matches!(self, Self::File(_))
     }
 
-    /// Takes what has arrived for `offset`, leaving the buffer empty. `gaps` are the parts that are not there yet.
-    pub(super) fn write(
+    /// Takes what has arrived for `offset`, leaving the buffer empty; `have` is there already.
+    ///
+    /// # Errors
+    /// It cannot be written, or is not what came for the same place before.
+    pub(super) fn take(
+        &mut self,
+        offset: u64,
+        buffer: &mut BytesMut,
+        have: &RangeSet,
+    ) -> Result<(), EngineError> {
+        let failed = |what: &str, error| EngineError::new(format!("cannot {what}: {error}"), Cure::Again);
+        let range = offset..offset + units::Bytes::of(buffer.len()).get();
+        let there = have.iter_within(range.clone());
+        let other = self.contradiction(offset, buffer, there).map_err(|error| failed("read again", error))?;
+        if let Some(position) = other {
+            return Err(EngineError::new(
+                format!(
+                    "the byte at {position} came a second time and is another one: the film changed on the server, \
+                     or not all servers have the same one"
+                ),
+                Cure::StartOver,
+            ));
+        }
+        self.write(offset, buffer, have.gaps(range)).map_err(|error| failed("write", error))
+    }
+
+    /// The position of the first byte of `arrived`, which belongs at `offset`, that is another one `there`.
+    fn contradiction(
+        &self,
+        offset: u64,
+        arrived: &[u8],
+        there: impl Iterator<Item = Range<u64>>,
+    ) -> io::Result<Option<u64>> {
+        for Range { start: mut position, end } in there {
+            while position < end {
+                let Some(old) = self.read(position, index(end - position))? else { break };
+                let new = &arrived[index(position - offset)..];
+                if let Some(at) = old.iter().zip(new).position(|(old, new)| old != new) {
+                    return Ok(Some(position + units::Bytes::of(at).get()));
+                }
+                position += units::Bytes::of(old.len()).get();
+            }
+        }
+        Ok(None)
+    }
+
+    /// Writes what has arrived for `offset`. `gaps` are the parts that are not there yet.
+    fn write(
         &mut self,
         offset: u64,
         buffer: &mut BytesMut,
@@ -124,8 +174,7 @@ mod tests {
 
     fn write(store: &mut Store, have: &mut RangeSet, offset: u64, text: &str) {
         let range = offset..offset + text.len() as u64;
-        let gaps: Vec<_> = have.gaps(range.clone()).collect();
-        store.write(offset, &mut BytesMut::from(text), gaps.into_iter()).unwrap();
+        store.take(offset, &mut BytesMut::from(text), have).unwrap();
         have.insert(range);
     }
 
@@ -138,6 +187,20 @@ mod tests {
         assert_eq!(store.read(0, 100).unwrap().unwrap(), "abcd");
         assert_eq!(store.read(5, 2).unwrap().unwrap(), "fg");
         assert_eq!(store.read(8, 2).unwrap(), None);
+    }
+
+    #[test]
+    fn other_bytes_for_a_place_that_has_some_are_refused() {
+        let file = tempfile::tempfile().unwrap();
+        for storage in [Storage::Memory, Storage::File { file, have: RangeSet::new(), in_doubt: false }] {
+            let (mut store, mut have) = Store::new(storage);
+            write(&mut store, &mut have, 2, "cde");
+            write(&mut store, &mut have, 6, "gh");
+            write(&mut store, &mut have, 0, "abcdefghij");
+            let error = store.take(5, &mut BytesMut::from("fgHi"), &have).unwrap_err();
+            assert!(error.message.contains("the byte at 7 "), "{error}");
+            assert_eq!(store.read(0, 10).unwrap().unwrap()[..2], *b"ab");
+        }
     }
 
     #[test]

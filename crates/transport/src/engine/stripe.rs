@@ -23,7 +23,7 @@ use super::groups::GroupName;
 use super::link::{Command, EARLY_READS, End};
 use super::pacer::Pacer;
 use super::shared::Shared;
-use crate::http::{Connection, Error, Method, Received, RequestHead, ResponseHead, Stream};
+use crate::http::{Connection, Error, Method, Received, RequestHead, ResponseHead, Stream, status_in_words};
 use crate::server::{SIZE_HEADER, TOKEN_HEADER};
 use crate::tcp::SocketControl;
 
@@ -78,9 +78,8 @@ pub(super) async fn join(
         return Ok(Ok(Member { id, path, stream, input, output, is_leaving, reads }));
     };
     shared.stripes_no_more(path, &why);
-    let (target, _, _) = shared.replica(path);
     let options = shared.settings.connect_options(shared.interface(path));
-    match Connection::connect(target.origin(), &options).await {
+    match Connection::connect(shared.replica(path).target.origin(), &options).await {
         Ok(connection) => Ok(Err(connection)),
         Err(error) => Err(End::Failed(error.to_string())),
     }
@@ -92,16 +91,19 @@ async fn upgrade(
     name: &GroupName,
     connection: &mut Connection,
 ) -> Result<ResponseHead, Error> {
-    let (target, headers, validator) = shared.replica(path);
-    let mut request = RequestHead::new(Method::Get, target, headers)
+    let replica = shared.replica(path);
+    let mut request = RequestHead::new(Method::Get, &replica.target, &replica.jar.headers())
         .upgrade(&HeaderValue::from_static(PROTOCOL))
         .header(&TOKEN_HEADER, &name.token);
-    if let Some(tag) = validator.filter(|validator| is_tag(validator)) {
+    if let Some(tag) = replica.validator.as_ref().filter(|validator| is_tag(validator)) {
         request = request.header(&IF_MATCH, tag);
     }
     connection.send(&request)?;
     match connection.receive(&mut BytesMut::new()).await? {
-        Received::Head(head) => Ok(*head),
+        Received::Head(head) => {
+            replica.jar.take(&head);
+            Ok(*head)
+        }
         _ => Err(Error::Closed),
     }
 }
@@ -114,7 +116,10 @@ fn is_tag(validator: &HeaderValue) -> bool {
 fn judge(shared: &Shared, path: PathId, head: &ResponseHead) -> Answer {
     match head.status {
         101 => {}
-        429 | 503 => return Answer::End(End::Refused(Refusal::TooMany(head.retry_after))),
+        429 | 503 => {
+            let said = format!("the server answers with {}", status_in_words(head.status));
+            return Answer::End(End::Refused(Refusal::TooMany { after: head.retry_after, said }));
+        }
         status => return Answer::No(format!("the server answers the upgrade with status {status}")),
     }
     let text = |name| head.headers.get(name).and_then(|value| value.to_str().ok());
@@ -122,13 +127,18 @@ fn judge(shared: &Shared, path: PathId, head: &ResponseHead) -> Answer {
         return Answer::No("the server changes to another protocol".into());
     }
     let size = text(&SIZE_HEADER).and_then(|size| size.parse::<u64>().ok());
-    let (_, _, validator) = shared.replica(path);
+    let validator = shared.replica(path).validator.as_ref();
     let tag = head.etag.as_ref().map(ToString::to_string);
     let differs = validator
         .filter(|validator| is_tag(validator))
         .is_some_and(|validator| tag.is_none_or(|tag| tag.as_bytes() != validator.as_bytes()));
+    if let (Some(to), Some(then)) = (size, shared.size)
+        && to > then
+    {
+        return Answer::End(End::Grown { to });
+    }
     if size.is_none() || size != shared.size || differs {
-        return Answer::End(End::Lost("the film changed on the server".into()));
+        return Answer::End(End::changed("it has another size or entity tag"));
     }
     Answer::Joined
 }
@@ -205,7 +215,7 @@ impl Member {
             Poll::Ready(())
         })
         .await;
-        let room = shared.pacer.ready().await.min(own.ready().await).as_usize();
+        let room = shared.may_read(self.id, own).await.as_usize();
         self.input.reserve(room);
         poll_fn(|context| {
             self.write(context);
@@ -241,7 +251,7 @@ impl Member {
                 Err(error) => break Some(error),
             }
         };
-        let taken = shared.brought(self.id, brought).map_err(End::Storage)?;
+        let taken = shared.brought(self.id, brought).map_err(End::Fatal)?;
         let Some(error) = taken.or(broken) else { return Ok(()) };
         let error = format!("the server breaks the striping protocol: {error}");
         shared.stripes_no_more(self.path, &error);

@@ -16,9 +16,10 @@ use url::Host;
 
 use super::error::ConnectError;
 use super::interface::Interface;
+use super::proxy::{Proxies, Proxy};
 use super::stream::Stream;
 use super::target::Origin;
-use crate::quic::{client_endpoint, client_transport};
+use crate::quic::{Arrivals, client_endpoint, client_transport, shown_to};
 use crate::tcp::ControlledSocket;
 use crate::tls::TlsClient;
 
@@ -39,6 +40,8 @@ pub struct ConnectOptions {
     pub receive_buffer: Option<Bytes>,
     /// Speak HTTP/3, over QUIC, and nothing else.
     pub http3: bool,
+    /// Through which proxies to go. None is used with HTTP/3, which they do not carry.
+    pub proxies: Proxies,
     /// Whom to trust.
     pub tls: TlsClient,
     /// How long looking up, connecting and TLS may take together.
@@ -56,6 +59,7 @@ impl Default for ConnectOptions {
             interface: None,
             receive_buffer: None,
             http3: false,
+            proxies: Proxies::default(),
             tls: TlsClient::default(),
             connect_timeout: Duration::from_secs(10),
             response_timeout: Duration::from_secs(30),
@@ -71,25 +75,26 @@ impl ConnectOptions {
     }
 }
 
-/// A stream to the origin, and how long TCP's handshake took.
+/// A stream to the origin or to the proxy that forwards to it, and how long TCP's handshake took.
 pub(super) async fn connect(
     origin: &Origin,
+    proxy: Option<&Proxy>,
     options: &ConnectOptions,
 ) -> Result<(Stream, Duration), ConnectError> {
-    in_time(origin, options, connect_untimed(origin, options)).await
+    in_time(origin, options, connect_untimed(origin, proxy, options)).await
 }
 
-/// A connection of QUIC to the origin.
+/// A connection of QUIC to the origin, and what comes over it.
 pub(super) async fn connect_quic(
     origin: &Origin,
     options: &ConnectOptions,
-) -> Result<(Endpoint, quinn::Connection), ConnectError> {
+) -> Result<(Endpoint, quinn::Connection, Arc<Arrivals>), ConnectError> {
     let host = origin.host().to_string();
     if !origin.is_secure() {
         return Err(ConnectError::NotSecure { host });
     }
-    let mut config = options.tls.http3().map_err(|error| ConnectError::from_tls(host, &error))?;
-    config.transport_config(Arc::new(client_transport()));
+    let tls = options.tls.http3().map_err(|error| ConnectError::from_tls(host, &error))?;
+    let transport = Arc::new(client_transport());
     // As a certificate has it, without the brackets of a URL.
     let name = match origin.host() {
         Host::Domain(name) => name.clone(),
@@ -97,14 +102,17 @@ pub(super) async fn connect_quic(
         Host::Ipv6(address) => address.to_string(),
     };
     let attempt = |address| {
-        let (config, name, interface) = (config.clone(), name.clone(), options.interface.clone());
+        let (name, interface) = (name.clone(), options.interface.clone());
+        let arrivals = Arc::<Arrivals>::default();
+        let mut config = quinn::ClientConfig::new(shown_to(arrivals.clone(), tls.clone()));
+        config.transport_config(transport.clone());
         async move {
             let endpoint = client_endpoint(address, interface.as_ref())?;
             let failed = |reason: String| ConnectError::Tls { host: name.clone(), reason };
             let connecting =
                 endpoint.connect_with(config, address, &name).map_err(|error| failed(error.to_string()))?;
             let connection = connecting.await.map_err(|error| ConnectError::from_quic(&name, error))?;
-            Ok((endpoint, connection))
+            Ok((endpoint, connection, arrivals))
         }
     };
     in_time(origin, options, async {
@@ -125,17 +133,19 @@ async fn in_time<T>(
 
 async fn connect_untimed(
     origin: &Origin,
+    proxy: Option<&Proxy>,
     options: &ConnectOptions,
 ) -> Result<(Stream, Duration), ConnectError> {
-    let addresses = alternate_families(addresses_of(origin).await?);
-    let attempt = |address| {
-        let (interface, receive_buffer) = (options.interface.clone(), options.receive_buffer);
-        async move { attempt(address, interface.as_ref(), receive_buffer).await }
+    let (mut tcp, rtt) = match proxy {
+        None => connect_tcp(origin, options).await?,
+        Some(proxy) => connect_tcp(&proxy.origin, options).await.map_err(|error| proxy.failed(error))?,
     };
-    let (tcp, rtt) = race(origin, addresses, attempt).await?;
     let socket = ControlledSocket::new(&tcp).map_err(ConnectError::Socket)?;
     if !origin.is_secure() {
         return Ok((Stream::plain(tcp, socket), rtt));
+    }
+    if let Some(proxy) = proxy {
+        proxy.tunnel(&mut tcp, origin).await?;
     }
     let host = origin.host().to_string();
     let config = options.tls.config().map_err(|error| ConnectError::from_tls(host.clone(), &error))?;
@@ -144,6 +154,18 @@ async fn connect_untimed(
         .await
         .map_err(|error| ConnectError::from_handshake(&host, &error))?;
     Ok((Stream::secure(tls, socket), rtt))
+}
+
+async fn connect_tcp(
+    origin: &Origin,
+    options: &ConnectOptions,
+) -> Result<(TcpStream, Duration), ConnectError> {
+    let addresses = alternate_families(addresses_of(origin).await?);
+    let attempt = |address| {
+        let (interface, receive_buffer) = (options.interface.clone(), options.receive_buffer);
+        async move { attempt(address, interface.as_ref(), receive_buffer).await }
+    };
+    race(origin, addresses, attempt).await
 }
 
 fn server_name(origin: &Origin) -> Result<ServerName<'static>, ConnectError> {

@@ -13,6 +13,7 @@ use super::connect::{self, ConnectOptions};
 use super::decoder::{Decoder, Received, Step};
 use super::error::{ConnectError, Error};
 use super::http3::Http3;
+use super::proxy::Proxy;
 use super::request::RequestHead;
 use super::stream::Stream;
 use super::target::Origin;
@@ -42,6 +43,8 @@ enum Version {
 #[derive(Debug)]
 struct Http1 {
     stream: Stream,
+    /// The proxy that reads the requests and passes them on.
+    forwards: Option<Proxy>,
     decoder: Decoder,
     /// Requests, or what is left of them, that the socket did not take yet.
     output: BytesMut,
@@ -53,14 +56,21 @@ impl Connection {
     /// # Errors
     /// Every [`ConnectError`]; those of the preferred address when there are several and none works.
     pub async fn connect(origin: &Origin, options: &ConnectOptions) -> Result<Self, ConnectError> {
+        let proxy = options.proxies.to(origin)?;
         let (version, handshake_rtt) = if options.http3 {
-            let (endpoint, connection) = connect::connect_quic(origin, options).await?;
+            if let Some(proxy) = proxy {
+                return Err(proxy.failed("it does not carry HTTP/3 (no_proxy=HOST leaves a host out)"));
+            }
+            let (endpoint, connection, arrivals) = connect::connect_quic(origin, options).await?;
             let rtt = connection.rtt().into();
-            (Version::Three(Box::new(Http3::start(origin, endpoint, connection).await?)), rtt)
+            let http3 = Http3::start(origin, endpoint, connection, arrivals).await?;
+            (Version::Three(Box::new(http3)), rtt)
         } else {
-            let (stream, rtt) = connect::connect(origin, options).await?;
+            let (stream, rtt) = connect::connect(origin, proxy.as_ref(), options).await?;
             let (decoder, output) = (Decoder::new(), BytesMut::new());
-            (Version::One(Box::new(Http1 { stream, decoder, output })), rtt)
+            // Through one to a server with TLS there is a tunnel, which hides it.
+            let forwards = proxy.filter(|_| !origin.is_secure());
+            (Version::One(Box::new(Http1 { stream, forwards, decoder, output })), rtt)
         };
         Ok(Self { version, origin: origin.clone(), handshake_rtt })
     }
@@ -119,7 +129,7 @@ impl Connection {
             Version::Three(http3) => return http3.send(&self.origin, request),
         };
         http1.decoder.expect(request.method, request.upgrade)?;
-        request.write(&mut http1.output);
+        request.write(&mut http1.output, http1.forwards.as_ref().map(|proxy| (&self.origin, proxy)));
         // Unconstrained: a task that used up its budget for this turn would leave the request lying here.
         let writing = poll_fn(|context| {
             write(&mut http1.stream, &mut http1.output, context);
@@ -168,7 +178,7 @@ impl Connection {
 
 impl Http1 {
     async fn receive_into(&mut self, buffer: &mut BytesMut) -> Result<Received, Error> {
-        let Self { stream, decoder, output } = self;
+        let Self { stream, decoder, output, .. } = self;
         loop {
             let (read, delivered) = match decoder.step(buffer)? {
                 Step::Got(received) => return Ok(received),

@@ -198,6 +198,7 @@ impl Decoder {
     pub(super) fn end_of_stream(&mut self, properly: bool) -> Result<Received, Error> {
         match &self.state {
             State::Body(Body { framing: Framing::UntilClose, .. }) if properly => Ok(self.end()),
+            State::Body(Body { framing: Framing::UntilClose, .. }) => Err(Error::CutOff),
             State::Body(Body { framing: Framing::Length(left), .. }) => {
                 Err(Error::Truncated { missing: Some(Bytes::new(*left)) })
             }

@@ -26,6 +26,10 @@ pub enum Error {
         /// Payload that did not come.
         missing: Option<Bytes>,
     },
+    /// The connection ended without TLS's `close_notify`, and only its end says where the response ends: anybody on the path
+    /// may have cut it off (RFC 9112, 9.8).
+    #[error("the connection ended without a close_notify of TLS: the end of the response may be missing")]
+    CutOff,
     /// The server does not keep to HTTP.
     #[error("the server's response is broken: {0}")]
     Malformed(#[from] Malformed),
@@ -110,6 +114,14 @@ pub enum ConnectError {
         /// Why.
         reason: String,
     },
+    /// The proxy that the environment names for this server cannot be used.
+    #[error("the proxy {proxy}: {reason}")]
+    Proxy {
+        /// Where it is.
+        proxy: String,
+        /// Why.
+        reason: String,
+    },
     /// HTTP/3 was asked for, and there is none without TLS.
     #[error("HTTP/3 is spoken with https: only, not with http: at {host}")]
     NotSecure {
@@ -123,6 +135,15 @@ pub enum ConnectError {
 
 /// What is said of a certificate that nobody trusts.
 const UNTRUSTED: &str = "its issuer is not trusted here (--cacert FILE adds one)";
+
+/// The same of one that its own server has signed.
+const SELF_SIGNED: &str =
+    "it is self-signed, and not trusted here (--cacert FILE with the certificate trusts it)";
+
+/// Whether webpki refused a certificate because it is that of an authority: a self-signed one usually says so of itself.
+fn is_self_signed(reason: &str) -> bool {
+    reason.contains("CaUsedAsEndEntity")
+}
 
 impl ConnectError {
     pub(super) fn from_handshake(host: &str, error: &io::Error) -> Self {
@@ -141,12 +162,14 @@ impl ConnectError {
         match error {
             // QUIC tells the cause in words only.
             quinn::ConnectionError::TransportError(error) if error.reason.contains("certificate") => {
-                let reason =
-                    if error.reason.contains("UnknownIssuer") || error.reason.contains("BadSignature") {
-                        UNTRUSTED.into()
-                    } else {
-                        error.reason
-                    };
+                let reason = error.reason;
+                let reason = if reason.contains("UnknownIssuer") || reason.contains("BadSignature") {
+                    UNTRUSTED.into()
+                } else if is_self_signed(&reason) {
+                    SELF_SIGNED.into()
+                } else {
+                    reason
+                };
                 Self::Certificate { host, reason }
             }
             other => Self::Tls { host, reason: other.to_string() },
@@ -167,6 +190,7 @@ impl ConnectError {
                         "it is for another name".into()
                     }
                     Bad::Revoked => "it was revoked".into(),
+                    Bad::Other(other) if is_self_signed(&other.to_string()) => SELF_SIGNED.into(),
                     other => other.to_string(),
                 };
                 Self::Certificate { host, reason }

@@ -1,10 +1,8 @@
 //! The head of a response, and what it says about the body behind it.
 
-use std::time::SystemTime;
-
 use ::http::header::{
-    ACCEPT_RANGES, CONNECTION, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, DATE, ETAG, LAST_MODIFIED,
-    LOCATION, RETRY_AFTER, TRANSFER_ENCODING,
+    ACCEPT_RANGES, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, DATE, ETAG,
+    LAST_MODIFIED, LOCATION, RETRY_AFTER, TRANSFER_ENCODING,
 };
 use ::http::{HeaderMap, HeaderName, HeaderValue};
 use units::{Bytes, Duration};
@@ -71,6 +69,9 @@ pub enum RangeError {
     /// The server does not say which bytes it sends.
     #[error("the server does not say which range it sends")]
     Missing,
+    /// The server sends it encoded, which was not asked for: positions in it are not positions in the film.
+    #[error("the server sends a range of an encoded form, which nobody asked for")]
+    Encoded,
     /// The server sends other bytes.
     #[error("the server was asked for bytes from {asked} on and sends {got}")]
     Different {
@@ -174,18 +175,22 @@ impl ResponseHead {
         })
     }
 
-    /// A validator that is good for `If-Range`: a strong entity tag, else the date of the last change if it lies at least
-    /// a second before the response's own date (RFC 9110, 13.1.5 and 8.8.2.2).
-    pub fn strong_validator(&self) -> Option<HeaderValue> {
-        if let Some(tag) = &self.etag {
-            return if tag.weak { None } else { HeaderValue::try_from(tag.to_string()).ok() };
+    /// How the body is encoded, if it is. Nothing but the film as it is was asked for, and positions in anything else are
+    /// none in the film.
+    pub fn encoding(&self) -> Option<String> {
+        let value = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).trim().to_owned();
+        let values: Vec<_> = self.headers.get_all(CONTENT_ENCODING).iter().map(value).collect();
+        let encoded = values.iter().any(|value| !value.is_empty() && !value.eq_ignore_ascii_case("identity"));
+        encoded.then(|| values.join(", "))
+    }
+
+    /// The size of the whole film, as far as it is told: with all of it, or with a range.
+    pub fn size_of_film(&self) -> Option<u64> {
+        match self.status {
+            206 => self.content_range.and_then(|range| range.total),
+            200 if self.encoding().is_none() => self.content_length,
+            _ => None,
         }
-        let date = |value: &HeaderValue| -> Option<SystemTime> {
-            httpdate::parse_http_date(value.to_str().ok()?).ok()
-        };
-        let modified = self.last_modified.as_ref()?;
-        let age = date(self.headers.get(DATE)?)?.duration_since(date(modified)?).ok()?;
-        (age.as_secs() >= 1).then(|| modified.clone())
     }
 
     /// Checks that the body is what was asked for: bytes from `first` on, and none behind `last`. A server may send fewer.
@@ -198,6 +203,9 @@ impl ResponseHead {
             200 => return Err(RangeError::Ignored),
             416 => return Err(RangeError::Unsatisfied { total: self.unsatisfied_total }),
             other => return Err(RangeError::Status(other)),
+        }
+        if self.encoding().is_some() {
+            return Err(RangeError::Encoded);
         }
         let got = self.content_range.ok_or(RangeError::Missing)?;
         if got.first != first || last.is_some_and(|last| got.last > last) {
@@ -252,6 +260,7 @@ fn is_chunked(headers: &HeaderMap, minor_version: u8) -> Result<bool, Malformed>
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::version::Version;
     use super::*;
 
     fn head(text: &str) -> Result<ResponseHead, Malformed> {
@@ -273,7 +282,7 @@ mod tests {
         .unwrap();
         assert_eq!((film.status, film.content_length, film.keep_alive), (206, Some(10), true));
         assert_eq!(film.content_range, Some(ContentRange { first: 0, last: 9, total: Some(100) }));
-        assert_eq!(film.strong_validator().unwrap(), "\"v1\"");
+        assert_eq!(film.etag.as_ref().unwrap().to_string(), "\"v1\"");
         assert_eq!((film.accept_ranges, film.content_type.as_deref()), (Some(true), Some("video/mp4")));
         assert_eq!((film.location.as_deref(), film.retry_after), (Some("/b"), Some(Duration::from_secs(7))));
         assert_eq!(film.check_range(0, Some(9)), Ok(film.content_range.unwrap()));
@@ -338,23 +347,15 @@ mod tests {
     }
 
     #[test]
-    fn only_strong_validators_hold_ranges_together() {
-        let changed = "Last-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\n";
-        assert!(
-            with(&format!("{changed}Date: Sun, 06 Nov 1994 08:49:38 GMT"))
-                .unwrap()
-                .strong_validator()
-                .is_some()
-        );
-        assert!(
-            with(&format!("{changed}Date: Sun, 06 Nov 1994 08:49:37 GMT"))
-                .unwrap()
-                .strong_validator()
-                .is_none()
-        );
-        assert!(with(&format!("{changed}X: y")).unwrap().strong_validator().is_none());
-        let weak = with(&format!("{changed}Date: Mon, 07 Nov 1994 08:49:37 GMT\r\nETag: W/\"v\"")).unwrap();
-        assert!(weak.strong_validator().is_none());
+    fn encoded_bodies_are_no_ranges_of_the_film() {
+        let range = "Content-Range: bytes 0-4/100\r\n";
+        for encoded in ["gzip", "GZIP", "identity\r\nContent-Encoding: br"] {
+            let head = with(&format!("{range}Content-Encoding: {encoded}")).unwrap();
+            assert_eq!(head.check_range(0, None), Err(RangeError::Encoded), "{encoded}");
+        }
+        for plain in ["Identity", ""] {
+            assert!(with(&format!("{range}Content-Encoding: {plain}")).unwrap().check_range(0, None).is_ok());
+        }
     }
 
     #[test]
@@ -381,7 +382,7 @@ mod tests {
             if let Ok(Some((head, length))) = ResponseHead::parse(text.as_bytes()) {
                 prop_assert_eq!(length, text.len());
                 prop_assert!(!(head.chunked && head.content_length.is_some()));
-                let _ = (head.check_range(0, None), head.strong_validator());
+                let _ = (head.check_range(0, None), head.encoding(), Version::of(&head).strong_validator());
             }
         }
     }

@@ -18,7 +18,7 @@ use super::error::{ConnectError, Error, Malformed};
 use super::head::{LONGEST_HEAD, ResponseHead};
 use super::request::{Method, RequestHead};
 use super::target::Origin;
-use crate::quic::CLIENT_WINDOW;
+use crate::quic::{Arrivals, CLIENT_WINDOW};
 use crate::tcp::{QuicWindow, SocketControl};
 
 /// HTTP/3's "nothing is wrong" (RFC 9114, section 8.1).
@@ -72,8 +72,9 @@ impl Http3 {
         origin: &Origin,
         endpoint: Endpoint,
         connection: quinn::Connection,
+        arrivals: Arc<Arrivals>,
     ) -> Result<Self, ConnectError> {
-        let window = QuicWindow::new(connection.clone(), VarInt::from_u32(CLIENT_WINDOW));
+        let window = QuicWindow::new(connection.clone(), arrivals, VarInt::from_u32(CLIENT_WINDOW));
         let mut builder = h3::client::builder();
         let building = builder
             .max_field_section_size(LONGEST_HEAD.get())

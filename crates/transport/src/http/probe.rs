@@ -7,11 +7,13 @@ use url::Url;
 
 use super::connect::ConnectOptions;
 use super::connection::Connection;
+use super::cookies::{CookieJar, Cookies};
 use super::decoder::Received;
 use super::error::{ConnectError, Error};
 use super::head::{RangeError, ResponseHead};
 use super::request::{ExtraHeaders, Method, RequestHead};
 use super::target::{Target, TargetError};
+use super::version::Version;
 
 /// Most redirects that are followed.
 pub const MOST_REDIRECTS: usize = 10;
@@ -27,13 +29,15 @@ pub struct Probe {
     pub url: Url,
     /// What to ask for from now on.
     pub target: Target,
-    /// The user's headers that may be sent there: none when a redirect led to another host.
-    pub headers: ExtraHeaders,
+    /// What to say with it: the user's headers, and the cookies that were set so far.
+    pub jar: CookieJar,
     /// The connection. With ranges it waits for requests if it [is open](Connection::is_open); without, the body of the one response
     /// is under way on it.
     pub connection: Connection,
     /// The head of the response.
     pub head: ResponseHead,
+    /// What it says about the version of the film.
+    pub version: Version,
     /// The first bytes of the film, up to [`ConnectOptions::first_bytes`]; empty without ranges.
     pub first: BytesMut,
     /// Size of the film, when the server tells.
@@ -71,7 +75,7 @@ pub enum ProbeError {
         after: Duration,
     },
     /// The server has not what was asked for, or does not give it.
-    #[error("{target}: the server answers with status {status}{}", reason(*status))]
+    #[error("{target}: the server answers with {}", status_in_words(*status))]
     Status {
         /// What was asked for.
         target: Box<Target>,
@@ -124,12 +128,18 @@ pub enum ProbeError {
     },
 }
 
-fn reason(status: u16) -> String {
-    ::http::StatusCode::from_u16(status)
-        .ok()
-        .and_then(|status| status.canonical_reason())
-        .map(|reason| format!(" ({reason})"))
-        .unwrap_or_default()
+/// A status with its name, and what helps against it where that is known.
+pub(crate) fn status_in_words(status: u16) -> String {
+    let name = ::http::StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason());
+    let name = name.map(|name| format!(" ({name})")).unwrap_or_default();
+    let hint = match status {
+        401 => {
+            ": give user and password in the URL, as in http://USER:PASSWORD@HOST/, or --header 'Authorization: ...'"
+        }
+        407 => ": give user and password in the proxy's URL, as in http_proxy=http://USER:PASSWORD@HOST:PORT",
+        _ => "",
+    };
+    format!("status {status}{name}{hint}")
 }
 
 /// Asks for the first bytes of what `url` leads to.
@@ -137,19 +147,25 @@ fn reason(status: u16) -> String {
 /// # Errors
 /// Every [`ProbeError`].
 pub async fn probe(url: &Url, headers: &ExtraHeaders, options: &ConnectOptions) -> Result<Probe, ProbeError> {
-    let (mut url, mut headers) = (url.clone(), headers.clone());
+    let mut url = url.clone();
     let mut target = Target::new(&url)?;
     let must_stay_secure = target.origin().is_secure();
     let mut visited = Vec::new();
+    let mut cookies = Cookies::default();
     loop {
-        let asked = ask(&target, &headers, options).await?;
+        let told = cookies.header_for(&url);
+        let sent = headers.with_cookies(target.origin(), told.as_deref());
+        let asked = ask(&target, &sent, options).await?;
         if !matches!(asked.head.status, 301 | 302 | 303 | 307 | 308) {
             // A connection that is shown to nobody needs no password.
             let _ = (url.set_username(""), url.set_password(None));
             url.set_fragment(None);
-            return asked.into_probe(url, target, headers, options).await;
+            cookies.take(&asked.head, &url);
+            let jar = CookieJar::new(headers.clone(), url.clone(), target.origin().clone(), cookies);
+            return asked.into_probe(url, target, jar, options).await;
         }
-        visited.push(target.clone());
+        visited.push((target.clone(), told));
+        cookies.take(&asked.head, &url);
         let location = asked.head.location.filter(|location| !location.is_empty());
         let next_url = location.and_then(|location| url.join(&location).ok());
         let Some(next_url) = next_url else {
@@ -161,10 +177,9 @@ pub async fn probe(url: &Url, headers: &ExtraHeaders, options: &ConnectOptions) 
         }
         if target.origin().may_share_secrets_with(next.origin()) {
             next = next.with_credentials_of(&target);
-        } else {
-            headers = ExtraHeaders::default();
         }
-        if visited.contains(&next) {
+        // The same again with what was set on the way is no circle.
+        if visited.contains(&(next.clone(), cookies.header_for(&next_url))) {
             return Err(ProbeError::RedirectLoop { target: next.into() });
         }
         if visited.len() > MOST_REDIRECTS {
@@ -198,14 +213,11 @@ impl Asked {
         self,
         url: Url,
         target: Target,
-        headers: ExtraHeaders,
+        jar: CookieJar,
         options: &ConnectOptions,
     ) -> Result<Probe, ProbeError> {
         let Self { mut connection, head } = self;
-        if let Some(encoding) =
-            head.headers.get(::http::header::CONTENT_ENCODING).filter(|it| *it != "identity")
-        {
-            let encoding = String::from_utf8_lossy(encoding.as_bytes()).into_owned();
+        if let Some(encoding) = head.encoding() {
             return Err(ProbeError::Encoded { target: target.into(), encoding });
         }
         let mut first = BytesMut::new();
@@ -228,8 +240,9 @@ impl Asked {
             }
             Err(source) => return Err(ProbeError::Range { target: target.into(), source }),
         };
-        let validator = head.strong_validator();
-        Ok(Probe { url, target, headers, connection, head, first, size, validator, accepts_ranges })
+        let version = Version::of(&head);
+        let validator = version.strong_validator();
+        Ok(Probe { url, target, jar, connection, head, version, first, size, validator, accepts_ranges })
     }
 }
 

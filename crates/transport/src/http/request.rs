@@ -1,18 +1,23 @@
 //! The head of a request, and the headers that a user adds to it.
 
 use ::http::header::{
-    ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONNECTION, CONTENT_LENGTH, HOST, IF_RANGE, RANGE, TE,
+    ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONNECTION, CONTENT_LENGTH, COOKIE, HOST, IF_RANGE, RANGE, TE,
     TRANSFER_ENCODING, UPGRADE, USER_AGENT,
 };
-use ::http::{HeaderMap, HeaderName, HeaderValue, Request};
+use ::http::{HeaderName, HeaderValue, Request};
 use bytes::BytesMut;
 
+use super::proxy::Proxy;
 use super::target::{Origin, Target};
 
 const OWN_USER_AGENT: &str = concat!("anabranch/", env!("CARGO_PKG_VERSION"));
 
 /// Most headers that a user can add.
 const MOST_EXTRA_HEADERS: usize = 50;
+
+/// Headers that the client itself has to set.
+const RESERVED: [HeaderName; 9] =
+    [HOST, CONNECTION, CONTENT_LENGTH, TRANSFER_ENCODING, TE, UPGRADE, RANGE, IF_RANGE, ACCEPT_ENCODING];
 
 /// What to do with the target. Requests with a body are not needed here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,40 +52,107 @@ pub enum HeaderError {
     TooMany,
 }
 
-/// Headers that a user adds to every request (`--header`). `Debug` does not show the values, which can be secret.
+/// Headers that a user adds to requests, each for all hosts or for some. `Debug` does not show the values, which can be secret.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ExtraHeaders(HeaderMap);
+pub struct ExtraHeaders(Vec<ExtraHeader>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct ExtraHeader {
+    /// Who gets it; `None`: everybody.
+    only: Option<Vec<Origin>>,
+    name: HeaderName,
+    value: HeaderValue,
+}
+
+impl ExtraHeader {
+    fn is_for(&self, origin: &Origin) -> bool {
+        self.only.as_ref().is_none_or(|only| only.iter().any(|own| own.may_share_secrets_with(origin)))
+    }
+}
 
 impl ExtraHeaders {
-    /// Adds a header written `Name: value`.
+    /// Adds a header written `Name: value` to the requests to every host: nothing that is secret.
     ///
     /// # Errors
     /// It is not written so, it is one that the client has to set itself, or there are too many.
     pub fn add(&mut self, line: &str) -> Result<(), HeaderError> {
+        self.push(None, line)
+    }
+
+    /// Adds a header written `Name: value` to the requests to these origins, and to no others, wherever redirects lead.
+    ///
+    /// # Errors
+    /// It is not written so, it is one that the client has to set itself, or there are too many.
+    pub fn add_for(&mut self, origins: &[Origin], line: &str) -> Result<(), HeaderError> {
+        self.push(Some(origins.to_vec()), line)
+    }
+
+    /// Has requests to `origin` say this, in place of what they would say under that name.
+    ///
+    /// # Errors
+    /// It is a header that the client has to set itself, or there are too many.
+    pub fn replace_for(
+        &mut self,
+        origin: &Origin,
+        name: &HeaderName,
+        value: &HeaderValue,
+    ) -> Result<(), HeaderError> {
+        self.0.retain(|header| header.name != *name || !header.is_for(origin));
+        self.push_value(Some(vec![origin.clone()]), name.clone(), value.clone())
+    }
+
+    /// Adds the user and the password of a target, if it has them, for its origin.
+    ///
+    /// # Errors
+    /// There are too many.
+    pub fn add_credentials_of(&mut self, target: &Target) -> Result<(), HeaderError> {
+        match target.authorization() {
+            Some(value) => self.replace_for(target.origin(), &AUTHORIZATION, value),
+            None => Ok(()),
+        }
+    }
+
+    fn push(&mut self, only: Option<Vec<Origin>>, line: &str) -> Result<(), HeaderError> {
         let (name, value) = line.split_once(':').ok_or(HeaderError::Unreadable)?;
         let name = HeaderName::try_from(name.trim()).map_err(|_| HeaderError::Unreadable)?;
-        let mut value = HeaderValue::from_str(value.trim()).map_err(|_| HeaderError::Unreadable)?;
-        if [
-            HOST,
-            CONNECTION,
-            CONTENT_LENGTH,
-            TRANSFER_ENCODING,
-            TE,
-            UPGRADE,
-            RANGE,
-            IF_RANGE,
-            ACCEPT_ENCODING,
-        ]
-        .contains(&name)
-        {
+        let value = HeaderValue::from_str(value.trim()).map_err(|_| HeaderError::Unreadable)?;
+        self.push_value(only, name, value)
+    }
+
+    fn push_value(
+        &mut self,
+        only: Option<Vec<Origin>>,
+        name: HeaderName,
+        mut value: HeaderValue,
+    ) -> Result<(), HeaderError> {
+        if RESERVED.contains(&name) {
             return Err(HeaderError::Reserved(name));
         }
         if self.0.len() >= MOST_EXTRA_HEADERS {
             return Err(HeaderError::TooMany);
         }
         value.set_sensitive(true);
-        self.0.append(name, value);
+        self.0.push(ExtraHeader { only, name, value });
         Ok(())
+    }
+
+    /// The same with these cookies for `origin`, besides those that the user gives it.
+    pub(super) fn with_cookies(&self, origin: &Origin, cookies: Option<&str>) -> Self {
+        let mut headers = self.clone();
+        let Some(cookies) = cookies else { return headers };
+        let own =
+            self.of(origin).filter(|(name, _)| **name == COOKIE).find_map(|(_, value)| value.to_str().ok());
+        let all = own.map_or_else(|| cookies.to_owned(), |own| format!("{own}; {cookies}"));
+        if let Ok(value) = HeaderValue::try_from(all) {
+            // More headers than are allowed: then without what a server set.
+            let _ = headers.replace_for(origin, &COOKIE, &value);
+        }
+        headers
+    }
+
+    /// What a request to `origin` says.
+    fn of(&self, origin: &Origin) -> impl Iterator<Item = (&HeaderName, &HeaderValue)> + Clone {
+        self.0.iter().filter(|header| header.is_for(origin)).map(|header| (&header.name, &header.value))
     }
 }
 
@@ -101,22 +173,24 @@ impl std::fmt::Debug for RequestHead {
 }
 
 impl RequestHead {
-    /// Asks for `target`; a user's headers replace the client's own.
+    /// Asks for `target`; a user's headers for its origin replace the client's own.
     pub fn new(method: Method, target: &Target, extra: &ExtraHeaders) -> Self {
         let path_and_query = target.path_and_query().to_owned();
         let mut head = Self { method, upgrade: false, path_and_query, fields: Vec::new() };
         head.put(&HOST, target.origin().authority().as_bytes());
         // Positions in an encoded body are not positions in the film.
         head.put(&ACCEPT_ENCODING, b"identity");
+        let extra = extra.of(target.origin());
+        let is_given = |name: &HeaderName| extra.clone().any(|(given, _)| given == name);
         for (name, value) in [(ACCEPT, "*/*"), (USER_AGENT, OWN_USER_AGENT)] {
-            if !extra.0.contains_key(&name) {
+            if !is_given(&name) {
                 head.put(&name, value.as_bytes());
             }
         }
-        if let Some(value) = target.authorization().filter(|_| !extra.0.contains_key(AUTHORIZATION)) {
+        if let Some(value) = target.authorization().filter(|_| !is_given(&AUTHORIZATION)) {
             head.put(&AUTHORIZATION, value.as_bytes());
         }
-        for (name, value) in &extra.0 {
+        for (name, value) in extra {
             head.put(name, value.as_bytes());
         }
         head
@@ -154,10 +228,16 @@ impl RequestHead {
         self
     }
 
-    /// As HTTP/1.1 has it (RFC 9112, section 3).
-    pub(super) fn write(&self, out: &mut BytesMut) {
+    /// As HTTP/1.1 has it (RFC 9112, section 3); to a proxy in the absolute form, with the origin (3.2.2).
+    pub(super) fn write(&self, out: &mut BytesMut, through: Option<(&Origin, &Proxy)>) {
         let verb = self.method.verb();
-        out.extend_from_slice(format!("{verb} {} HTTP/1.1\r\n", self.path_and_query).as_bytes());
+        let origin = through.map(|(origin, _)| origin.to_string()).unwrap_or_default();
+        out.extend_from_slice(format!("{verb} {origin}{} HTTP/1.1\r\n", self.path_and_query).as_bytes());
+        if let Some(value) = through.and_then(|(_, proxy)| proxy.authorization.as_ref()) {
+            for part in [b"proxy-authorization: ", value.as_bytes(), b"\r\n"] {
+                out.extend_from_slice(part);
+            }
+        }
         for (name, value) in &self.fields {
             for part in [name.as_str().as_bytes(), b": ", value, b"\r\n"] {
                 out.extend_from_slice(part);
@@ -193,7 +273,7 @@ mod tests {
 
     fn text(head: &RequestHead) -> String {
         let mut out = BytesMut::new();
-        head.write(&mut out);
+        head.write(&mut out, None);
         String::from_utf8(out.to_vec()).unwrap()
     }
 
@@ -229,6 +309,40 @@ mod tests {
         assert!(text.contains("authorization: Bearer token\r\n") && !text.contains("Basic"), "{text}");
         assert!(text.contains("x-empty: \r\n"), "{text}");
         assert!(!format!("{extra:?}").contains("token"));
+    }
+
+    #[test]
+    fn a_header_goes_to_no_host_but_its_own() {
+        let origin = |url| Target::new(&url::Url::parse(url).unwrap()).unwrap().origin().clone();
+        let mut extra = ExtraHeaders::default();
+        extra.add("Via: 1.1 me").unwrap();
+        extra
+            .add_for(&[origin("http://a.example"), origin("https://b.example:444")], "X-Token: one")
+            .unwrap();
+        let asked = |extra: &ExtraHeaders, url| {
+            let target = Target::new(&url::Url::parse(url).unwrap()).unwrap();
+            text(&RequestHead::new(Method::Get, &target, extra))
+        };
+        for (url, is_told) in [
+            ("http://a.example/film", true),
+            // The same host, asked more safely.
+            ("https://a.example/film", true),
+            ("http://a.example:81/film", false),
+            ("http://b.example:444/film", false),
+            ("https://b.example:444/film", true),
+            ("https://b.example/film", false),
+            ("http://sub.a.example/film", false),
+        ] {
+            let head = asked(&extra, url);
+            assert_eq!(head.contains("x-token: one\r\n"), is_told, "{url}: {head}");
+            assert!(head.contains("via: 1.1 me\r\n"), "{url}: {head}");
+        }
+        let (name, value) = (HeaderName::from_static("x-token"), HeaderValue::from_static("two"));
+        extra.replace_for(&origin("http://a.example"), &name, &value).unwrap();
+        let head = asked(&extra, "http://a.example/film");
+        assert!(head.contains("x-token: two\r\n") && !head.contains("one"), "{head}");
+        assert!(!asked(&extra, "https://c.example/").contains("x-token"));
+        assert!(!format!("{extra:?}").contains("two"));
     }
 
     #[test]

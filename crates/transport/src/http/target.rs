@@ -16,8 +16,8 @@ pub struct Origin {
     port: u16,
 }
 
-/// What to ask, and of whom. Neither `Debug` nor `Display` ever show a password.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What to ask, and of whom. Neither `Debug` nor `Display` ever show a password or a query.
+#[derive(Clone, PartialEq, Eq)]
 pub struct Target {
     origin: Origin,
     path_and_query: String,
@@ -41,6 +41,11 @@ pub enum TargetError {
 }
 
 impl Origin {
+    /// A host without TLS.
+    pub(super) fn plain(host: Host<String>, port: u16) -> Self {
+        Self { secure: false, host, port }
+    }
+
     /// Whether TLS is used.
     pub fn is_secure(&self) -> bool {
         self.secure
@@ -127,9 +132,35 @@ impl Target {
 }
 
 impl fmt::Display for Target {
+    /// As [`shown`] has it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{}", self.origin, self.path_and_query)
+        match self.path_and_query.split_once('?') {
+            Some((path, _)) => write!(f, "{}{path}?{HIDDEN}", self.origin),
+            None => write!(f, "{}{}", self.origin, self.path_and_query),
+        }
     }
+}
+
+impl fmt::Debug for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Target({self})")
+    }
+}
+
+/// What stands for a query where a URL is shown.
+const HIDDEN: &str = "...";
+
+/// A URL for people, in messages, logs and reports: without user and password and without its query, which can be a secret
+/// as well (`?...` stands for it).
+pub fn shown(url: &Url) -> String {
+    let mut url = url.clone();
+    // Both fail only for URLs without a host, which are asked for nowhere.
+    let _ = (url.set_username(""), url.set_password(None));
+    url.set_fragment(None);
+    if url.query().is_some() {
+        url.set_query(Some(HIDDEN));
+    }
+    url.into()
 }
 
 /// `Basic` credentials from user and password of a URL, percent-decoded (RFC 7617, 2).
@@ -172,14 +203,15 @@ mod tests {
 
     #[test]
     fn credentials_are_decoded_and_never_shown() {
-        let film = target("http://Aladdin:open%20sesame@example.org/").unwrap();
+        let url = "http://Aladdin:open%20sesame@example.org/film?token=geheim#x";
+        let film = target(url).unwrap();
         // The example of RFC 7617, section 2.
         assert_eq!(film.authorization().unwrap(), "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==");
-        for shown in [film.to_string(), format!("{film:?}")] {
-            assert!(
-                !shown.contains("sesame") && !shown.contains("QWxh") && !shown.contains("Aladdin"),
-                "{shown}"
-            );
+        for shown in [film.to_string(), format!("{film:?}"), shown(&Url::parse(url).unwrap())] {
+            for secret in ["sesame", "QWxh", "Aladdin", "geheim"] {
+                assert!(!shown.contains(secret), "{shown}");
+            }
+            assert!(shown.contains("http://example.org/film?..."), "{shown}");
         }
     }
 

@@ -15,7 +15,8 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::control::{read, write};
-use super::{Clock, HANDSHAKE, Identity, Size, code, leave, transport};
+use super::{Clock, HANDSHAKE, Identity, code, leave, transport};
+use crate::ListenError;
 
 /// Handshakes at a time.
 const MOST_HANDSHAKES: usize = 64;
@@ -55,8 +56,8 @@ pub struct ReceiverSettings {
 #[non_exhaustive]
 pub enum ReceiverError {
     /// The address is not ours or taken.
-    #[error("cannot listen at {0}: {1}")]
-    Listen(SocketAddr, String),
+    #[error(transparent)]
+    Listen(#[from] ListenError),
 }
 
 /// Something that a person should know.
@@ -101,9 +102,9 @@ impl Receiver {
     /// The address cannot be listened at.
     pub fn start(settings: ReceiverSettings) -> Result<Self, ReceiverError> {
         let listen = settings.listen;
-        let failure = |error: std::io::Error| ReceiverError::Listen(listen, error.to_string());
+        let failure = |error: std::io::Error| ListenError::new(listen, &error);
         let mut config = ServerConfig::with_crypto(settings.identity.config());
-        config.transport_config(transport(Size::Least)).max_incoming(MOST_INCOMING).migration(false);
+        config.transport_config(Arc::new(transport())).max_incoming(MOST_INCOMING);
         let endpoint = Endpoint::server(config, listen).map_err(failure)?;
         let address = endpoint.local_addr().map_err(failure)?;
         let (to_driver, from_connections) = mpsc::channel(EVENTS);
@@ -224,7 +225,12 @@ async fn greet(
     };
     let is_right: bool = token.ct_eq(&settings.token).into();
     if !is_right {
-        return Err(refuse(code::TOKEN, "the token is wrong"));
+        let why = match (token.is_empty(), settings.token.is_empty()) {
+            (true, _) => "a token is needed, and none was given (--token-file of the sender)",
+            (_, true) => "a token was given, and none is known (--token-file of the receiver)",
+            _ => "the token is wrong",
+        };
+        return Err(refuse(code::TOKEN, why));
     }
     Ok(Hello { connection: connection.clone(), control, session, next, latency, incoming: events, messages })
 }

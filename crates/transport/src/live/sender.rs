@@ -1,83 +1,41 @@
 //! A sender, and the task that drives its connections.
 
 mod connecting;
+mod events;
+mod link;
+mod settings;
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-use quinn::{ClientConfig, Connection, Endpoint, SendDatagramError, SendStream};
+use quinn::{ClientConfig, Connection, SendDatagramError, SendStream};
 use rand::RngExt;
 use stream::live::hello::Message;
-use stream::live::wire::{MAX_DATAGRAM, MAX_PAYLOAD};
+use stream::live::wire::MAX_PAYLOAD;
 use stream::live::{self, ConnectionId, LinkId, SenderStatus};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::timeout;
 
 use super::control::write;
-use super::{Clock, Size, Trusted, code, leave, transport};
-use crate::http::Interface;
+use super::{Clock, code, leave, sending_transport};
 
-use connecting::{Event, Shared, connect_again, endpoint};
+use connecting::{Event, Shared, connect_again};
+use link::Link;
+
+pub use events::{SendError, SenderEvent};
+pub use settings::SenderSettings;
 
 /// Events of connections that wait for the driver.
 const EVENTS: usize = 1024;
+/// How long a first connection is tried for.
+const FIRST_CONNECT: units::Duration = units::Duration::from_secs(10);
+/// A link from which nothing is heard for so long gets a new socket.
+const SILENCE: units::Duration = units::Duration::from_millis(600);
 /// How long the end waits for the receiver to say that it is done, besides its latency budget.
 const LAST_WORDS: Duration = Duration::from_secs(3);
-
-/// What a sender needs.
-#[derive(Clone, Debug)]
-pub struct SenderSettings {
-    /// The receiver.
-    pub to: SocketAddr,
-    /// Its name, which its certificate has to have.
-    pub name: String,
-    /// Whom to trust.
-    pub trusted: Trusted,
-    /// What the receiver lets in.
-    pub token: Vec<u8>,
-    /// Decisions.
-    pub live: live::Settings,
-    /// A link for each of these; none: the one that the system chooses.
-    pub interfaces: Vec<Interface>,
-}
-
-/// Why a sender ends.
-#[derive(Clone, Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum SendError {
-    /// There is no socket for it.
-    #[error("cannot open a UDP socket: {0}")]
-    Socket(String),
-    /// A network interface cannot be used.
-    #[error("{0}")]
-    Interface(String),
-    /// The TLS configuration cannot be made.
-    #[error("{0}")]
-    Tls(String),
-    /// No connection was made for long.
-    #[error("no receiver answers at {0}: is 'anabranch receive' running there, and does UDP get through?")]
-    NoReceiver(SocketAddr),
-    /// It does not let us in.
-    #[error("the receiver refuses: {0}")]
-    Refused(String),
-    /// It is not the one that was asked for.
-    #[error("the receiver is not trusted: {0}; give its --fingerprint, or its authority with --cacert")]
-    NotTrusted(String),
-}
-
-/// Something that a person should know.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum SenderEvent {
-    /// A connection is there.
-    Connected,
-    /// A connection was lost, and why.
-    Lost(String),
-}
 
 /// A sender that runs.
 #[derive(Debug)]
@@ -93,28 +51,27 @@ pub struct Sender {
     pub payload: watch::Receiver<usize>,
     /// The task that sends; it ends after the input was closed, or says why it cannot go on.
     pub ended: JoinSet<Result<(), SendError>>,
-    links: Vec<Endpoint>,
+    links: Arc<[Link]>,
 }
 
 impl Sender {
     /// Begins to connect, within a tokio runtime.
     ///
     /// # Errors
-    /// No socket, or no usable TLS.
+    /// No socket on any link, or no usable TLS.
     pub fn start(settings: SenderSettings) -> Result<Self, SendError> {
-        let links: Vec<Endpoint> = if settings.interfaces.is_empty() {
-            vec![endpoint(settings.to, None)?]
-        } else {
-            let each = settings.interfaces.iter().map(|interface| endpoint(settings.to, Some(interface)));
-            each.collect::<Result<_, _>>()?
+        let each = settings.interfaces.iter().cloned().map(Some);
+        let links: Arc<[Link]> = match settings.interfaces.is_empty() {
+            true => [Link::new(settings.to, None)].into(),
+            false => each.map(|interface| Link::new(settings.to, interface)).collect(),
         };
+        // One of several may come later.
+        if !links.iter().any(|link| link.check().is_ok()) {
+            links.iter().try_for_each(Link::check)?;
+        }
         let crypto = settings.trusted.config().map_err(|error| SendError::Tls(error.to_string()))?;
-        let config = |size| {
-            let mut config = ClientConfig::new(crypto.clone());
-            config.transport_config(transport(size));
-            config
-        };
-        let (whole, least) = (config(Size::Whole), config(Size::Least));
+        let mut config = ClientConfig::new(crypto);
+        config.transport_config(Arc::new(sending_transport()));
         let (input, payloads) = mpsc::channel(EVENTS);
         let (status_sender, status) = watch::channel(SenderStatus::default());
         let (ready_sender, ready) = watch::channel(false);
@@ -123,17 +80,18 @@ impl Sender {
         let (to_driver, from_connections) = mpsc::channel(EVENTS);
         let shared = Arc::new(Shared {
             links: links.clone(),
-            whole,
-            least,
+            config,
             session: rand::rng().random(),
             next_connection: AtomicU32::new(0),
             next_media: AtomicU64::new(0),
             events: to_driver,
             settings,
         });
+        let clock = Clock::start();
         let driver = Driver {
             core: live::Sender::new(shared.settings.live),
-            clock: Clock::start(),
+            clock,
+            began: clock.now(),
             connections: BTreeMap::new(),
             shared,
             status: status_sender,
@@ -141,6 +99,9 @@ impl Sender {
             payload: payload_sender,
             notices,
             slots: BTreeMap::new(),
+            told: BTreeMap::new(),
+            silent: BTreeMap::new(),
+            was_up: false,
         };
         let mut running = JoinSet::new();
         running.spawn(driver.run(payloads, from_connections));
@@ -150,8 +111,8 @@ impl Sender {
     /// Ends at once. The receiver is told, so that another sender need not wait until this one's silence is noticed.
     pub async fn close(mut self) {
         // First of all: a connection that nobody holds is closed without a word.
-        for endpoint in &self.links {
-            leave(endpoint, code::LEFT, b"the sender was ended").await;
+        for endpoint in self.links.iter().filter_map(Link::current) {
+            leave(&endpoint, code::LEFT, b"the sender was ended").await;
         }
         self.ended.shutdown().await;
     }
@@ -175,16 +136,31 @@ impl Drop for Slot {
     }
 }
 
+/// A connection that is there.
+struct Up {
+    link: LinkId,
+    connection: Connection,
+    control: SendStream,
+}
+
 struct Driver {
     core: live::Sender,
     clock: Clock,
-    connections: BTreeMap<ConnectionId, (Connection, SendStream)>,
+    /// When it began.
+    began: units::Time,
+    connections: BTreeMap<ConnectionId, Up>,
     shared: Arc<Shared>,
     status: watch::Sender<SenderStatus>,
     ready: watch::Sender<bool>,
     payload: watch::Sender<usize>,
     notices: mpsc::Sender<SenderEvent>,
     slots: BTreeMap<LinkId, Vec<Slot>>,
+    /// What was told of links without a connection.
+    told: BTreeMap<LinkId, String>,
+    /// Links from which nothing is heard, and since when they have the socket of now.
+    silent: BTreeMap<LinkId, units::Time>,
+    /// Whether there was a connection.
+    was_up: bool,
 }
 
 impl Driver {
@@ -232,10 +208,10 @@ impl Driver {
             }
         }
         self.tell_status();
-        for (connection, _) in self.connections.values() {
+        for Up { connection, .. } in self.connections.values() {
             connection.close(code::DONE, b"the stream has ended");
         }
-        for endpoint in &self.shared.links {
+        for endpoint in self.shared.links.iter().filter_map(Link::current) {
             let _ = timeout(Duration::from_secs(1), endpoint.wait_idle()).await;
         }
         Ok(())
@@ -243,7 +219,7 @@ impl Driver {
 
     /// Opens and closes connections, as many as the scheme wants.
     fn adjust(&mut self) {
-        for link in (0..).zip(&self.shared.links).map(|(number, _)| LinkId(number)) {
+        for link in (0..).zip(self.shared.links.iter()).map(|(number, _)| LinkId(number)) {
             let slots = self.slots.entry(link).or_default();
             let wanted = self.core.wanted_connections(link).max(1);
             while slots.len() < wanted {
@@ -255,7 +231,7 @@ impl Driver {
                 let Some(slot) = slots.pop() else { break };
                 let id = ConnectionId(slot.connection.load(Ordering::Relaxed));
                 self.core.connection_down(id, self.clock.now());
-                if let Some((connection, _)) = self.connections.remove(&id) {
+                if let Some(Up { connection, .. }) = self.connections.remove(&id) {
                     connection.close(code::DONE, b"one connection less");
                 }
             }
@@ -265,10 +241,11 @@ impl Driver {
     fn send_all(&mut self) {
         let now = self.clock.now();
         while let Some((id, datagram)) = self.core.transmit(now) {
-            let Some((connection, _)) = self.connections.get(&id) else { continue };
+            let Some(Up { connection, .. }) = self.connections.get(&id) else { continue };
             match connection.send_datagram(datagram.into()) {
-                // What does not fit any more counts as lost, and the payloads after it are shorter.
-                Ok(()) | Err(SendDatagramError::TooLarge) => {}
+                Ok(()) => {}
+                // It counts as lost, and what comes after it is shorter.
+                Err(SendDatagramError::TooLarge) => self.measure(id),
                 Err(error) => tracing::debug!(%error, "a datagram was not sent"),
             }
         }
@@ -280,48 +257,126 @@ impl Driver {
             Event::Up { id, link, connection, control, latency } => {
                 self.core.set_latency(latency);
                 if self.core.connection_up(id, link, connection.rtt().into()) {
-                    self.connections.insert(id, (connection, control));
+                    self.connections.insert(id, Up { link, connection, control });
                 }
+                self.measure(id);
                 self.tell_status();
-                let _ = self.notices.try_send(SenderEvent::Connected);
+                self.was_up = true;
+                if self.on(link).count() == 1 {
+                    self.told.remove(&link);
+                    self.notice(SenderEvent::Connected { link: self.name(link) });
+                }
             }
             Event::Datagram(id, datagram) => {
                 if let Err(error) = self.core.receive(id, &datagram, self.clock.now()) {
                     tracing::debug!(%error, "a datagram of the receiver was ignored");
                 }
+                self.measure(id);
                 let is_ready = self.core.is_ready();
                 self.ready.send_if_modified(|ready| std::mem::replace(ready, is_ready) != is_ready);
             }
-            Event::Down(id, reason) => {
+            Event::Down(id, why) => {
                 self.core.connection_down(id, self.clock.now());
-                self.connections.remove(&id);
-                let _ = self.notices.try_send(SenderEvent::Lost(reason));
+                if let Some(Up { link, .. }) = self.connections.remove(&id)
+                    && self.on(link).count() == 0
+                {
+                    self.notice(SenderEvent::Lost { link: self.name(link), why });
+                }
+                self.tell_status();
             }
             // Nobody has told the receiver of an end.
             Event::Done => {}
-            // One link of several may be dead from the start.
-            Event::Fatal(error) if self.connections.is_empty() => return Err(error),
-            Event::Fatal(error) => {
-                let _ = self.notices.try_send(SenderEvent::Lost(error.to_string()));
+            Event::Failed(link, error) => {
+                if self.connections.is_empty() && self.is_final(&error) {
+                    return Err(error);
+                }
+                self.tell_waiting(link, error);
             }
         }
         Ok(())
     }
 
+    /// Whether there is no use in going on. Who cannot show the receiver's certificate cannot end a stream that has begun.
+    fn is_final(&self, error: &SendError) -> bool {
+        match error {
+            SendError::Refused(_) => true,
+            SendError::Busy(_) | SendError::NotTrusted(..) => !self.was_up,
+            _ => !self.was_up && self.clock.now().since(self.began) >= FIRST_CONNECT,
+        }
+    }
+
+    /// A link has no connection: the same is told once.
+    fn tell_waiting(&mut self, link: LinkId, why: SendError) {
+        let is_first = !self.was_up && matches!(why, SendError::NoReceiver(_));
+        if self.on(link).count() == 0 && !is_first {
+            let text = why.to_string();
+            if self.told.insert(link, text.clone()) != Some(text) {
+                self.notice(SenderEvent::Waits { link: self.name(link), why });
+            }
+        }
+    }
+
+    /// The connections of a link.
+    fn on(&self, link: LinkId) -> impl Iterator<Item = ConnectionId> {
+        self.connections.iter().filter(move |(_, up)| up.link == link).map(|(id, _)| *id)
+    }
+
+    fn name(&self, link: LinkId) -> Option<String> {
+        usize::try_from(link.0).ok().and_then(|link| self.shared.links.get(link)?.name())
+    }
+
+    fn notice(&self, event: SenderEvent) {
+        // A listener that does not listen misses it.
+        let _ = self.notices.try_send(event);
+    }
+
+    /// How long datagrams on this connection may be at the moment.
+    fn measure(&mut self, id: ConnectionId) {
+        let longest = self.connections.get(&id).and_then(|up| up.connection.max_datagram_size());
+        if let Some(longest) = longest {
+            self.core.set_datagram_size(id, longest);
+            let payload = self.core.payload();
+            self.payload.send_if_modified(|told| std::mem::replace(told, payload) != payload);
+        }
+    }
+
+    /// A link from which nothing is heard may have another address now, or be another one of the same name.
+    fn renew(&mut self, status: &SenderStatus) {
+        let now = self.clock.now();
+        for (number, link) in (0..).zip(self.shared.links.clone().iter()) {
+            let id = LinkId(number);
+            let mut mine = status.connections.iter().filter(|connection| connection.link == id).peekable();
+            if mine.peek().is_none() || mine.any(|connection| !connection.is_silent) {
+                self.silent.remove(&id);
+                continue;
+            }
+            let since = *self.silent.entry(id).or_insert(now);
+            if now.since(since) >= SILENCE {
+                self.silent.insert(id, now);
+                match link.renew() {
+                    Ok(()) => drop(self.told.remove(&id)),
+                    Err(why) => {
+                        let text = why.to_string();
+                        if self.told.insert(id, text.clone()) != Some(text) {
+                            self.notice(SenderEvent::Waits { link: link.name(), why });
+                        }
+                    }
+                }
+            }
+        }
+    }
+
     async fn tell_end(&mut self) {
         let end = Message::End { next: self.core.next_media() };
-        for (_, control) in self.connections.values_mut() {
+        for Up { control, .. } in self.connections.values_mut() {
             // A connection that is gone is told of by its own task.
             let _ = timeout(Duration::from_secs(1), write(control, &end)).await;
         }
     }
 
     fn tell_status(&mut self) {
-        let sizes = self.connections.values().filter_map(|(connection, _)| connection.max_datagram_size());
-        let overhead = MAX_DATAGRAM - MAX_PAYLOAD;
-        let payload = sizes.min().map_or(MAX_PAYLOAD, |size| size.saturating_sub(overhead).min(MAX_PAYLOAD));
-        self.core.set_payload(payload);
-        self.payload.send_replace(payload);
-        self.status.send_replace(self.core.status());
+        let status = self.core.status();
+        self.renew(&status);
+        self.status.send_replace(status);
     }
 }

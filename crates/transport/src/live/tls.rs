@@ -9,11 +9,11 @@ use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{verify_tls12_signature, verify_tls13_signature};
 use rustls::{DigitallySignedStruct, Error, SignatureScheme};
-use rustls_pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName, UnixTime};
+use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use sha2::{Digest, Sha256};
 use stream::live::hello::PROTOCOL;
 
-use crate::tls::{TlsClient, TlsError, provider, quic_client, quic_server, read_pair};
+use crate::tls::{TlsClient, TlsError, pair_in, provider, quic_client, quic_server, read_pair};
 
 /// The SHA-256 of a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,15 +74,24 @@ impl Identity {
         Self::new(chain, private).map_err(pair)
     }
 
-    /// Makes a certificate that a sender can know by its fingerprint only.
+    /// From the text of one PEM file, `path`, with the certificate chain and its private key.
+    ///
+    /// # Errors
+    /// It cannot be used.
+    pub fn from_pem(text: &[u8], path: &Path) -> Result<Self, TlsError> {
+        let (chain, private) = pair_in(text, path)?;
+        let pair = |reason| TlsError::Pair { certificate: path.into(), key: path.into(), reason };
+        Self::new(chain, private).map_err(pair)
+    }
+
+    /// Makes a certificate that a sender can know by its fingerprint only, and its private key: the text of a PEM file with both.
     ///
     /// # Errors
     /// The system gives no randomness.
-    pub fn make() -> Result<Self, Error> {
+    pub fn make() -> Result<String, Error> {
         let general = |error: rcgen::Error| Error::General(error.to_string());
         let made = rcgen::generate_simple_self_signed(vec!["anabranch".to_owned()]).map_err(general)?;
-        let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
-        Self::new(vec![made.cert.der().clone()], key)
+        Ok(made.cert.pem() + &made.signing_key.serialize_pem())
     }
 
     fn new(chain: Vec<CertificateDer<'static>>, key: PrivateKeyDer<'static>) -> Result<Self, Error> {
@@ -138,7 +147,7 @@ impl ServerCertVerifier for Pinned {
         if found == self.0 {
             Ok(ServerCertVerified::assertion())
         } else {
-            Err(Error::General(format!("the receiver's certificate has another fingerprint, {found}")))
+            Err(Error::General(format!("its certificate has another fingerprint, {found}")))
         }
     }
 
@@ -171,7 +180,8 @@ mod tests {
 
     #[test]
     fn fingerprints_are_read_as_they_are_written() {
-        let made = Identity::make().unwrap().fingerprint();
+        let pem = Identity::make().unwrap();
+        let made = Identity::from_pem(pem.as_bytes(), Path::new("made")).unwrap().fingerprint();
         assert_eq!(made.to_string().parse(), Ok(made));
         let text = made.to_string();
         let pairs: Vec<&str> = (0..32).map(|pair| &text[2 * pair..2 * pair + 2]).collect();

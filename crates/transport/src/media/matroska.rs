@@ -7,7 +7,7 @@ use mkv_element::io::blocking_impl::{ReadElement, ReadFrom};
 use mkv_element::prelude::{Cluster, Cues, Ebml, Element, Header, Info, SeekHead, Segment};
 use units::{Bytes, Duration};
 
-use super::probe::{Chunk, Container, Film, Step};
+use super::film::{Chunk, Container, Film, Step};
 
 /// One read of an element's header, with the small elements that follow it.
 const READ: u64 = 16 << 10;

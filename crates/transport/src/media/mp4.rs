@@ -10,7 +10,7 @@ use std::ops::Range;
 use re_mp4::{MehdBox, MvhdBox, ReadBox};
 use units::{Bytes, Duration};
 
-use super::probe::{Chunk, Container, Film, Step};
+use super::film::{Chunk, Container, Film, Step};
 
 /// One read of a box header, with the small boxes that follow it.
 const READ: u64 = 4 << 10;

@@ -4,7 +4,7 @@
 use mpeg2ts_reader::packet::{Packet, Pid};
 use units::{Bytes, Duration, Rate};
 
-use super::probe::{Chunk, Container, Film, MediaFacts, Step};
+use super::film::{Chunk, Container, Film, MediaFacts, Step};
 
 /// How much of the film's head and of its tail is searched for the clock.
 const SEARCHED: u64 = 1 << 20;

@@ -20,7 +20,7 @@ use quinn_proto::RttEstimator;
 use tokio::sync::Notify;
 use units::{Bytes, Duration};
 
-use super::{Epoch, INITIAL_WINDOW, InFlight, SEND_WINDOW, opened, start};
+use super::{Epoch, INITIAL_WINDOW, InFlight, opened, start};
 
 /// How often unused credit is taken back and bottlenecks are looked at.
 const ROUND: std::time::Duration = std::time::Duration::from_millis(25);
@@ -59,17 +59,26 @@ struct Departing {
     each_round: Bytes,
 }
 
+/// Whose connections share one weight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Client {
+    /// All from an address.
+    Address(IpAddr),
+    /// One connection: where many clients share an address.
+    Connection(SlotId),
+}
+
 /// What is known of a connection.
 struct Seat {
-    client: IpAddr,
+    client: Client,
     connection: Connection,
     weight: Weight,
     srtt: Duration,
-    /// The weights of the requests that are being answered.
-    requests: BTreeMap<u64, Weight>,
-    /// The weight of what was answered last, as long as that is on its way: quinn keeps much of it until it may be sent.
+    /// What it counts for by the answers that it sends.
+    counts: Option<Weight>,
+    /// What it counted for last, as long as that is on its way: quinn keeps some of it until it may be sent.
     on_its_way: Option<Weight>,
-    next_request: u64,
+    in_flight: InFlight,
 }
 
 impl std::fmt::Debug for Sharing {
@@ -128,12 +137,12 @@ impl Sharing {
                 slots
                     .iter()
                     .filter_map(|slot| inner.slots.get(slot))
-                    .map(|seat| seat.connection.clone())
+                    .map(|seat| (seat.connection.clone(), seat.in_flight.send_window()))
                     .collect()
             };
-            for connection in connections {
+            for (connection, send_window) in connections {
                 // The same value again: what it does is to wake the connection's driver, which quinn offers no other way for.
-                connection.set_send_window(SEND_WINDOW);
+                connection.set_send_window(send_window);
             }
         }
     }
@@ -163,13 +172,11 @@ impl Sharing {
         }
     }
 
-    /// Divides a client's weight among its connections: that of the most important request that it has running or on its way,
-    /// by the weights of what each has.
-    fn weigh(inner: &mut Inner, client: IpAddr) {
-        let heaviest = |seat: &Seat| seat.requests.values().max().copied().or(seat.on_its_way);
+    /// Divides a client's weight among its connections: that of the one that counts for most, by what each counts for.
+    fn weigh(inner: &mut Inner, client: Client) {
         let theirs = inner.slots.iter().filter(|(_, seat)| seat.client == client);
         let busy: Vec<(SlotId, Weight)> =
-            theirs.filter_map(|(slot, seat)| Some((*slot, heaviest(seat)?))).collect();
+            theirs.filter_map(|(slot, seat)| Some((*slot, seat.counts.or(seat.on_its_way)?))).collect();
         let Some(whole) = busy.iter().map(|(_, weight)| weight.get()).reduce(f64::max) else { return };
         let sum: f64 = busy.iter().map(|(_, weight)| weight.get()).sum();
         for (slot, weight) in busy {
@@ -199,7 +206,7 @@ impl Inner {
     }
 
     /// Forgets what was answered and has arrived. Answers whose weight is to be divided anew.
-    fn arrived(&mut self) -> BTreeSet<IpAddr> {
+    fn arrived(&mut self) -> BTreeSet<Client> {
         let Self { slots, members, group, .. } = self;
         let in_flight = |slot: &SlotId| {
             members.iter().any(|(member, of)| of == slot && group.in_flight(*member) > Bytes::ZERO)
@@ -241,20 +248,21 @@ impl WeightedFactory {
         Self { sharing, in_flight, joined: Arc::default() }
     }
 
-    /// The handshake is done: the connection joins. It leaves when what is answered is dropped.
-    pub(crate) fn join(&self, connection: Connection, client: IpAddr) -> Membership {
+    /// The handshake is done: the connection joins, as one of those from `address`, or for itself alone. It leaves when what is answered
+    /// is dropped.
+    pub(crate) fn join(&self, connection: Connection, address: Option<IpAddr>) -> Membership {
         let sharing = self.sharing.clone();
         let mut inner = sharing.lock();
         let slot = SlotId(inner.next_slot);
         inner.next_slot += 1;
         let seat = Seat {
-            client,
+            client: address.map_or(Client::Connection(slot), Client::Address),
             connection,
             weight: Weight::ONE,
             srtt: Duration::ZERO,
-            requests: BTreeMap::new(),
+            counts: None,
             on_its_way: None,
-            next_request: 0,
+            in_flight: self.in_flight.clone(),
         };
         inner.slots.insert(slot, seat);
         let member = inner.group.join(Weight::ONE);
@@ -291,19 +299,15 @@ pub(crate) struct Membership {
 }
 
 impl Membership {
-    /// A request is answered from now on, until what is answered here is dropped.
-    pub(crate) fn request(self: &Arc<Self>, weight: Weight) -> RunningRequest {
+    /// The connection counts for this much from now on; for what is still on its way where it has nothing more to send.
+    pub(crate) fn count(&self, weight: Option<Weight>) {
         let mut inner = self.sharing.lock();
-        let mut number = 0;
         if let Some(seat) = inner.slots.get_mut(&self.slot) {
-            number = seat.next_request;
-            seat.next_request += 1;
-            seat.requests.insert(number, weight);
+            let before = std::mem::replace(&mut seat.counts, weight);
+            seat.on_its_way = before.or(seat.on_its_way);
             let client = seat.client;
             Sharing::weigh(&mut inner, client);
         }
-        drop(inner);
-        RunningRequest { membership: self.clone(), number }
     }
 }
 
@@ -319,38 +323,6 @@ impl Drop for Membership {
         // The connection goes when nobody is locked out: quinn has a lock of its own.
         drop(inner);
         drop(seat);
-    }
-}
-
-/// A request that is being answered counts for its connection's weight.
-pub(crate) struct RunningRequest {
-    membership: Arc<Membership>,
-    number: u64,
-}
-
-impl RunningRequest {
-    /// It counts for this much from now on.
-    pub(crate) fn set_weight(&self, weight: Weight) {
-        self.change(|seat| {
-            seat.requests.insert(self.number, weight);
-        });
-    }
-
-    fn change(&self, what: impl FnOnce(&mut Seat)) {
-        let mut inner = self.membership.sharing.lock();
-        if let Some(seat) = inner.slots.get_mut(&self.membership.slot) {
-            what(seat);
-            let client = seat.client;
-            Sharing::weigh(&mut inner, client);
-        }
-    }
-}
-
-impl Drop for RunningRequest {
-    fn drop(&mut self) {
-        self.change(|seat| {
-            seat.on_its_way = seat.requests.remove(&self.number);
-        });
     }
 }
 
@@ -454,7 +426,7 @@ impl Controller for Weighted {
     /// quinn asks when it has something to send.
     fn window(&self) -> u64 {
         let allowed = self.as_member(|inner, member| {
-            inner.group.want(member, Bytes::MAX);
+            inner.group.want_more(member);
             self.sharing.hand_out(inner, Some(member));
             opened(inner.group.window(member).get(), inner.group.in_flight(member).get(), self.packet)
         });

@@ -1,9 +1,14 @@
 //! QUIC with the window controllers of [`congestion`]: what `anabranch serve --h3` sends with, and what a client asks with.
 //!
+//! What came to a client, and what was lost on the way, [`Arrivals`] counts.
+//!
 //! quinn asks a controller for its window and tells it what was sent, acknowledged and lost. [`single::Single`] runs one of our controllers
-//! for one connection; [`group::Weighted`] is a connection's part of a group that shares its credit by weights (`docs/sender-control.md`).
+//! for one connection; [`group::Weighted`] is a connection's part of a group that shares its credit by weights (`docs/sender-control.md`), and [`Pools`] are
+//! the groups that an operator has declared.
 
+mod arrivals;
 mod group;
+mod pools;
 mod single;
 
 use std::io;
@@ -20,7 +25,10 @@ use units::{Bytes, Time};
 
 use crate::http::{ConnectError, Interface};
 
-pub(crate) use group::{Membership, RunningRequest, Sharing, WeightedFactory};
+pub use arrivals::Arrivals;
+pub(crate) use arrivals::keys::shown_to;
+pub(crate) use group::{Membership, Sharing, WeightedFactory};
+pub(crate) use pools::Pools;
 pub(crate) use single::SingleFactory;
 
 /// What a full packet carries: quinn's packets become as large where the path has Ethernet's MTU. The controllers count in it, so that
@@ -35,8 +43,10 @@ const LEAST_WINDOW: Bytes = Bytes::new(2 * SEGMENT.get());
 /// that answers a client's acknowledgement of every packet with one packet is spared what TCP bears beside it, and had 1.5 to 2.0
 /// times its rate (docs/benchmarks.md, "Weights over HTTP/3").
 const AT_ONCE: u64 = 2;
-/// What a connection keeps of what is sent until it is acknowledged: enough for 160 Mbps at 100 ms.
+/// The most that a connection keeps of what is sent until it is acknowledged: enough for 160 Mbps at 100 ms.
 const SEND_WINDOW: u64 = 2 << 20;
+/// The least.
+const LEAST_SEND_WINDOW: u64 = 256 << 10;
 /// A client's requests at a time on one connection (RFC 9114, section 6.1, asks for 100).
 const MOST_REQUESTS: u32 = 100;
 /// What a client may send ahead of what is read: requests, and HTTP/3's own streams.
@@ -57,18 +67,45 @@ fn start() -> Start {
     Start { segment: SEGMENT, initial_window: INITIAL_WINDOW, initial_ssthresh: None }
 }
 
-/// What a connection has in flight, as its controller counts it, for those who want to know whether all has arrived.
+/// What a connection has in flight, as its controller counts it, for those who want to know whether all has arrived or how much it
+/// should keep.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct InFlight(Arc<AtomicU64>);
+pub(crate) struct InFlight(Arc<Figures>);
+
+#[derive(Debug)]
+struct Figures {
+    bytes: AtomicU64,
+    /// What quinn was told to keep at the most.
+    send_window: AtomicU64,
+}
+
+impl Default for Figures {
+    fn default() -> Self {
+        Self { bytes: AtomicU64::new(0), send_window: AtomicU64::new(SEND_WINDOW) }
+    }
+}
 
 impl InFlight {
     fn set(&self, bytes: u64) {
-        self.0.store(bytes, Ordering::Relaxed);
+        self.0.bytes.store(bytes, Ordering::Relaxed);
     }
 
     /// Whether everything that was sent is acknowledged or given up.
     pub(crate) fn is_nothing(&self) -> bool {
-        self.0.load(Ordering::Relaxed) == 0
+        self.0.bytes.load(Ordering::Relaxed) == 0
+    }
+
+    /// What the connection keeps at the most of what is sent until it is acknowledged.
+    pub(crate) fn send_window(&self) -> u64 {
+        self.0.send_window.load(Ordering::Relaxed)
+    }
+
+    /// What it should keep from now on, where that is something else: twice what is in flight, so that there is always something to
+    /// send; much more would have what becomes urgent wait behind it. In powers of two, so that it changes seldom.
+    pub(crate) fn new_send_window(&self) -> Option<u64> {
+        let bytes = self.0.bytes.load(Ordering::Relaxed);
+        let wanted = bytes.saturating_mul(2).clamp(LEAST_SEND_WINDOW, SEND_WINDOW).next_power_of_two();
+        (self.0.send_window.swap(wanted, Ordering::Relaxed) != wanted).then_some(wanted)
     }
 }
 
@@ -97,11 +134,19 @@ pub(crate) fn client_transport() -> TransportConfig {
     transport
 }
 
-/// A socket to `to` that leaves by an interface.
+/// An endpoint for connections to `to` that leave by an interface.
 pub(crate) fn client_endpoint(
     to: SocketAddr,
     interface: Option<&Interface>,
 ) -> Result<Endpoint, ConnectError> {
+    let socket = client_socket(to, interface)?;
+    let runtime =
+        default_runtime().ok_or_else(|| ConnectError::Socket(io::Error::other("there is no runtime")))?;
+    Endpoint::new(EndpointConfig::default(), None, socket.into(), runtime).map_err(ConnectError::Socket)
+}
+
+/// A socket to `to` that leaves by an interface.
+pub(crate) fn client_socket(to: SocketAddr, interface: Option<&Interface>) -> Result<Socket, ConnectError> {
     let any: SocketAddr =
         if to.is_ipv4() { (Ipv4Addr::UNSPECIFIED, 0).into() } else { (Ipv6Addr::UNSPECIFIED, 0).into() };
     let socket = Socket::new(Domain::for_address(to), Type::DGRAM, None).map_err(ConnectError::Socket)?;
@@ -113,9 +158,7 @@ pub(crate) fn client_endpoint(
     if !is_bound {
         socket.bind(&any.into()).map_err(ConnectError::Socket)?;
     }
-    let runtime =
-        default_runtime().ok_or_else(|| ConnectError::Socket(io::Error::other("there is no runtime")))?;
-    Endpoint::new(EndpointConfig::default(), None, socket.into(), runtime).map_err(ConnectError::Socket)
+    Ok(socket)
 }
 
 /// What a server's connections have in common. `silence`: how long nothing may come from a client.

@@ -30,7 +30,8 @@ pub(crate) struct Single {
     /// and counts in the flight (RFC 5681, section 2, FlightSize).
     before_ack: Option<(Instant, u64)>,
     told: InFlight,
-    /// When the last loss event was noticed: losses of what was sent before belong to it (RFC 9002, section 7.3.2).
+    /// When the last loss event was noticed: losses of what was sent before belong to it (RFC 9002, section 7.3.2). It stays: what is sent
+    /// from now on is later, also after a rest.
     recovery: Option<Instant>,
     has_timed_out: bool,
     last_sent: Option<Instant>,
@@ -120,11 +121,13 @@ impl QuinnController for Single {
             self.before_ack.filter(|(at, _)| *at == now).map_or(self.in_flight, |(_, flight)| flight);
         let (at, flight) = (self.epoch.time(now), Bytes::new(flight));
         self.set_in_flight(self.in_flight.saturating_sub(lost_bytes));
+        let was_reduced = self.recovery.is_some_and(|recovery| sent <= recovery);
         if is_persistent_congestion {
-            let is_repeated = std::mem::replace(&mut self.has_timed_out, true);
+            // The window falls to the least all the same (RFC 9002, section 7.6.2); the threshold falls once for what was sent before.
+            let is_repeated = std::mem::replace(&mut self.has_timed_out, true) || was_reduced;
             self.recovery = Some(now);
             self.tell(|controller| controller.on_timeout(&Timeout { now: at, flight, is_repeated }));
-        } else if self.recovery.is_none_or(|recovery| sent > recovery) {
+        } else if !was_reduced {
             self.recovery = Some(now);
             self.tell(|controller| controller.on_loss(&Loss { now: at, flight }));
         }
@@ -178,6 +181,31 @@ mod tests {
         assert_eq!(single.window(), 9 * segment, "one packet more waits for the next acknowledgement");
         single.on_end_acks(now, 8 * segment, false, None);
         assert_eq!(single.window(), INITIAL_WINDOW.get() + 1);
+    }
+
+    fn reno(single: &Single) -> (Bytes, Bytes) {
+        let controller = single.controller.lock().unwrap();
+        (controller.cwnd(), controller.ssthresh())
+    }
+
+    #[test]
+    fn what_was_sent_before_a_loss_event_reduces_once_also_by_persistent_congestion() {
+        let sent = Instant::now();
+        let after = |millis| sent + std::time::Duration::from_millis(millis);
+        let mut single = Single::new(Algorithm::Reno, InFlight::default(), sent);
+        let segment = SEGMENT.get();
+        (0..10).for_each(|number| single.on_sent(sent, segment, number));
+        single.on_congestion_event(after(100), sent, false, segment);
+        let (_, reduced) = reno(&single);
+        single.on_congestion_event(after(150), sent, false, segment);
+        assert_eq!(reno(&single).1, reduced);
+        single.on_congestion_event(after(900), sent, true, 8 * segment);
+        assert_eq!(reno(&single), (SEGMENT, reduced));
+        // A rest later the flow answers to losses as ever.
+        let later = after(60_000);
+        single.on_sent(later, segment, 10);
+        single.on_congestion_event(later + std::time::Duration::from_millis(100), later, false, segment);
+        assert!(reno(&single).1 < reduced, "{:?} {reduced}", reno(&single));
     }
 
     #[test]

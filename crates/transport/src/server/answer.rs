@@ -5,6 +5,7 @@ use std::io;
 use std::sync::{Arc, PoisonError};
 
 use http::header::{self, HeaderValue};
+use http::uri::Authority;
 use http::{Method, Request, Response, StatusCode, Version};
 
 use super::body::Body;
@@ -14,16 +15,18 @@ use super::io_guard::BusyGuard;
 use super::log::Entry;
 use super::metrics::increment;
 use super::reply::{Reply, Representation, content_reply, precondition_reply};
+use super::source::Source;
 use super::stripe::{self, SIZE_HEADER, TOKEN_HEADER};
 
 const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, OPTIONS");
+const CLOSE: HeaderValue = HeaderValue::from_static("close");
 /// When a client that was turned away may come again.
 const RETRY_AFTER_SECONDS: HeaderValue = HeaderValue::from_static("5");
 
 /// A reply with the file that its parts are of.
 struct Answer {
     reply: Reply,
-    file: Option<Arc<std::fs::File>>,
+    file: Option<Arc<Source>>,
 }
 
 impl From<Reply> for Answer {
@@ -45,6 +48,10 @@ pub(super) async fn answer<B>(
     let mut entry = Entry::new(shared.log.as_ref(), context.client, &request);
     let answer = respond(&context, &mut request).await.unwrap_or_else(|error| {
         increment(&shared.metrics.errors);
+        if has_no_descriptor(&error) {
+            tracing::debug!(%error, path = request.uri().path(), "cannot serve");
+            return unavailable(&context).into();
+        }
         tracing::warn!(%error, path = request.uri().path(), "cannot serve");
         Reply::page(StatusCode::INTERNAL_SERVER_ERROR).into()
     });
@@ -88,15 +95,42 @@ pub(super) async fn answer<B>(
     Ok(response)
 }
 
+/// Whether the system, or this process, has too many files open.
+fn has_no_descriptor(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
+}
+
+/// There is no room for this client now.
+fn unavailable(context: &Context) -> Reply {
+    let reply = Reply::page(StatusCode::SERVICE_UNAVAILABLE).with(header::RETRY_AFTER, RETRY_AFTER_SECONDS);
+    match context.http1 {
+        Some(_) => reply.with(header::CONNECTION, CLOSE),
+        // Such a header is malformed in HTTP/3 (RFC 9114, section 4.2).
+        None => reply,
+    }
+}
+
+/// Whether a request of HTTP/1 has the one valid `Host` that it needs (RFC 9112, section 3.2); before HTTP/1.1 it may have none. Who
+/// takes one of two for the right one may take another one than whoever handed the request on.
+fn names_one_host<B>(request: &Request<B>) -> bool {
+    let mut hosts = request.headers().get_all(header::HOST).iter();
+    match (hosts.next(), hosts.next()) {
+        (None, _) => request.version() < Version::HTTP_11,
+        (Some(host), None) => {
+            let host = host.as_bytes();
+            // Empty where the target has no authority.
+            host.is_empty() || (!host.contains(&b'@') && Authority::try_from(host).is_ok())
+        }
+        (Some(_), Some(_)) => false,
+    }
+}
+
 async fn respond<B>(context: &Context, request: &mut Request<B>) -> io::Result<Answer> {
     if !context.served {
-        let reply =
-            Reply::page(StatusCode::SERVICE_UNAVAILABLE).with(header::RETRY_AFTER, RETRY_AFTER_SECONDS);
-        return Ok(match context.http1 {
-            Some(_) => reply.with(header::CONNECTION, HeaderValue::from_static("close")).into(),
-            // Such a header is malformed in HTTP/3 (RFC 9114, section 4.2).
-            None => reply.into(),
-        });
+        return Ok(unavailable(context).into());
+    }
+    if context.http1.is_some() && !names_one_host(request) {
+        return Ok(Reply::page(StatusCode::BAD_REQUEST).with(header::CONNECTION, CLOSE).into());
     }
     match *request.method() {
         Method::GET | Method::HEAD => {}
@@ -143,7 +177,7 @@ fn send<B>(context: &Context, request: &mut Request<B>, opened: Opened) -> Answe
         }
         reply = reply.with(TOKEN_HEADER, HeaderValue::from_static("1"));
     }
-    Answer { reply, file: Some(Arc::new(opened.file)) }
+    Answer { reply, file: Some(Arc::new(opened.source)) }
 }
 
 /// Takes the connection into a stripe group, or says why not.

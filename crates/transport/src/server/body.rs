@@ -1,7 +1,6 @@
 //! Bodies of responses: text and parts of a file, read in chunks that are used again.
 
 use std::collections::VecDeque;
-use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::pin::Pin;
@@ -16,6 +15,7 @@ use tokio::time::{Sleep, sleep_until};
 use super::io_guard::BusyGuard;
 use super::log::Entry;
 use super::shape::Shaper;
+use super::source::{Source, truncated};
 
 /// What is read and given to hyper at a time.
 const CHUNK_BYTES: usize = 128 * 1024;
@@ -78,34 +78,6 @@ impl Drop for Chunk {
     }
 }
 
-/// Reads at `offset` without waiting for a disk: `None` when that cannot be done, because the bytes are not in memory
-/// or the file system cannot tell. Short only where the memory ends or the file does.
-pub(super) fn read_cached(file: &File, out: &mut [u8], offset: u64) -> io::Result<Option<usize>> {
-    #[cfg(target_os = "linux")]
-    {
-        use rustix::io::{Errno, ReadWriteFlags, preadv2};
-        match preadv2(file, &mut [io::IoSliceMut::new(out)], offset, ReadWriteFlags::NOWAIT) {
-            Ok(length) => Ok(Some(length)),
-            // tmpfs does not know the flag, and has no disk to wait for.
-            Err(Errno::OPNOTSUPP) if rustix::fs::fstatfs(file)?.f_type == libc::TMPFS_MAGIC => {
-                std::os::unix::fs::FileExt::read_at(file, out, offset).map(Some)
-            }
-            Err(Errno::AGAIN | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => Ok(None),
-            Err(error) => Err(error.into()),
-        }
-    }
-    #[cfg(not(target_os = "linux"))]
-    {
-        let _ = (file, out, offset);
-        Ok(None)
-    }
-}
-
-/// The file ended before the bytes that were promised. Nothing may be sent in their place.
-pub(super) fn truncated() -> io::Error {
-    io::Error::new(io::ErrorKind::UnexpectedEof, "the file became shorter while it was sent")
-}
-
 #[derive(Debug)]
 enum Wait {
     Nothing,
@@ -122,7 +94,7 @@ enum Wait {
 pub(super) struct Body {
     pieces: VecDeque<Piece>,
     left: u64,
-    file: Option<Arc<File>>,
+    file: Option<Arc<Source>>,
     pool: Arc<Pool>,
     shaper: Option<Arc<Shaper>>,
     wait: Wait,
@@ -133,7 +105,7 @@ pub(super) struct Body {
 impl Body {
     pub(super) fn new(
         pieces: impl Into<VecDeque<Piece>>,
-        file: Option<Arc<File>>,
+        file: Option<Arc<Source>>,
         pool: Arc<Pool>,
         shaper: Option<Arc<Shaper>>,
         entry: Entry,
@@ -180,13 +152,12 @@ impl Body {
                 }
                 Wait::LinkFree => {
                     let mut chunk = self.pool.take();
-                    if let Some(read) = read_cached(&file, &mut chunk.bytes[..length], range.start)? {
+                    if let Some(read) = file.read_cached(&mut chunk.bytes[..length], range.start)? {
                         break (chunk, read);
                     }
                     let (file, offset) = (file.clone(), range.start);
                     self.wait = Wait::Disk(tokio::task::spawn_blocking(move || {
-                        let read =
-                            std::os::unix::fs::FileExt::read_at(&*file, &mut chunk.bytes[..length], offset)?;
+                        let read = file.read_at(&mut chunk.bytes[..length], offset)?;
                         Ok((chunk, read))
                     }));
                 }

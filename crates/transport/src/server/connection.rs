@@ -1,19 +1,24 @@
 //! One client's connection, from the handshake to its end.
 
+use std::convert::Infallible;
 use std::io;
 use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use http::{Request, Response};
+use hyper::body::{Body, Incoming};
 use hyper::server::conn::http1;
-use hyper::service::service_fn;
+use hyper::service::{Service, service_fn};
 use hyper::upgrade::{OnUpgrade, Parts};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
+use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::answer::answer;
 use super::io_guard::{Activity, Guarded, Patience, Stream};
+use super::limits::Permit;
 use super::log::Entry;
 use super::metrics::increment;
 use super::stripe::{Member, Seat};
@@ -21,6 +26,8 @@ use super::{Shared, Visit};
 
 /// hyper's smallest buffer.
 const SMALLEST_BUFFER: usize = 8192;
+/// Why a connection ends that kept us waiting longest.
+const GIVEN_AWAY: &str = "its place was given to another connection";
 
 /// What the requests of one connection share.
 pub(super) struct Context {
@@ -46,6 +53,52 @@ pub(super) struct Upgrade {
     pub(super) entry: Entry,
 }
 
+/// What may be held of a connection.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Buffers {
+    /// Longest head of a request.
+    pub(super) head: usize,
+    /// Most of a body that waits for its client.
+    pub(super) body: usize,
+}
+
+/// Speaks HTTP/1.1 until either side ends it, the server stops, or the connection's place is given away.
+///
+/// # Errors
+/// The client breaks off, is out of patience, or sends what is no HTTP; or the place was given away.
+pub(super) async fn converse<S, B>(
+    io: Guarded,
+    permit: &Permit,
+    buffers: Buffers,
+    service: S,
+    stop: &mut watch::Receiver<bool>,
+) -> io::Result<()>
+where
+    S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible>,
+    B: Body<Error = io::Error> + 'static,
+{
+    let connection = http1::Builder::new()
+        .header_read_timeout(None)
+        .max_header_size(buffers.head)
+        .max_buf_size(buffers.body)
+        .serve_connection(TokioIo::new(io), service)
+        .with_upgrades();
+    let mut connection = pin!(connection);
+    let mut stopping = false;
+    loop {
+        tokio::select! {
+            // First, so that of a flood only those cost an answer that are to get one.
+            biased;
+            () = permit.given_away() => return Err(io::Error::other(GIVEN_AWAY)),
+            result = connection.as_mut() => return result.map_err(io::Error::other),
+            () = async { let _ = stop.wait_for(|stop| *stop).await; }, if !stopping => {
+                stopping = true;
+                connection.as_mut().graceful_shutdown();
+            }
+        }
+    }
+}
+
 /// Serves a connection until either side ends it. The errors of one connection are only counted and traced.
 pub(super) async fn serve(shared: Arc<Shared>, socket: TcpStream, visit: Visit) {
     let (metrics, client) = (shared.metrics.clone(), visit.client);
@@ -56,7 +109,8 @@ pub(super) async fn serve(shared: Arc<Shared>, socket: TcpStream, visit: Visit) 
 }
 
 async fn try_serve(shared: Arc<Shared>, socket: TcpStream, visit: Visit) -> io::Result<()> {
-    let Visit { client, permit, mut stop } = visit;
+    let Visit { client, admission, mut stop } = visit;
+    let Some(permit) = admission.proven(client, &shared.limits) else { return Ok(()) };
     socket.set_nodelay(true)?;
     let config = &shared.config;
     let patience = Patience::of(config, permit.is_served());
@@ -64,36 +118,26 @@ async fn try_serve(shared: Arc<Shared>, socket: TcpStream, visit: Visit) -> io::
         None => Stream::Plain(socket),
         Some(tls) => {
             let handshake = tokio_rustls::TlsAcceptor::from(tls.clone()).accept(socket);
-            Stream::Tls(Box::new(timeout(patience.header, handshake).await??))
+            let shaken = tokio::select! {
+                shaken = timeout(patience.header, handshake) => shaken??,
+                () = permit.given_away() => return Err(io::Error::other(GIVEN_AWAY)),
+            };
+            Stream::Tls(Box::new(shaken))
         }
     };
-    let activity = Arc::new(Activity::default());
+    let activity = permit.activity().clone();
     let context = Arc::new(Context {
         shared: shared.clone(),
         client,
         served: permit.is_served(),
         http1: Some(Http1 { activity: activity.clone(), upgrade: Mutex::default() }),
     });
-    let io = TokioIo::new(Guarded::new(stream, patience, shared.metrics.clone(), activity));
-    let service = service_fn(|request| answer(context.clone(), request));
+    let io = Guarded::new(stream, patience, shared.metrics.clone(), activity);
     // The buffer's limit also bounds what waits of a body: one chunk, as the next is taken below the limit only.
-    let connection = http1::Builder::new()
-        .header_read_timeout(None)
-        .max_header_size(config.max_header_bytes)
-        .max_buf_size(config.max_header_bytes.max(SMALLEST_BUFFER))
-        .serve_connection(io, service)
-        .with_upgrades();
-    let mut connection = pin!(connection);
-    let mut stopping = false;
-    loop {
-        tokio::select! {
-            result = connection.as_mut() => break result.map_err(io::Error::other)?,
-            _ = stop.wait_for(|stop| *stop), if !stopping => {
-                stopping = true;
-                connection.as_mut().graceful_shutdown();
-            }
-        }
-    }
+    let buffers =
+        Buffers { head: config.max_header_bytes, body: config.max_header_bytes.max(SMALLEST_BUFFER) };
+    let service = service_fn(|request| answer(context.clone(), request));
+    converse(io, &permit, buffers, service, &mut stop).await?;
     let upgrade = context
         .http1
         .as_ref()
@@ -103,6 +147,9 @@ async fn try_serve(shared: Arc<Shared>, socket: TcpStream, visit: Visit) -> io::
     let Ok(Parts { io, read_buf, .. }) = upgraded.downcast::<TokioIo<Guarded>>() else {
         return Err(io::Error::other("the connection is not ours"));
     };
+    if !permit.keep() {
+        return Err(io::Error::other(GIVEN_AWAY));
+    }
     let member = Member::new(io.into_inner().into_stream(), read_buf.to_vec(), permit, entry)?;
     seat.sit(member, &shared, stop).await
 }

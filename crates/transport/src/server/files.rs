@@ -1,15 +1,16 @@
 //! From the path of a request to a file below the root.
 
 use std::fmt::Write;
-use std::fs::{File, Metadata};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
 use super::conditional::Validators;
+use super::source::Source;
 
 /// What stays as it is in the path of a link.
 const PATH: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
@@ -32,7 +33,7 @@ pub(super) enum Found {
 /// An open file.
 #[derive(Debug)]
 pub(super) struct Opened {
-    pub(super) file: File,
+    pub(super) source: Source,
     /// Where it really is.
     pub(super) path: PathBuf,
     pub(super) size: u64,
@@ -86,19 +87,43 @@ fn inside(root: &Path, path: &Path) -> io::Result<Option<PathBuf>> {
 
 /// Errors that mean "not here" (and tell nothing else); others are the server's fault.
 fn absent(error: io::Error) -> io::Result<Found> {
-    use io::ErrorKind::{InvalidFilename, NotADirectory, NotFound, PermissionDenied};
+    use io::ErrorKind::{InvalidFilename, InvalidInput, NotADirectory, NotFound, PermissionDenied};
     match error.kind() {
-        NotFound | NotADirectory | PermissionDenied | InvalidFilename => Ok(Found::Nothing),
+        NotFound | NotADirectory | PermissionDenied | InvalidFilename | InvalidInput => Ok(Found::Nothing),
         _ if error.raw_os_error() == Some(libc::ELOOP) => Ok(Found::Nothing),
         _ => Err(error),
     }
 }
 
+/// Opens a file that is a file: a pipe, which may have taken its place, would be waited for.
+///
+/// # Errors
+/// Those of the system; [`io::ErrorKind::InvalidInput`] when it is something else.
+pub(super) fn open_regular(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"));
+    }
+    Ok(file)
+}
+
+/// The path that a request's path (still percent-encoded) is looked up by, however it is written.
+pub(super) fn plain(path: &str) -> String {
+    let decoded = percent_decode_str(path).decode_utf8_lossy();
+    let mut plain: String =
+        decoded.split('/').filter(|name| !name.is_empty()).flat_map(|name| ["/", name]).collect();
+    if decoded.ends_with('/') {
+        plain.push('/');
+    }
+    plain
+}
+
 fn open(path: PathBuf) -> io::Result<Found> {
-    let file = File::open(&path)?;
+    let file = open_regular(&path)?;
     let metadata = file.metadata()?;
     let validators = validators(&metadata);
-    Ok(Found::File(Opened { file, path, size: metadata.len(), validators }))
+    let source = Source::new(file, &metadata);
+    Ok(Found::File(Opened { source, path, size: metadata.len(), validators }))
 }
 
 fn validators(metadata: &Metadata) -> Validators {

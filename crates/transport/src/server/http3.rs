@@ -9,6 +9,7 @@ use std::time::SystemTime;
 
 use bytes::{Buf, Bytes};
 use congestion::algorithm::Algorithm;
+use congestion::vps::Weight;
 use h3::error::{Code, StreamError};
 use h3::server::RequestResolver;
 use http::{Request, Response};
@@ -23,12 +24,12 @@ use super::answer::answer;
 use super::bounded::Bounded;
 use super::connection::Context;
 use super::io_guard::Patience;
+use super::limits::client_of;
+use super::line::{Line, Place, priority};
 use super::metrics::{add, increment};
 use super::weights::Weights;
 use super::{Shared, Visit};
-use crate::quic::{
-    InFlight, Membership, RunningRequest, Sharing, SingleFactory, WeightedFactory, server_transport,
-};
+use crate::quic::{InFlight, Pools, Sharing, SingleFactory, WeightedFactory, server_transport};
 
 /// What is handed to QUIC at a time: so much a client has to take within the time that a server waits.
 const PIECE: usize = 16 * 1024;
@@ -44,15 +45,15 @@ pub struct Http3 {
     pub identity: Arc<QuicServerConfig>,
     /// What decides how fast it sends.
     pub congestion: Algorithm,
-    /// What its clients count among those behind the same bottleneck; without it each connection sends on its own. A change holds
-    /// for running answers too.
+    /// Which of its clients share a bottleneck, and what they count there; whoever is in no pool sends on its own. Other weights hold
+    /// for running answers too, other pools for the connections that begin.
     pub weights: Option<watch::Receiver<Arc<Weights>>>,
 }
 
 impl Http3 {
-    /// A group for all connections, where they have weights.
-    pub(super) fn sharing(&self) -> Option<Arc<Sharing>> {
-        self.weights.as_ref().map(|_| Sharing::new(self.congestion))
+    /// The pools of its clients.
+    pub(super) fn pools(&self) -> Pools {
+        Pools::new(self.congestion)
     }
 }
 
@@ -71,16 +72,24 @@ pub(super) async fn serve(shared: Arc<Shared>, incoming: Incoming, visit: Visit)
     }
 }
 
+/// The group of the pool that a client is in; without one its connection sends on its own.
+fn group_of(client: IpAddr, weights: &Weights, pools: &Pools) -> Option<Arc<Sharing>> {
+    weights.pool_of(client).map(|name| pools.sharing(name, |name| weights.has_pool(name)))
+}
+
 type Connection = h3::server::Connection<Bounded<h3_quinn::Connection>, Bytes>;
 type Resolver = RequestResolver<Bounded<h3_quinn::Connection>, Bytes>;
 
 async fn try_serve(shared: Arc<Shared>, incoming: Incoming, visit: Visit) -> io::Result<()> {
-    let Visit { client, permit, mut stop } = visit;
+    let Visit { client, admission, mut stop } = visit;
     let Some(http3) = &shared.config.http3 else { return Ok(()) };
-    let patience = Patience::of(&shared.config, permit.is_served());
+    let patience = Patience::of(&shared.config, true);
     let in_flight = InFlight::default();
     let mut transport = server_transport(patience.idle.max(patience.write));
-    let group = shared.sharing.clone().map(|sharing| WeightedFactory::new(sharing, in_flight.clone()));
+    let weights = http3.weights.as_ref().map(|weights| weights.borrow().clone());
+    let sharing = weights.zip(shared.pools.as_ref());
+    let sharing = sharing.and_then(|(weights, pools)| group_of(client, &weights, pools));
+    let group = sharing.map(|sharing| WeightedFactory::new(sharing, in_flight.clone()));
     match &group {
         Some(group) => transport.congestion_controller_factory(Arc::new(group.clone())),
         None => transport.congestion_controller_factory(Arc::new(SingleFactory {
@@ -93,7 +102,13 @@ async fn try_serve(shared: Arc<Shared>, incoming: Incoming, visit: Visit) -> io:
     let connecting = incoming.accept_with(Arc::new(config)).map_err(io::Error::other)?;
     let greeting = async {
         let connection = connecting.await.map_err(io::Error::other)?;
-        let membership = group.map(|group| Arc::new(group.join(connection.clone(), client)));
+        // The client has answered: it is where it says.
+        let Some(permit) = admission.proven(client, &shared.limits) else { return Ok(None) };
+        let weights = http3.weights.as_ref().map(|weights| weights.borrow().clone());
+        let shares_weight = weights.is_none_or(|weights| !weights.is_shared(client));
+        let address = shares_weight.then(|| client_of(client));
+        let membership = group.map(|group| group.join(connection.clone(), address));
+        let line = Line::new(connection.clone(), in_flight.clone(), membership);
         let head_bytes = u64::try_from(shared.config.max_header_bytes).unwrap_or(u64::MAX);
         let mut builder = h3::server::builder();
         let building = builder.max_field_section_size(head_bytes).send_grease(false).build(Bounded::new(
@@ -101,10 +116,14 @@ async fn try_serve(shared: Arc<Shared>, incoming: Incoming, visit: Visit) -> io:
             shared.config.max_header_bytes + SLACK,
         ));
         let built = building.await.map_err(io::Error::other)?;
-        Ok::<_, io::Error>((built, membership))
+        Ok::<_, io::Error>(Some((built, line, permit)))
     };
-    let (mut connection, membership): (Connection, _) = timeout(patience.header, greeting).await??;
-    let weigher = membership.zip(http3.weights.clone());
+    let greeted = timeout(patience.header, greeting).await??;
+    // Beyond what is told so, nobody is told.
+    let Some((mut connection, line, permit)): Option<(Connection, _, _)> = greeted else {
+        return Ok(());
+    };
+    let patience = Patience::of(&shared.config, permit.is_served());
     let context =
         Arc::new(Context { shared: shared.clone(), client, served: permit.is_served(), http1: None });
     let mut requests = JoinSet::new();
@@ -114,8 +133,8 @@ async fn try_serve(shared: Arc<Shared>, incoming: Incoming, visit: Visit) -> io:
         tokio::select! {
             accepted = connection.accept() => match accepted {
                 Ok(Some(resolver)) => {
-                    let weigher = weigher.clone();
-                    requests.spawn(request(context.clone(), resolver, patience, weigher));
+                    let weights = http3.weights.clone();
+                    requests.spawn(request(context.clone(), resolver, patience, line.clone(), weights));
                 }
                 Ok(None) => break,
                 Err(error) if error.is_h3_no_error() => break,
@@ -152,7 +171,8 @@ async fn request(
     context: Arc<Context>,
     resolver: Resolver,
     patience: Patience,
-    weigher: Option<Weigher>,
+    line: Arc<Line>,
+    weights: Option<watch::Receiver<Arc<Weights>>>,
 ) -> io::Result<()> {
     let resolved = timeout(patience.header, resolver.resolve_request()).await?;
     let (request, mut stream) = match resolved {
@@ -167,7 +187,9 @@ async fn request(
     // There is nothing that a body could be good for (RFC 9114, section 4.1).
     stream.stop_sending(Code::H3_NO_ERROR);
     let metrics = context.shared.metrics.clone();
-    let mut weighed = weigher.map(|weigher| Weighed::new(weigher, context.client, &request));
+    let priority = priority(request.headers());
+    let mut weighed =
+        weights.map(|weights| Weighed { weights, client: context.client, request: request.clone() });
     let Ok(response) = answer(context, request).await;
     let (mut head, mut body) = response.into_parts();
     // hyper adds it in HTTP/1.1 (RFC 9110, section 6.6.1).
@@ -175,7 +197,11 @@ async fn request(
         head.headers.insert(http::header::DATE, date);
     }
     in_time(patience, stream.send_response(Response::from_parts(head, ()))).await?;
-    while let Some(frame) = body.frame().await {
+    let weight = weighed.as_mut().map_or(Weight::ONE, Weighed::weight);
+    let place = line.begin(priority, weight);
+    loop {
+        place.turn().await;
+        let Some(frame) = place.paused_for(body.frame()).await else { break };
         let data = match frame {
             Ok(frame) => frame.into_data(),
             Err(error) => {
@@ -187,10 +213,11 @@ async fn request(
         let Ok(mut data) = data else { continue };
         while data.has_remaining() {
             if let Some(weighed) = &mut weighed {
-                weighed.look();
+                weighed.look(&place);
             }
             let piece = data.split_to(data.len().min(PIECE));
             let length = piece.len();
+            let _writing = place.turn_to_write(units::Bytes::of(length)).await;
             in_time(patience, stream.send_data(piece)).await?;
             add(&metrics.bytes_sent, length);
         }
@@ -198,12 +225,8 @@ async fn request(
     in_time(patience, stream.finish()).await
 }
 
-/// A connection's place in the group, and the weights.
-type Weigher = (Arc<Membership>, watch::Receiver<Arc<Weights>>);
-
-/// A request that counts while it is answered.
+/// A request whose weight may change while it is answered.
 struct Weighed {
-    running: RunningRequest,
     weights: watch::Receiver<Arc<Weights>>,
     client: IpAddr,
     /// Its head, for other weights.
@@ -211,17 +234,14 @@ struct Weighed {
 }
 
 impl Weighed {
-    fn new((membership, mut weights): Weigher, client: IpAddr, request: &Request<()>) -> Self {
-        let request = request.clone();
-        let weight = weights.borrow_and_update().of(client, &request);
-        Self { running: membership.request(weight), weights, client, request }
+    fn weight(&mut self) -> Weight {
+        self.weights.borrow_and_update().of(self.client, &self.request)
     }
 
     /// Looks whether there are other weights.
-    fn look(&mut self) {
+    fn look(&mut self, place: &Place) {
         if self.weights.has_changed().unwrap_or(false) {
-            let weight = self.weights.borrow_and_update().of(self.client, &self.request);
-            self.running.set_weight(weight);
+            place.set_weight(self.weight());
         }
     }
 }
@@ -232,4 +252,25 @@ async fn in_time(
     sending: impl Future<Output = Result<(), StreamError>>,
 ) -> io::Result<()> {
     timeout(patience.write, sending).await?.map_err(io::Error::other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_client_shares_with_others_only_where_the_operator_says_so() {
+        let pools = Pools::new(Algorithm::Reno);
+        let group = |client: &str, weights: &str| {
+            group_of(client.parse().unwrap(), &weights.parse().unwrap(), &pools)
+                .map(|group| Arc::as_ptr(&group))
+        };
+        let rules = "default = 2\n[[rule]]\npath = \"/a\"\nweight = 8\n";
+        assert_eq!(group("10.0.0.1", rules), None);
+
+        let campus = format!("{rules}[[pool]]\nname = \"campus\"\nclients = [\"10.0.0.0/8\"]\n");
+        assert!(group("10.0.0.1", &campus).is_some());
+        assert_eq!(group("10.0.0.1", &campus), group("10.0.0.2", &campus));
+        assert_eq!(group("192.0.2.1", &campus), None);
+    }
 }

@@ -3,7 +3,7 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -101,15 +101,21 @@ impl Patience {
     /// The patience of a server with this configuration, with a client that is served or turned away.
     pub(super) fn of(config: &Config, is_served: bool) -> Self {
         let Config { header_timeout, idle_timeout, write_timeout, .. } = *config;
+        Self { header: header_timeout, idle: idle_timeout, write: write_timeout }.with(is_served)
+    }
+
+    /// The same for a client that is served; less for one that is turned away.
+    pub(super) fn with(self, is_served: bool) -> Self {
         if is_served {
-            Self { header: header_timeout, idle: idle_timeout, write: write_timeout }
+            self
         } else {
-            Self { header: header_timeout.min(REFUSAL_TIME), idle: REFUSAL_TIME, write: REFUSAL_TIME }
+            Self { header: self.header.min(REFUSAL_TIME), idle: REFUSAL_TIME, write: REFUSAL_TIME }
         }
     }
 }
 
-/// What a connection is doing, as the one who answers its requests knows it.
+/// What a connection is doing, as the one who answers its requests knows it. One that was never said to wait for its client
+/// ([`Self::default`]) does not.
 #[derive(Debug, Default)]
 pub(super) struct Activity {
     busy: AtomicBool,
@@ -117,6 +123,58 @@ pub(super) struct Activity {
     requests: AtomicU64,
     /// The reader, to be woken when the connection is not busy any more: from then on its time counts.
     reader: Mutex<Option<Waker>>,
+    wait: Mutex<Option<Wait>>,
+}
+
+/// A wait for a client. Where there are too many connections, the least of these goes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Wait {
+    what: Awaited,
+    since: Instant,
+}
+
+/// What a client has to do for its connection to go on; what comes first is the cheaper to lose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Awaited {
+    /// The rest of a request's head, or all of it.
+    Head,
+    /// Another request.
+    Request,
+    /// Taking any of its answers, beyond what the system holds for it.
+    Taking,
+    /// Taking more. It may be a player that pauses.
+    TakingMore,
+}
+
+impl Activity {
+    /// Of a connection that just came, and has yet to say what it wants.
+    pub(super) fn waiting() -> Self {
+        let wait = Wait { what: Awaited::Head, since: Instant::now() };
+        Self { wait: Mutex::new(Some(wait)), ..Self::default() }
+    }
+
+    /// The wait for the client, if it is the client's turn.
+    pub(super) fn wait(&self) -> Option<Wait> {
+        *self.lock()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Wait>> {
+        self.wait.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set_wait(&self, what: Awaited, since: Instant) {
+        *self.lock() = Some(Wait { what, since });
+    }
+
+    /// Nothing is waited for.
+    pub(super) fn wait_is_over(&self) {
+        *self.lock() = None;
+    }
+
+    /// The client has asked for something. It may still have to take what it asked for before.
+    fn has_asked(&self) {
+        self.lock().take_if(|wait| wait.what < Awaited::Taking);
+    }
 }
 
 /// While it lives, a response is being made or sent, and the client need not say anything.
@@ -127,6 +185,7 @@ impl BusyGuard {
     pub(super) fn new(activity: &Arc<Activity>) -> Self {
         activity.busy.store(true, Ordering::Relaxed);
         activity.requests.fetch_add(1, Ordering::Relaxed);
+        activity.has_asked();
         Self(activity.clone())
     }
 }
@@ -170,6 +229,8 @@ pub(super) struct Guarded {
     last_moved: Instant,
     /// Since when the client has taken nothing although there was something to take.
     stuck_since: Option<Instant>,
+    /// Whether it took more after it had been waited for: the system holds a good deal for those who take nothing.
+    has_taken: bool,
     read_timer: Timer,
     write_timer: Timer,
 }
@@ -191,6 +252,7 @@ impl Guarded {
             head_since: Some(now),
             last_moved: now,
             stuck_since: None,
+            has_taken: false,
             read_timer: Timer::default(),
             write_timer: Timer::default(),
         }
@@ -203,11 +265,18 @@ impl Guarded {
     /// The result of a write, or the end of patience.
     fn wrote<T>(&mut self, cx: &mut Context<'_>, poll: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if poll.is_ready() {
-            self.stuck_since = None;
+            if self.stuck_since.take().is_some() {
+                self.has_taken = true;
+                self.activity.wait_is_over();
+                // The reader's time counts again.
+                cx.waker().wake_by_ref();
+            }
             self.last_moved = Instant::now();
             return poll;
         }
         let since = *self.stuck_since.get_or_insert_with(Instant::now);
+        let what = if self.has_taken { Awaited::TakingMore } else { Awaited::Taking };
+        self.activity.set_wait(what, since);
         ready!(self.write_timer.poll(cx, since + self.patience.write));
         Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client takes nothing")))
     }
@@ -246,10 +315,16 @@ impl AsyncRead for Guarded {
             }
             return poll;
         }
-        let deadline = match this.head_since {
-            Some(since) => since + this.patience.header,
-            None => this.last_moved + this.patience.idle,
+        // What was answered is still to be taken, and until then nothing need be said.
+        if this.stuck_since.is_some() {
+            return Poll::Pending;
+        }
+        let (what, since, patience) = match this.head_since {
+            Some(since) => (Awaited::Head, since, this.patience.header),
+            None => (Awaited::Request, this.last_moved, this.patience.idle),
         };
+        this.activity.set_wait(what, since);
+        let deadline = since + patience;
         ready!(this.read_timer.poll(cx, deadline));
         Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client says nothing")))
     }

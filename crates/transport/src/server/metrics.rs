@@ -11,6 +11,8 @@ pub struct Metrics {
     pub connections_total: AtomicU64,
     /// Connections turned away because a limit was reached.
     pub connections_refused: AtomicU64,
+    /// Connections that got the place of one whose client kept the server waiting.
+    pub connections_replaced: AtomicU64,
     /// Responses by status class: `responses[1]` counts 2xx.
     pub responses: [AtomicU64; 5],
     /// Bytes written to clients, heads included, TLS not.

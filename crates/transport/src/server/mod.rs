@@ -12,7 +12,7 @@ use std::thread::JoinHandle;
 use http::HeaderValue;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::{Duration, sleep, timeout};
+use tokio::time::{Duration, timeout};
 
 mod answer;
 mod arrivals;
@@ -20,33 +20,42 @@ mod body;
 mod bounded;
 mod conditional;
 mod connection;
+mod descriptors;
+mod door;
 mod files;
+mod handshakes;
 mod http3;
 mod io_guard;
 mod limits;
+mod line;
 mod log;
 mod metrics;
 mod range;
 mod reply;
 mod shape;
+mod source;
 mod stripe;
 mod weights;
 
-use crate::quic::Sharing;
+use crate::ListenError;
+use crate::quic::Pools;
+pub use arrivals::{AcceptRest, listen};
 use arrivals::{Arrival, Listeners};
 pub use body::Piece;
 pub use conditional::Validators;
+pub use descriptors::{connections_within, raise_descriptor_limit};
+pub use door::{Busy, Door, DoorLimits, Guest};
 pub use files::media_type;
+use handshakes::Unproven;
 pub use http3::Http3;
-pub use log::AccessLog;
+use io_guard::Activity;
+use limits::{Limits, Permit};
+pub use log::{AccessLog, Listener, Rotation};
 pub use metrics::Metrics;
 pub use reply::{Reply, Representation, content_reply, precondition_reply};
 pub use shape::Shape;
 pub use stripe::{SIZE_HEADER, TOKEN_HEADER};
 pub use weights::{Weights, WeightsError};
-
-/// Rest after the system could not give us another connection (no file descriptors left, for example).
-const ACCEPT_REST: Duration = Duration::from_millis(50);
 
 /// What to serve, and how.
 #[derive(Clone, Debug)]
@@ -61,9 +70,9 @@ pub struct Config {
     pub http3: Option<Http3>,
     /// What every answer says of other ways to get the same (RFC 7838).
     pub alt_svc: Option<HeaderValue>,
-    /// Most connections; a further one gets 503.
+    /// Most connections; a further one gets the place of one whose client keeps the server waiting, or 503.
     pub max_connections: usize,
-    /// Most connections of one IPv4 address or IPv6 /64; a further one gets 503.
+    /// The same for one IPv4 address or IPv6 /64.
     pub max_connections_per_client: usize,
     /// Longest head of a request; a longer one gets 431.
     pub max_header_bytes: usize,
@@ -77,6 +86,10 @@ pub struct Config {
     pub stop_grace: Duration,
     /// Where requests are logged.
     pub access_log: Option<AccessLog>,
+    /// Has the access log's file opened again.
+    pub log_rotation: Rotation,
+    /// Who is told of every response.
+    pub listener: Option<Listener>,
     /// Make the server slow.
     pub shape: Option<Shape>,
 }
@@ -98,6 +111,8 @@ impl Config {
             write_timeout: Duration::from_secs(60),
             stop_grace: Duration::from_secs(10),
             access_log: None,
+            log_rotation: Rotation::default(),
+            listener: None,
             shape: None,
         }
     }
@@ -121,25 +136,11 @@ pub enum BindError {
     #[error("no address to listen at")]
     NoAddress,
     /// An address cannot be listened at.
-    #[error("cannot listen at {address}: {}", reason(source))]
-    Listen {
-        /// The configured address.
-        address: SocketAddr,
-        /// Why.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Listen(#[from] ListenError),
     /// The access log cannot be opened.
     #[error("cannot open the access log: {0}")]
     Log(io::Error),
-}
-
-fn reason(error: &io::Error) -> String {
-    match error.kind() {
-        io::ErrorKind::AddrInUse => "another program listens there".into(),
-        io::ErrorKind::PermissionDenied => "not permitted (ports below 1024 need a privilege)".into(),
-        io::ErrorKind::AddrNotAvailable => "this machine does not have the address".into(),
-        _ => error.to_string(),
-    }
 }
 
 /// What all connections of a server share.
@@ -148,20 +149,53 @@ pub(crate) struct Shared {
     /// The canonical root.
     root: Arc<Path>,
     metrics: Arc<Metrics>,
+    limits: Arc<Limits>,
     pool: Arc<body::Pool>,
     shaper: Option<Arc<shape::Shaper>>,
     log: Option<log::Log>,
     groups: Arc<stripe::Groups>,
-    /// The group of all connections, where they have weights.
-    sharing: Option<Arc<Sharing>>,
+    /// The pools of HTTP/3's clients.
+    pools: Option<Pools>,
 }
 
 /// A connection that was let in, or is only told that there are too many.
 pub(crate) struct Visit {
     client: IpAddr,
-    permit: limits::Permit,
+    admission: Admission,
     /// True when the server ends.
     stop: watch::Receiver<bool>,
+}
+
+/// What a connection counts for.
+enum Admission {
+    /// The client that it comes from.
+    Taken(Permit),
+    /// Nothing yet: its handshake has to show that it comes from there.
+    Unproven(Unproven),
+}
+
+impl Admission {
+    /// `None` when even a refusal is too much.
+    fn of(client: IpAddr, arrival: &mut Arrival, limits: &Arc<Limits>) -> Option<Self> {
+        match arrival {
+            Arrival::Tcp(_) => limits.admit(client, Activity::waiting()).map(Self::Taken),
+            Arrival::Quic(_, unproven) => match unproven.take() {
+                Some(unproven) => Some(Self::Unproven(unproven)),
+                None => limits.admit(client, Activity::default()).map(Self::Taken),
+            },
+        }
+    }
+
+    /// The address is proven. `None` when even a refusal is too much.
+    fn proven(self, client: IpAddr, limits: &Arc<Limits>) -> Option<Permit> {
+        match self {
+            Self::Taken(permit) => Some(permit),
+            Self::Unproven(unproven) => {
+                unproven.prove();
+                limits.admit(client, Activity::default())
+            }
+        }
+    }
 }
 
 /// A server that listens already.
@@ -188,21 +222,24 @@ impl Server {
         if config.listen.is_empty() {
             return Err(BindError::NoAddress);
         }
-        let listeners =
-            Listeners::bind(&config).map_err(|(address, source)| BindError::Listen { address, source })?;
+        let listeners = Listeners::bind(&config)?;
         let metrics = Arc::new(Metrics::default());
-        let opened =
-            config.access_log.as_ref().map(|target| log::Log::open(target, metrics.clone())).transpose();
-        let (log, log_writer) = opened.map_err(BindError::Log)?.unzip();
+        let targets = log::Targets {
+            log: config.access_log.clone(),
+            listener: config.listener.clone(),
+            rotation: config.log_rotation.clone(),
+        };
+        let (log, log_writer) = log::Log::open(targets, metrics.clone()).map_err(BindError::Log)?.unzip();
         let rate = config.shape.and_then(|shape| shape.rate);
         let shared = Shared {
             root: root.into(),
+            limits: Limits::new(config.max_connections, config.max_connections_per_client, metrics.clone()),
             metrics,
             pool: Arc::default(),
             shaper: rate.map(|rate| Arc::new(shape::Shaper::new(rate))),
             log,
             groups: Arc::default(),
-            sharing: config.http3.as_ref().and_then(Http3::sharing),
+            pools: config.http3.as_ref().map(Http3::pools),
             config,
         };
         Ok(Self { listeners, shared: Arc::new(shared), log_writer })
@@ -234,37 +271,29 @@ impl Server {
     /// is left is cut off. Dropping the future cuts everything off at once.
     pub async fn run(self, shutdown: impl Future<Output = ()>) {
         let Self { mut listeners, shared, log_writer } = self;
-        let Config { max_connections, max_connections_per_client, .. } = shared.config;
-        let limits = limits::Limits::new(max_connections, max_connections_per_client, shared.metrics.clone());
         let (stop, stopped) = watch::channel(false);
         let mut connections = JoinSet::new();
-        let mut helpers = JoinSet::new();
-        if let Some(sharing) = shared.sharing.clone() {
-            helpers.spawn(async move { sharing.run().await });
-        }
         let mut shutdown = pin!(shutdown);
+        let mut rest = AcceptRest::default();
         loop {
             tokio::select! {
                 () = &mut shutdown => break,
                 Some(_) = connections.join_next() => {}
                 accepted = listeners.next() => match accepted {
-                    Ok((arrival, peer)) => {
+                    Ok((mut arrival, peer)) => {
                         let client = peer.ip().to_canonical();
-                        let Some(permit) = limits.admit(client) else { continue };
-                        let visit = Visit { client, permit, stop: stopped.clone() };
+                        let Some(admission) = Admission::of(client, &mut arrival, &shared.limits) else { continue };
+                        let visit = Visit { client, admission, stop: stopped.clone() };
                         match arrival {
                             Arrival::Tcp(socket) => {
                                 connections.spawn(connection::serve(shared.clone(), socket, visit));
                             }
-                            Arrival::Quic(incoming) => {
+                            Arrival::Quic(incoming, _) => {
                                 connections.spawn(http3::serve(shared.clone(), *incoming, visit));
                             }
                         }
                     }
-                    Err(error) => {
-                        tracing::warn!(%error, "cannot accept a connection");
-                        sleep(ACCEPT_REST).await;
-                    }
+                    Err(error) => rest.after(&error).await,
                 },
             }
         }

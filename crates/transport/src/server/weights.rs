@@ -1,7 +1,13 @@
-//! A file of weights: how much a client counts among those that share its bottleneck.
+//! A file of weights: which clients share what as many plain flows would get, and how much each of them counts.
 //!
 //! ```toml
 //! default = 1            # the weight of whatever no rule is for
+//! claims = true          # whether rules hold that go by what clients say of themselves: header and buffer_below
+//! shared_addresses = ["192.0.2.7"] # many clients are behind such an address: there each connection is a client of its own
+//!
+//! [[pool]]               # clients behind one bottleneck; whoever is in no pool sends on its own
+//! name = "campus"
+//! clients = ["10.0.0.0/8", "2001:db8::/32"]   # or "all"
 //!
 //! [[rule]]               # the first rule that is for a request gives its weight
 //! path = "/premium/*"
@@ -17,8 +23,8 @@
 //! weight = 6
 //! ```
 
+use std::collections::BTreeSet;
 use std::fmt;
-use std::fs::File;
 use std::io::{self, Read};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -31,12 +37,19 @@ use ipnet::IpNet;
 use percent_encoding::percent_decode_str;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
+use toml::Spanned;
 use units::Duration;
+
+use super::files;
 
 /// A larger file is none of weights.
 const LARGEST_FILE: u64 = 1 << 20;
 /// Most rules; each request looks at them all in the worst case.
 const MOST_RULES: usize = 1000;
+/// Most pools: each is a group of its own that is looked after all the time.
+const MOST_POOLS: usize = 100;
+/// Most networks of a pool.
+const MOST_NETWORKS: usize = 1000;
 /// Longest CMCD that is looked at.
 const LONGEST_CMCD: usize = 4096;
 
@@ -46,8 +59,28 @@ const LONGEST_CMCD: usize = 4096;
 pub struct Weights {
     #[serde(default = "one", deserialize_with = "weight")]
     default: Weight,
+    /// Has to be said where a rule goes by a claim.
+    claims: Option<bool>,
+    #[serde(default, deserialize_with = "networks")]
+    shared_addresses: Vec<IpNet>,
     #[serde(default, rename = "rule", deserialize_with = "rules")]
-    rules: Vec<Rule>,
+    rules: Vec<Spanned<Rule>>,
+    #[serde(default, rename = "pool", deserialize_with = "pools")]
+    pools: Vec<Pool>,
+}
+
+/// Clients that the operator declares to be behind one bottleneck.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Pool {
+    name: String,
+    clients: Clients,
+}
+
+#[derive(Debug)]
+enum Clients {
+    All,
+    In(Vec<IpNet>),
 }
 
 #[derive(Debug)]
@@ -57,6 +90,13 @@ struct Rule {
     client: Option<IpNet>,
     header: Option<(HeaderName, Pattern)>,
     buffer_below: Option<Duration>,
+}
+
+impl Rule {
+    /// Whether it goes by what a client says of itself, which any client can say.
+    fn is_by_claim(&self) -> bool {
+        self.header.is_some() || self.buffer_below.is_some()
+    }
 }
 
 /// A file that says no weights.
@@ -88,11 +128,11 @@ impl Weights {
     pub fn load(path: &Path) -> Result<Self, WeightsError> {
         let failure = |source| WeightsError::Read { path: path.into(), source };
         let mut text = String::new();
-        File::open(path)
+        files::open_regular(path)
             .and_then(|file| file.take(LARGEST_FILE + 1).read_to_string(&mut text))
             .map_err(failure)?;
         let wrong = |reason| WeightsError::Wrong { path: path.into(), reason };
-        if text.len() > 1 << 20 {
+        if text.len() as u64 > LARGEST_FILE {
             return Err(wrong(" more than 1 MiB are no weights".into()));
         }
         text.parse().map_err(wrong)
@@ -103,21 +143,48 @@ impl Weights {
         self.rules.len()
     }
 
-    /// What a request counts.
+    /// How many pools there are.
+    pub fn pools(&self) -> usize {
+        self.pools.len()
+    }
+
+    /// Whether there is a pool of this name.
+    pub(crate) fn has_pool(&self, name: &str) -> bool {
+        self.pools.iter().any(|pool| pool.name == name)
+    }
+
+    /// The name of the pool that a client is in: the first that is declared for it. `None`: it sends on its own.
+    pub fn pool_of(&self, client: IpAddr) -> Option<&str> {
+        let is_for = |pool: &&Pool| match &pool.clients {
+            Clients::All => true,
+            Clients::In(networks) => networks.iter().any(|network| network.contains(&client)),
+        };
+        self.pools.iter().find(is_for).map(|pool| pool.name.as_str())
+    }
+
+    /// What a request counts in its pool.
     pub fn of<B>(&self, client: IpAddr, request: &Request<B>) -> Weight {
         let buffer = buffer_level(request);
-        let path = percent_decode_str(request.uri().path()).decode_utf8_lossy();
-        let is_for = |rule: &&Rule| {
+        let path = files::plain(request.uri().path());
+        let claims_hold = self.claims == Some(true);
+        let is_for = |rule: &&Spanned<Rule>| {
+            let rule = rule.get_ref();
             let header_fits = |(name, pattern): &(HeaderName, Pattern)| {
                 let values = request.headers().get_all(name).iter();
                 values.filter_map(|value| value.to_str().ok()).any(|value| pattern.matches(value))
             };
-            rule.path.as_ref().is_none_or(|pattern| pattern.matches(&path))
+            (claims_hold || !rule.is_by_claim())
+                && rule.path.as_ref().is_none_or(|pattern| pattern.matches(&path))
                 && rule.client.is_none_or(|net| net.contains(&client))
                 && rule.header.as_ref().is_none_or(header_fits)
                 && rule.buffer_below.is_none_or(|below| buffer.is_some_and(|buffer| buffer < below))
         };
-        self.rules.iter().find(is_for).map_or(self.default, |rule| rule.weight)
+        self.rules.iter().find(is_for).map_or(self.default, |rule| rule.get_ref().weight)
+    }
+
+    /// Whether many clients are behind this address.
+    pub fn is_shared(&self, address: IpAddr) -> bool {
+        self.shared_addresses.iter().any(|net| net.contains(&address))
     }
 }
 
@@ -126,15 +193,27 @@ impl FromStr for Weights {
 
     /// What is wrong is told as `LINE:COLUMN: what`.
     fn from_str(text: &str) -> Result<Self, String> {
-        toml::from_str(text).map_err(|error| {
+        let weights: Self = toml::from_str(text).map_err(|error| {
             let start = error.span().map_or(0, |span| span.start);
-            let before = text.get(..start).unwrap_or_default();
-            let line = before.matches('\n').count() + 1;
-            let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
-            let message = error.message().trim_end().replace('\n', "; ");
-            format!("{line}:{column}: {message}")
-        })
+            place(text, start, &error.message().trim_end().replace('\n', "; "))
+        })?;
+        match weights.rules.iter().find(|rule| rule.get_ref().is_by_claim()) {
+            Some(rule) if weights.claims.is_none() => Err(place(
+                text,
+                rule.span().start,
+                "any client can say this of itself, and have the weight: write 'claims = true' at the head of the file if your clients do \
+                 not lie, or if what is in front of the server sets the header; 'claims = false' lets such rules rest",
+            )),
+            _ => Ok(weights),
+        }
     }
+}
+
+fn place(text: &str, at: usize, what: &str) -> String {
+    let before = text.get(..at).unwrap_or_default();
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+    format!("{line}:{column}: {what}")
 }
 
 /// What a player says that it has in its buffer (CTA-5004: the key `bl`, milliseconds, in the header `CMCD-Request` or the query's `CMCD`).
@@ -159,12 +238,63 @@ fn weight<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Weight, D::Error
     Weight::new(number).ok_or_else(|| D::Error::custom("a weight is a number from 0.001 to 1000, such as 4"))
 }
 
-fn rules<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Rule>, D::Error> {
+fn rules<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Spanned<Rule>>, D::Error> {
     let rules = Vec::deserialize(deserializer)?;
     if rules.len() > MOST_RULES {
         return Err(D::Error::custom(format_args!("more than {MOST_RULES} rules")));
     }
     Ok(rules)
+}
+
+fn networks<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<IpNet>, D::Error> {
+    let written: Vec<String> = Vec::deserialize(deserializer)?;
+    if written.len() > MOST_RULES {
+        return Err(D::Error::custom(format_args!("more than {MOST_RULES} addresses")));
+    }
+    written.iter().map(|text| network(text)).collect::<Result<_, _>>().map_err(D::Error::custom)
+}
+
+fn pools<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Pool>, D::Error> {
+    let pools: Vec<Pool> = Vec::deserialize(deserializer)?;
+    if pools.len() > MOST_POOLS {
+        return Err(D::Error::custom(format_args!("more than {MOST_POOLS} pools")));
+    }
+    let mut names = BTreeSet::new();
+    for Pool { name, .. } in &pools {
+        if name.is_empty() {
+            return Err(D::Error::custom("a pool has a name, such as \"campus\""));
+        }
+        if !names.insert(name) {
+            return Err(D::Error::custom(format_args!("there are two pools with the name '{name}'")));
+        }
+    }
+    Ok(pools)
+}
+
+impl<'de> Deserialize<'de> for Clients {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(
+            untagged,
+            expecting = "clients are \"all\" or networks, such as [\"10.0.0.0/8\", \"2001:db8::/32\"]"
+        )]
+        enum Written {
+            One(String),
+            Several(Vec<String>),
+        }
+        let written = match Written::deserialize(deserializer)? {
+            Written::One(all) if all == "all" => return Ok(Self::All),
+            Written::One(one) => vec![one],
+            Written::Several(several) => several,
+        };
+        if written.is_empty() || written.len() > MOST_NETWORKS {
+            return Err(D::Error::custom(format_args!(
+                "a pool has from one to {MOST_NETWORKS} networks, or \"all\" clients"
+            )));
+        }
+        let networks = written.iter().map(|text| network(text)).collect::<Result<_, _>>();
+        networks.map(Self::In).map_err(D::Error::custom)
+    }
 }
 
 /// A value that is written as a string, with what is wrong with it said by `read`.
@@ -191,10 +321,12 @@ fn path<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Pattern>, D
 }
 
 fn client<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<IpNet>, D::Error> {
-    text(deserializer, |text| {
-        let net = text.parse().or_else(|_| text.parse().map(|address: IpAddr| address.into()));
-        net.map_err(|_| format!("'{text}' is no address; write it like \"10.0.0.0/8\" or \"2001:db8::1\""))
-    })
+    text(deserializer, network)
+}
+
+fn network(text: &str) -> Result<IpNet, String> {
+    let net = text.parse().or_else(|_| text.parse().map(|address: IpAddr| address.into()));
+    net.map_err(|_| format!("'{text}' is no address; write it like \"10.0.0.0/8\" or \"2001:db8::1\""))
 }
 
 fn header<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<(HeaderName, Pattern)>, D::Error> {

@@ -8,7 +8,7 @@ use libc::{c_int, c_void, socklen_t};
 use tokio::net::TcpStream;
 use units::{Bytes, Duration};
 
-use super::PathInfo;
+use super::path_info::PathInfo;
 
 pub(super) const SUPPORTED: bool = true;
 
@@ -67,10 +67,10 @@ impl Descriptor {
         Some(PathInfo {
             rtt: Duration::from_micros(rtt.into()),
             mss: Bytes::new(field(offset::RCV_MSS)?.into()),
-            out_of_order: field(offset::RCV_OOOPACK).unwrap_or(0),
+            out_of_order: field(offset::RCV_OOOPACK).map(u64::from),
             window: field(offset::RCV_WND).map(|window| Bytes::new(window.into())),
             last_data_received: Duration::from_millis(field(offset::LAST_DATA_RECV_MS)?.into()),
-            data_segments_received: field(offset::DATA_SEGS_IN).unwrap_or(0),
+            data_segments_received: field(offset::DATA_SEGS_IN).unwrap_or(0).into(),
         })
     }
 

@@ -11,6 +11,8 @@ mod system;
 #[path = "other.rs"]
 mod system;
 
+mod path_info;
+
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Weak};
@@ -18,28 +20,14 @@ use std::sync::{Arc, Weak};
 use tokio::net::TcpStream;
 use units::{Bytes, Duration};
 
+pub use crate::quic::Arrivals;
+pub use path_info::PathInfo;
+
 /// The smallest clamp that Linux takes: half of its smallest receive buffer.
 pub const SMALLEST_WINDOW: Bytes = Bytes::new(1152);
 
 /// A clamp that does not limit; zero would be refused on an established connection.
 const UNLIMITED: u32 = 0x3fff_ffff;
-
-/// What the kernel knows about the way from the sender to here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PathInfo {
-    /// Round-trip time as the receiver sees it, queueing included; until it is known, that of the handshake.
-    pub rtt: Duration,
-    /// Payload of the largest segment that arrived (the kernel's guess before the first).
-    pub mss: Bytes,
-    /// Packets that arrived out of order so far: zero without loss, rises with it. Zero before Linux 5.4.
-    pub out_of_order: u32,
-    /// The window that is advertised now; `None` before Linux 6.2.
-    pub window: Option<Bytes>,
-    /// How long ago payload arrived last.
-    pub last_data_received: Duration,
-    /// Segments with payload that arrived so far.
-    pub data_segments_received: u32,
-}
 
 /// A socket whose window is controlled: owned by the connection, so that [`SocketControl`]s never keep it open.
 #[derive(Debug)]
@@ -75,13 +63,18 @@ enum Handle {
 #[derive(Debug)]
 pub(crate) struct QuicWindow {
     connection: quinn::Connection,
+    arrivals: Arc<Arrivals>,
     /// The window where none is asked for.
     unlimited: quinn::VarInt,
 }
 
 impl QuicWindow {
-    pub(crate) fn new(connection: quinn::Connection, unlimited: quinn::VarInt) -> Arc<Self> {
-        Arc::new(Self { connection, unlimited })
+    pub(crate) fn new(
+        connection: quinn::Connection,
+        arrivals: Arc<Arrivals>,
+        unlimited: quinn::VarInt,
+    ) -> Arc<Self> {
+        Arc::new(Self { connection, arrivals, unlimited })
     }
 
     pub(crate) fn connection(&self) -> &quinn::Connection {
@@ -101,15 +94,14 @@ impl QuicWindow {
     }
 
     fn info(&self) -> PathInfo {
-        let stats = self.connection.stats();
+        let (came, lost) = self.arrivals.came_and_lost();
         PathInfo {
             rtt: self.connection.rtt().into(),
-            mss: Bytes::new(stats.path.current_mtu.into()),
-            // QUIC does not tell.
-            out_of_order: 0,
+            mss: Bytes::new(self.connection.stats().path.current_mtu.into()),
+            out_of_order: Some(lost),
             window: None,
             last_data_received: Duration::ZERO,
-            data_segments_received: u32::try_from(stats.udp_rx.datagrams).unwrap_or(u32::MAX),
+            data_segments_received: came,
         }
     }
 }

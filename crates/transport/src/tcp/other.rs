@@ -5,7 +5,7 @@ use std::io;
 use tokio::net::TcpStream;
 use units::Bytes;
 
-use super::PathInfo;
+use super::path_info::PathInfo;
 
 pub(super) const SUPPORTED: bool = false;
 

@@ -58,7 +58,7 @@ async fn too_many_requests_on_the_only_connection_waits_and_goes_on() {
     let reading = tokio::spawn(async move { read(&mut reader).await });
     let waiting = notice(&mut notices, |event| matches!(event, Event::Waiting { .. })).await;
     let Event::Waiting { error } = waiting else { unreachable!() };
-    assert_eq!(error, "the server asks for fewer connections");
+    assert_eq!(error, "the server answers with status 429 (Too Many Requests)");
     assert!(reading.await.unwrap().unwrap() == *content);
     let came = server.record.connections();
     assert!(came[1] - came[0] >= Duration::from_millis(990), "{:?}", came[1] - came[0]);
@@ -90,7 +90,10 @@ async fn trouble_that_stays_ends_with_its_name() {
     let fetch = Fetch::begin(settings).await;
     let error = fetch.fails().await;
     assert!(error.contains("for 2.0 s;"), "{error}");
-    assert!(error.ends_with("the last error: the server answers with status 500"), "{error}");
+    assert!(
+        error.ends_with("the last error: the server answers with status 500 (Internal Server Error)"),
+        "{error}"
+    );
     let connections = server.record.connections().len();
     assert!(connections <= 5, "{connections} connections in two seconds");
     server.is_left().await;
@@ -98,14 +101,18 @@ async fn trouble_that_stays_ends_with_its_name() {
 
 #[tokio::test]
 async fn a_film_that_is_gone_in_mid_stream() {
-    for (status, number) in [("404 Not Found", 404), ("410 Gone", 410), ("403 Forbidden", 403)] {
+    for (status, said) in [
+        ("404 Not Found", "404 (Not Found)"),
+        ("410 Gone", "410 (Gone)"),
+        ("403 Forbidden", "403 (Forbidden)"),
+    ] {
         let content = film(600_000);
         let server = Server::start(&content, move |x| async move {
             if x.request < 2 { x.good().await } else { x.status(status, &[]).await }
         })
         .await;
         let error = Fetch::begin(settings(vec![server.url()])).await.fails().await;
-        assert_eq!(error, format!("the server answers with status {number}"));
+        assert_eq!(error, format!("the server answers with status {said}"));
         let good = Server::start(&content, Exchange::good).await;
         comes_right(settings(vec![server.url(), good.url()]), &content).await;
     }

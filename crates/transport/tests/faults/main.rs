@@ -6,7 +6,9 @@
 
 mod answers;
 mod bodies;
+mod changes;
 mod ends;
+mod nothing_new;
 mod opening;
 mod rangeless;
 mod readers;

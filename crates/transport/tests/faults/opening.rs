@@ -65,10 +65,26 @@ async fn redirects_in_a_circle_and_without_an_end() {
 
 #[tokio::test]
 async fn a_certificate_that_nobody_trusts() {
+    let error = untrusted(generate_simple_self_signed(["localhost".to_owned()]).unwrap()).await;
+    assert!(error.starts_with("the certificate of localhost is not accepted: its issuer"), "{error}");
+}
+
+/// As openssl makes them.
+#[tokio::test]
+async fn a_self_signed_certificate_that_says_it_is_an_authoritys() {
+    let mut parameters = rcgen::CertificateParams::new(["localhost".to_owned()]).unwrap();
+    parameters.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    let signing_key = rcgen::KeyPair::generate().unwrap();
+    let cert = parameters.self_signed(&signing_key).unwrap();
+    let error = untrusted(CertifiedKey { cert, signing_key }).await;
+    assert!(error.contains("it is self-signed") && error.contains("--cacert FILE"), "{error}");
+}
+
+/// What is said of a server with this certificate.
+async fn untrusted(certified: CertifiedKey<rcgen::KeyPair>) -> String {
+    let CertifiedKey { cert: own, signing_key } = certified;
     let folder = tempfile::TempDir::new().unwrap();
     let (cert, key) = (folder.path().join("cert.pem"), folder.path().join("key.pem"));
-    let CertifiedKey { cert: own, signing_key } =
-        generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     std::fs::write(&cert, own.pem()).unwrap();
     std::fs::write(&key, signing_key.serialize_pem()).unwrap();
     let acceptor = TlsAcceptor::from(transport::tls::load_server(&cert, &key).unwrap());
@@ -84,8 +100,7 @@ async fn a_certificate_that_nobody_trusts() {
     let CertifiedKey { cert: another, .. } = generate_simple_self_signed(["other".to_owned()]).unwrap();
     std::fs::write(&cert, another.pem()).unwrap();
     not_trusted.tls = transport::tls::TlsClient::new(&[cert]).unwrap();
-    let error = refused(not_trusted).await;
-    assert!(error.starts_with("the certificate of localhost is not accepted: its issuer"), "{error}");
+    refused(not_trusted).await
 }
 
 #[tokio::test]

@@ -13,9 +13,11 @@ use crate::viewer::{events, in_time, open, read, settings};
 #[tokio::test]
 async fn a_full_disk() {
     let Ok(full) = File::options().read(true).write(true).open("/dev/full") else { return };
-    let content = film(2_000_000);
-    let server = Server::start(&content, Exchange::good).await;
-    let storage = Storage::File { file: full.try_clone().unwrap(), have: RangeSet::new() };
+    // What is read from this device is zeros: so the film begins with them.
+    let mut content = film(2_000_000).to_vec();
+    content[..65_536].fill(0);
+    let server = Server::start(&std::sync::Arc::new(content), Exchange::good).await;
+    let storage = Storage::File { file: full.try_clone().unwrap(), have: RangeSet::new(), in_doubt: false };
     let error = match in_time(Film::open(settings(vec![server.url()]), storage)).await {
         Err(error) => error.to_string(),
         Ok(_) => panic!("it opens"),
@@ -26,7 +28,11 @@ async fn a_full_disk() {
         have.insert(range);
         have
     });
-    let film = in_time(Film::open(settings(vec![server.url()]), Storage::File { file: full, have })).await;
+    let film = in_time(Film::open(
+        settings(vec![server.url()]),
+        Storage::File { file: full, have, in_doubt: false },
+    ))
+    .await;
     let error = match film {
         Err(error) => error.to_string(),
         Ok(film) => in_time(film.complete()).await.unwrap_err().to_string(),

@@ -83,7 +83,7 @@ impl Fetch {
         let folder = TempDir::new().unwrap();
         let path = folder.path().join("out");
         let file = std::fs::File::options().create_new(true).read(true).write(true).open(&path).unwrap();
-        let storage = Storage::File { file, have: RangeSet::new() };
+        let storage = Storage::File { file, have: RangeSet::new(), in_doubt: false };
         let film = in_time(Film::open(settings, storage)).await.unwrap_or_else(|error| panic!("{error}"));
         Self { film, path, _folder: folder }
     }

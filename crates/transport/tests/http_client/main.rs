@@ -8,6 +8,7 @@
 mod connecting;
 mod exchanging;
 mod probing;
+mod proxies;
 mod securing;
 mod server;
 mod windows;

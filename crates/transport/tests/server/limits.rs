@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use transport::server::{AccessLog, BindError, Config, Server, Shape};
+use transport::server::{AccessLog, BindError, Config, Listener, Rotation, Server, Shape};
 use units::Rate;
 
 use crate::client::{Running, receive, receive_head, send};
@@ -94,12 +94,15 @@ async fn a_head_too_long_is_refused() {
 
 #[tokio::test]
 async fn one_connection_too_many_is_told_to_come_again() {
-    let server = Running::start(|config| config.max_connections_per_client = 2);
-    server.put("film.mp4", 10);
+    let server = Running::start(|config| {
+        config.max_connections_per_client = 2;
+        config.shape = Some(Shape { rate: Some(Rate::from_mbps(1)), ..Shape::default() });
+    });
+    server.put("film.mp4", 10 << 20);
     let (mut one, mut two) = (server.connect().await, server.connect().await);
     for stream in [&mut one, &mut two] {
         send(stream, "GET /film.mp4", "").await;
-        assert_eq!(receive(stream, false).await.status, 200);
+        receive_head(stream).await;
     }
     let mut third = server.connect().await;
     send(&mut third, "GET /film.mp4", "").await;
@@ -108,8 +111,58 @@ async fn one_connection_too_many_is_told_to_come_again() {
     assert!(is_closed(&mut third).await);
     assert_eq!(server.metrics.connections_refused.load(Ordering::Relaxed), 1);
     drop(one);
-    let freed = async { while server.get("/film.mp4", "").await.status != 200 {} };
+    let freed = async { while server.get("/film.mp4", "Range: bytes=0-9\r\n").await.status != 206 {} };
     tokio::time::timeout(Duration::from_secs(10), freed).await.expect("a place gets free");
+}
+
+#[tokio::test]
+async fn who_says_nothing_makes_room_for_who_asks() {
+    let server = Running::start(|config| {
+        config.max_connections_per_client = 3;
+        config.header_timeout = Duration::from_secs(60);
+    });
+    server.put("film.mp4", 10);
+    let (mut silent, mut half, mut idle) =
+        (server.connect().await, server.connect().await, server.connect().await);
+    half.write_all(b"GET /film.mp4 HTTP/1.1\r\n").await.unwrap();
+    send(&mut idle, "GET /film.mp4", "").await;
+    assert_eq!(receive(&mut idle, false).await.status, 200);
+    for stream in [&mut silent, &mut half] {
+        let mut another = server.connect().await;
+        send(&mut another, "GET /film.mp4", "").await;
+        assert_eq!(receive(&mut another, false).await.status, 200);
+        assert!(is_closed(stream).await);
+        // It stays.
+        std::mem::forget(another);
+    }
+    send(&mut idle, "GET /film.mp4", "").await;
+    assert_eq!(receive(&mut idle, false).await.status, 200, "who has asked before goes last");
+    assert_eq!(server.metrics.connections_replaced.load(Ordering::Relaxed), 2);
+    assert_eq!(server.metrics.connections_refused.load(Ordering::Relaxed), 0);
+}
+
+#[tokio::test]
+async fn who_takes_nothing_of_an_answer_makes_room_and_who_takes_some_does_not() {
+    let server = Running::start(|config| config.max_connections_per_client = 2);
+    let film = server.put("film.mp4", 64 << 20);
+    let (mut taking, mut stuck) = (server.connect().await, server.connect().await);
+    send(&mut taking, "GET /film.mp4", "").await;
+    receive_head(&mut taking).await;
+    let mut got = vec![0; film.len()];
+    let (half, rest) = got.split_at_mut(film.len() / 2);
+    taking.read_exact(half).await.unwrap();
+    // Who takes some pauses even longer.
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    send(&mut stuck, "GET /film.mp4", "").await;
+    receive_head(&mut stuck).await;
+    let asked = async { while server.get("/film.mp4", "Range: bytes=0-9\r\n").await.status != 206 {} };
+    tokio::time::timeout(Duration::from_secs(10), asked).await.expect("a place as soon as nothing is taken");
+    taking.read_exact(rest).await.unwrap();
+    assert!(got == film);
+    let mut rest = Vec::new();
+    let _ =
+        tokio::time::timeout(Duration::from_secs(10), stuck.read_to_end(&mut rest)).await.expect("closed");
+    assert!(rest.len() < film.len());
 }
 
 #[tokio::test]
@@ -247,4 +300,63 @@ async fn a_server_that_cannot_start_says_why() {
     let server = Server::bind(Config::new(directory.path(), address)).unwrap();
     let taken = Server::bind(Config::new(directory.path(), server.local_addr().unwrap())).err().unwrap();
     assert!(taken.to_string().contains("another program listens there"), "{taken}");
+}
+
+#[tokio::test]
+async fn a_request_that_names_no_host_or_two_is_refused() {
+    let server = Running::start(|_| {});
+    server.put("film.mp4", 10);
+    for (head, status) in [
+        ("GET /film.mp4 HTTP/1.1\r\n\r\n", 400),
+        ("GET /film.mp4 HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400),
+        ("GET /film.mp4 HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n", 400),
+        ("GET /film.mp4 HTTP/1.1\r\nHost: a b\r\n\r\n", 400),
+        ("GET /film.mp4 HTTP/1.1\r\nHost: user@a\r\n\r\n", 400),
+        ("GET /film.mp4 HTTP/1.0\r\nHost: a\r\nHost: b\r\n\r\n", 400),
+        ("GET /film.mp4 HTTP/1.1\r\nHost: [::1]:80\r\n\r\n", 200),
+        ("GET /film.mp4 HTTP/1.1\r\nHost:\r\n\r\n", 200),
+        ("GET http://a/film.mp4 HTTP/1.1\r\nHost: a\r\n\r\n", 200),
+        ("GET /film.mp4 HTTP/1.0\r\n\r\n", 200),
+    ] {
+        let mut stream = server.connect().await;
+        stream.write_all(head.as_bytes()).await.unwrap();
+        assert_eq!(receive(&mut stream, false).await.status, status, "{head}");
+    }
+}
+
+#[tokio::test]
+async fn a_log_that_was_moved_away_goes_on_under_its_name() {
+    let (rotation, told) = (Rotation::default(), Arc::new(std::sync::Mutex::new(Vec::new())));
+    let server = Running::start(|config| {
+        config.access_log = Some(AccessLog::File(config.root.with_file_name("access.log")));
+        config.log_rotation = rotation.clone();
+        let told = told.clone();
+        config.listener = Some(Listener(Arc::new(move |line| told.lock().unwrap().push(line.to_owned()))));
+    });
+    server.put("film.mp4", 10);
+    let (log, old) =
+        (server.directory.path().join("access.log"), server.directory.path().join("access.log.1"));
+    let has = |path: &std::path::Path, what: &str| {
+        std::fs::read_to_string(path).is_ok_and(|text| text.contains(what))
+    };
+    let until = async |what: &dyn Fn() -> bool| {
+        let waiting = async {
+            while !what() {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(10), waiting).await.expect("it comes");
+    };
+    server.get("/film.mp4?key=secret", "").await;
+    until(&|| has(&log, "/film.mp4?key=secret")).await;
+    std::fs::rename(&log, &old).unwrap();
+    rotation.rotate();
+    until(&|| log.exists()).await;
+    server.get("/missing", "").await;
+    until(&|| has(&log, "/missing")).await;
+    assert!(!has(&old, "/missing") && !has(&log, "/film"));
+    assert_eq!(
+        *told.lock().unwrap(),
+        ["127.0.0.1: GET /film.mp4: 200, 10 bytes", "127.0.0.1: GET /missing: 404, 14 bytes"]
+    );
 }

@@ -16,13 +16,13 @@ use units::Rate;
 
 use crate::client::{Running, receive_head, send};
 
-const TOKEN: &str = "00112233445566778899aabbccddeeff";
+pub const TOKEN: &str = "00112233445566778899aabbccddeeff";
 
 fn fields(token: &str) -> String {
     format!("Connection: Upgrade\r\nUpgrade: anabranch-stripe/1\r\nAnabranch-Stripe: {token}\r\n")
 }
 
-async fn join(server: &Running, path: &str, token: &str) -> (TcpStream, String) {
+pub async fn join(server: &Running, path: &str, token: &str) -> (TcpStream, String) {
     let mut stream = server.connect().await;
     send(&mut stream, &format!("GET {path}"), &fields(token)).await;
     let head = receive_head(&mut stream).await;
@@ -297,4 +297,79 @@ async fn a_stop_sends_what_was_wanted() {
         }
     }
     assert_eq!(got, 1_000_000);
+}
+
+#[tokio::test]
+async fn orders_do_not_keep_a_group_that_takes_nothing() {
+    let server = Running::start(|config| config.write_timeout = Duration::from_millis(500));
+    server.put("film.mp4", 64 << 20);
+    let (mut stream, head) = join(&server, "/film.mp4", TOKEN).await;
+    assert!(head.contains(" 101 "), "{head}");
+    let mut order = Vec::new();
+    Frame::Want { range: 0..64 << 20, priority: Priority::Back }.encode(&mut order);
+    let began = std::time::Instant::now();
+    // It orders again and again, and reads nothing.
+    while server.metrics.connections.load(Ordering::Relaxed) > 0 {
+        assert!(began.elapsed() < Duration::from_secs(10), "the group is still there");
+        let _ = stream.write_all(&order).await;
+        order.clear();
+        Frame::Sync { mark: 1 }.encode(&mut order);
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_orders_without_end_takes_nothing_from_others() {
+    let server = Running::start(|_| {});
+    let film = server.put("film.mp4", 1_000_000);
+    let (stream, head) = join(&server, "/film.mp4", TOKEN).await;
+    assert!(head.contains(" 101 "), "{head}");
+    let (mut reader, mut writer) = stream.into_split();
+    let reading = tokio::spawn(async move {
+        let mut space = vec![0; 1 << 16];
+        while matches!(reader.read(&mut space).await, Ok(read) if read > 0) {}
+    });
+    let ordering = tokio::spawn(async move {
+        let mut state = 1_u64;
+        loop {
+            let mut orders = Vec::new();
+            for _ in 0..1000 {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                let start = (state >> 20) % 999_000;
+                let range = start..start + 1 + (state >> 50) % 900;
+                match state >> 62 {
+                    0 => Frame::Want { range, priority: Priority::Front }.encode(&mut orders),
+                    1 => Frame::Cancel { range }.encode(&mut orders),
+                    2 => Frame::Sync { mark: state }.encode(&mut orders),
+                    _ => Frame::Want { range, priority: Priority::Back }.encode(&mut orders),
+                }
+            }
+            // Too many ranges at a time end it; that is as good.
+            if writer.write_all(&orders).await.is_err() {
+                return;
+            }
+        }
+    });
+    for _ in 0..5 {
+        assert!(server.get("/film.mp4", "").await.body == film);
+    }
+    ordering.abort();
+    reading.abort();
+}
+
+#[tokio::test]
+async fn more_connections_than_a_group_takes_are_closed_and_the_others_go_on() {
+    let server = Running::start(|_| {});
+    let film = server.put("film.mp4", 100_000);
+    let mut members = Vec::new();
+    for _ in 0..stream::stripe::MAX_CONNECTIONS {
+        members.push(join(&server, "/film.mp4", TOKEN).await.0);
+    }
+    let mut beyond = join(&server, "/film.mp4", TOKEN).await.0;
+    let closed = tokio::time::timeout(Duration::from_secs(10), beyond.read(&mut [0; 1])).await;
+    assert!(matches!(closed.expect("closed"), Ok(0) | Err(_)));
+    let mut order = Vec::new();
+    Frame::Want { range: 0..film.len() as u64, priority: Priority::Back }.encode(&mut order);
+    members[5].write_all(&order).await.unwrap();
+    assert_eq!(members[0].read(&mut [0; 1]).await.unwrap(), 1);
 }

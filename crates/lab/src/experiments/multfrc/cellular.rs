@@ -7,9 +7,10 @@ use units::{Bytes, Duration, Rate, Time};
 
 use super::describe::{Figure, explained, table};
 use super::packets::{INTERVAL, bursts, packets};
+use super::sending::{ASSUMED, Sending};
 use super::wireless::{BOTTLENECK, CONNECTIONS, LOSS, RTT, THROUGHPUT, Wireless};
-use super::{ASSUMED, Sending};
-use crate::experiment::{Case, Expected, Experiment, Job, Measured, Paper, Relation};
+use crate::case::{Case, Measured};
+use crate::experiment::{Expected, Experiment, Job, Paper, Relation};
 use crate::experiments::draw::numbers;
 use crate::results::OneSeed;
 use crate::scheme::{AUTO, MULTFRC, N1, N2, N3, Scheme, TFRC};

@@ -5,9 +5,10 @@ use congestion::multfrc::{Law, Parameters as Control};
 use units::Ratio;
 
 use super::describe::{Figure, explained, plot_figures, table};
+use super::sending::{ASSUMED, Sending};
 use super::wireless::{CONNECTIONS, RTT_RATIO, UTILIZATION, Wireless};
-use super::{ASSUMED, Sending};
-use crate::experiment::{Axis, Case, Expected, Experiment, Job, Paper, Relation};
+use crate::case::Case;
+use crate::experiment::{Axis, Expected, Experiment, Job, Paper, Relation};
 use crate::results::OneSeed;
 use crate::scheme::{AIO_TFRC, MULTFRC};
 

@@ -3,9 +3,9 @@
 use sim::model::{Kind, Loss, Model, Recovery, Tcp};
 use units::Duration;
 
-use super::Sending;
+use super::sending::Sending;
 use super::wireless::SIZE;
-use crate::experiment::Measured;
+use crate::case::Measured;
 use crate::simulate::Recording;
 use crate::statistics::mean;
 use crate::validation::network::{Network, PLENTY, tcp};

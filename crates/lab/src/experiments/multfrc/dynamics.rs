@@ -3,9 +3,10 @@
 use congestion::multfrc::Parameters as Control;
 
 use super::describe::{Figure, course, plot_courses, table};
+use super::sending::{ASSUMED, Sending};
 use super::wireless::{CONNECTIONS, LOSS, RTT, THROUGHPUT, Wireless};
-use super::{ASSUMED, Sending};
-use crate::experiment::{Case, Expected, Experiment, Job, Measured, Paper, Plot, Relation};
+use crate::case::{Case, Measured};
+use crate::experiment::{Expected, Experiment, Job, Paper, Plot, Relation};
 use crate::scheme::{AUTO, FIRST, MULTFRC, SECOND, Scheme};
 use crate::statistics::Estimate;
 

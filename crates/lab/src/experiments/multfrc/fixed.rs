@@ -4,9 +4,10 @@ use congestion::aggregate::Scheme as Connections;
 use congestion::tfrc::Parameters;
 
 use super::describe::{Figure, explained, extreme, plot_figures, table};
+use super::sending::{ASSUMED, Sending};
 use super::wireless::{CONNECTIONS, LOSS, LOSS_RATIO, RTT, RTT_RATIO, THROUGHPUT, UTILIZATION, Wireless};
-use super::{ASSUMED, Sending};
-use crate::experiment::{Axis, Case, Curve, Expected, Experiment, Paper, Points, Relation};
+use crate::case::Case;
+use crate::experiment::{Axis, Curve, Expected, Experiment, Paper, Points, Relation};
 use crate::results::OneSeed;
 use crate::scheme::{N1, N2, N4, N8, N16, N32, Scheme};
 

@@ -5,8 +5,9 @@ use units::Duration;
 
 use super::describe::{Figure, course, explained, plot_courses, table};
 use super::dumbbell::{DUMBBELL, model};
-use super::{ASSUMED, Sending};
-use crate::experiment::{Case, Expected, Experiment, Job, Measured, Paper, Relation};
+use super::sending::{ASSUMED, Sending};
+use crate::case::{Case, Measured};
+use crate::experiment::{Expected, Experiment, Job, Paper, Relation};
 use crate::results::OneSeed;
 use crate::scheme::{AUTO, FIFTH, FIRST, FOURTH, MULTFRC, SECOND, Scheme, THIRD};
 use crate::simulate::Recording;

@@ -4,7 +4,7 @@ use units::Duration;
 
 use super::steady::LOSSES;
 use super::wireless::{CONNECTIONS, LOSS, LOSS_RATIO, RTT, RTT_RATIO, THROUGHPUT, UTILIZATION};
-use crate::experiment::{Case, Measured};
+use crate::case::{Case, Measured};
 use crate::real::{Observed, Real, Traffic, Trial};
 use crate::scheme::{AUTO, MULTFRC, Scheme};
 use crate::statistics::mean;

@@ -4,13 +4,12 @@ use congestion::multfrc::Parameters as Control;
 use congestion::tfrc::Parameters;
 
 use super::describe::{Figure, explained, extreme, plot_figures, table};
+use super::sending::{ASSUMED, Sending};
 use super::wireless::{
     CONNECTIONS, LOSS, LOSS_RATIO, PREDICTED, RTT, RTT_RATIO, THROUGHPUT, UTILIZATION, Wireless,
 };
-use super::{ASSUMED, Sending};
-use crate::experiment::{
-    Axis, Case, Curve, Expected, Experiment, Jobs, Paper, Plot, Points, Relation, Table,
-};
+use crate::case::Case;
+use crate::experiment::{Axis, Curve, Expected, Experiment, Jobs, Paper, Plot, Points, Relation, Table};
 use crate::results::OneSeed;
 use crate::scheme::{AIO_TFRC, AIO_TFRC_FIRST, AUTO, MULTFRC, Scheme};
 

@@ -7,8 +7,9 @@ use super::describe::{Figure, explained, table};
 use super::dumbbell::{
     CONNECTIONS, DUMBBELL, LARGEST_SHARE, LEAST_SHARE, RTT, RUN, STREAM_RATE, UTILIZATION, measure, model,
 };
-use super::{ASSUMED, Sending};
-use crate::experiment::{Case, Expected, Experiment, Job, Measured, Paper, Relation};
+use super::sending::{ASSUMED, Sending};
+use crate::case::{Case, Measured};
+use crate::experiment::{Expected, Experiment, Job, Paper, Relation};
 use crate::results::OneSeed;
 use crate::scheme::{AUTO, MULTFRC, Scheme};
 

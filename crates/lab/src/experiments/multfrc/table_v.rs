@@ -6,8 +6,9 @@ use units::{Duration, Ratio};
 
 use super::describe::{Figure, course, explained, plot_courses, table};
 use super::dumbbell::{CONNECTIONS, DUMBBELL, RTT, RUN, STREAM_RATE, TCP_RATE, UTILIZATION, measure, model};
-use super::{ASSUMED, Sending};
-use crate::experiment::{Case, Expected, Experiment, Job, Measured, Paper, Relation};
+use super::sending::{ASSUMED, Sending};
+use crate::case::{Case, Measured};
+use crate::experiment::{Expected, Experiment, Job, Paper, Relation};
 use crate::results::OneSeed;
 use crate::scheme::{AUTO, MULTFRC, SACK, TFRC};
 use crate::simulate::Recording;

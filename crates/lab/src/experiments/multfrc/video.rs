@@ -4,11 +4,12 @@ use congestion::aggregate::Scheme as Connections;
 use congestion::multfrc::Parameters as Control;
 use units::Bytes;
 
-use super::Sending;
 use super::cellular::{PATH, assumed, packet_by_packet};
 use super::describe::{Figure, course, plot_courses, table};
 use super::packets::{Clip, packets};
-use crate::experiment::{Case, Expected, Experiment, Job, Measured, Paper, Relation};
+use super::sending::Sending;
+use crate::case::{Case, Measured};
+use crate::experiment::{Expected, Experiment, Job, Paper, Relation};
 use crate::scheme::{AUTO, MULTFRC, Scheme, TFRC};
 
 /// The film's rates, with the names of what is measured: seconds frozen, packets not repaired, and the buffer.

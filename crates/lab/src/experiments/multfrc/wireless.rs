@@ -4,8 +4,9 @@ use congestion::multfrc::analysis::utilization;
 use sim::model::{Change, Kind, Loss, Model};
 use units::{Bytes, Duration, Time};
 
-use super::Sending;
-use crate::experiment::{Case, Job, Measured};
+use super::sending::Sending;
+use crate::case::{Case, Measured};
+use crate::experiment::Job;
 use crate::simulate::Recording;
 use crate::validation::network::{Network, PLENTY};
 

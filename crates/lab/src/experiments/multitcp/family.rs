@@ -8,8 +8,9 @@ use super::measure::{
     during, measure,
 };
 use super::network::{AS_PRINTED, ASSUMED, Cross, DEPHASED, Path, Stream, VARIANTS, model};
+use crate::case::{Case, Measured};
 use crate::experiment::{
-    Axis, Case, Cell, Curve, Expected, Experiment, Job, Measured, Paper, Plot, Points, Relation, Row, Table,
+    Axis, Cell, Curve, Expected, Experiment, Job, Paper, Plot, Points, Relation, Row, Table,
 };
 use crate::results::OneSeed;
 use crate::scheme::{self, Scheme};

@@ -5,7 +5,7 @@ use stream::playback::{Parameters, Playback, PlaybackReport};
 use units::{Bytes, Duration, Rate, Time};
 
 use super::network::{STREAM, seconds};
-use crate::experiment::Measured;
+use crate::case::Measured;
 use crate::simulate::Recording;
 
 /// Courses are drawn with one point for so long.

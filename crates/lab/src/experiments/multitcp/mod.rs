@@ -1,15 +1,12 @@
 //! Chapter 8 of the MultiTCP thesis: one stream over several TCP connections, beside cross traffic.
 
+mod algorithms;
 mod emulated;
 mod family;
 mod measure;
 mod network;
 mod real;
 mod simulated;
-
-use sim::model::Algorithm;
-use stream::multitcp::{AdvancedParameters, Parameters};
-use units::Bytes;
 
 use crate::experiment::Experiment;
 use crate::real::Real;
@@ -29,17 +26,4 @@ pub(super) fn experiments() -> Vec<Experiment> {
 /// Figure 8.7 with real programs.
 pub(super) fn real_figure_8_7() -> Real {
     real::figure_8_7()
-}
-
-/// One connection with a window of 8 packets: 800 kbps at 80 ms.
-fn fixed() -> Algorithm {
-    Algorithm::Fixed { connections: 1, window: Some(Bytes::new(8000)) }
-}
-
-fn basic(parameters: Parameters, connections: u32) -> Algorithm {
-    Algorithm::Basic(Parameters { connections, ..parameters })
-}
-
-fn advanced() -> Algorithm {
-    Algorithm::Advanced(AdvancedParameters::TABLE_8_3)
 }

@@ -179,6 +179,7 @@ fn media(stream: Stream, algorithm: &Algorithm, tcp: Tcp) -> Media {
         pace: Pace::Media(Some(stream.rate)),
         algorithm: algorithm.clone(),
         playback,
+        reader: None,
         policy,
         largest_window: stream.largest_window,
         connections_per_server: 15,

@@ -7,7 +7,7 @@ use super::measure::{
 };
 use super::network::DEPHASED;
 use super::simulated::CONGESTED;
-use crate::experiment::{Case, Measured};
+use crate::case::{Case, Measured};
 use crate::real::{Observed, Real, Trial};
 use crate::scheme::{ADVANCED, AUTO, N1, N2, N3, N4, N5, Scheme};
 use crate::statistics::mean;

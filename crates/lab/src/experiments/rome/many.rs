@@ -7,7 +7,8 @@ use units::{Duration, Rate, Time};
 
 use super::network::{ASSUMED, NEVER, media, rome, tcp};
 use super::random::{CLIENTS, Client, MOST_SERVERS, Network, behind_one_link, draw};
-use crate::experiment::{Axis, Case, Expected, Experiment, Job, Measured, Paper, Plot, Relation, Table};
+use crate::case::{Case, Measured};
+use crate::experiment::{Axis, Expected, Experiment, Job, Paper, Plot, Relation, Table};
 use crate::experiments::describe::{plot_figures, table};
 use crate::results::OneSeed;
 use crate::scheme::{AUTO, ROME, ROME_WITHOUT_RATE, Scheme};

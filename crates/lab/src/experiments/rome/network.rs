@@ -68,6 +68,7 @@ pub(super) fn media(
         pace,
         algorithm,
         playback: playback::Parameters::default(),
+        reader: None,
         policy: if is_auto {
             Policy::expected(LOOK_AHEAD)
         } else {

@@ -6,8 +6,9 @@ use stream::session::Pace;
 use units::{Bytes, Duration, Rate, Time};
 
 use super::network::{ASSUMED, NEVER, auto, duplex, media, rome, tcp};
+use crate::case::{Case, Measured};
 use crate::experiment::{
-    Axis, Case, Cell, Curve, Expected, Experiment, Job, Measured, Paper, Plot, Points, Relation, Row, Table,
+    Axis, Cell, Curve, Expected, Experiment, Job, Paper, Plot, Points, Relation, Row, Table,
 };
 use crate::results::OneSeed;
 use crate::scheme::{AUTO, FIRST, ROME, ROME_WITHOUT_CONTENT, SECOND, SINGLE, Scheme, THIRD};

@@ -6,7 +6,7 @@ use super::paths::{
     ACCESS, CONNECTION, CROSS, CROSS_FROM, MEAN_CONNECTIONS, MOST_CONNECTIONS, PHASES, STALLED, STALLS,
     THROUGHPUT, during,
 };
-use crate::experiment::{Case, Measured};
+use crate::case::{Case, Measured};
 use crate::real::{Observed, Real, Traffic, Trial};
 use crate::scheme::{AUTO, ROME, SINGLE, Scheme};
 

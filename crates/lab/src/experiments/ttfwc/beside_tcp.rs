@@ -2,7 +2,8 @@
 
 use super::network::{model, rates};
 use super::round_trips::{ASSUMED, FAST, SLOW, SPREAD_MS, path, senders, trips};
-use crate::experiment::{Axis, Case, Curve, Expected, Experiment, Job, Measured, Paper, Points, Relation};
+use crate::case::{Case, Measured};
+use crate::experiment::{Axis, Curve, Expected, Experiment, Job, Paper, Points, Relation};
 use crate::experiments::describe::{Figure, explained, plot_figures, table};
 use crate::results::OneSeed;
 use crate::scheme::{RENO, Scheme, TTFWC_0_0, TTFWC_0_4, TTFWC_0_9};

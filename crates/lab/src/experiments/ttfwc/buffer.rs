@@ -7,10 +7,10 @@ use stream::playback;
 use stream::session::Pace;
 use units::{Bytes, Duration, Rate};
 
-use super::ASSUMED;
 use super::friendliness::PATH;
-use super::network::{Sender, control, model};
-use crate::experiment::{Case, Expected, Experiment, Job, Measured, Paper, Relation};
+use super::network::{ASSUMED, Sender, control, model};
+use crate::case::{Case, Measured};
+use crate::experiment::{Expected, Experiment, Job, Paper, Relation};
 use crate::experiments::describe::{course, plot_courses, table};
 use crate::results::OneSeed;
 use crate::scheme::{AUTO, SACK, Scheme, TTFWC_0_0, TTFWC_0_9};
@@ -48,6 +48,7 @@ fn with_stream(scheme: Scheme, seed: u64) -> Model {
             size: None,
             pace: Pace::Max,
             algorithm: Algorithm::Fixed { connections: 1, window: None },
+            reader: None,
             playback: playback::Parameters {
                 prebuffer: Duration::from_secs(4),
                 ..playback::Parameters::multitcp_8_3()

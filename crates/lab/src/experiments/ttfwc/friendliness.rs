@@ -3,11 +3,9 @@
 use congestion::tfwc::Update;
 use units::Duration;
 
-use super::ASSUMED;
-use super::network::{Path, Sender, control, loss, model, rates};
-use crate::experiment::{
-    Axis, Case, Curve, Expected, Experiment, Job, Measured, Paper, Points, Relation, Scale,
-};
+use super::network::{ASSUMED, Path, Sender, control, loss, model, rates};
+use crate::case::{Case, Measured};
+use crate::experiment::{Axis, Curve, Expected, Experiment, Job, Paper, Points, Relation, Scale};
 use crate::experiments::describe::{explained, plot_figures, table};
 use crate::results::OneSeed;
 use crate::scheme::{SACK, Scheme, TTFWC_0_0, TTFWC_0_4, TTFWC_0_9};

@@ -28,11 +28,3 @@ pub(super) fn experiments() -> Vec<Experiment> {
 pub(super) fn real(scheme: Scheme) -> Real {
     real::beside_reno(scheme)
 }
-
-/// What the thesis leaves open in its simulations.
-const ASSUMED: [&str; 4] = [
-    "packets of 1000 bytes and 40 of headers, an initial window of two, one acknowledgement a packet, as ns-2 has them; SACK as RFC 6675 has it",
-    "weights of the loss intervals as RFC 5348 has them, and equation (3.1) with them; the mean interval is reckoned accurately",
-    "a host for each flow; every packet leaves up to 1 ms late by chance, and flows begin within the first 5 s",
-    "DropTail",
-];

@@ -4,7 +4,7 @@ use units::Duration;
 
 use super::beside_tcp::{RATE, TCP_RATE};
 use super::round_trips::{SLOW, SPREAD_MS, TRIPS, tp};
-use crate::experiment::{Case, Measured};
+use crate::case::{Case, Measured};
 use crate::real::{Observed, Real, Trial};
 use crate::scheme::Scheme;
 use crate::statistics::mean;

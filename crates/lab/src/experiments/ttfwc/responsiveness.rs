@@ -4,9 +4,9 @@ use congestion::tfwc::Update;
 use sim::model::{Kind, Model};
 use units::{Bytes, Duration};
 
-use super::ASSUMED;
-use super::network::{Path, Sender, control, loss, model};
-use crate::experiment::{Axis, Case, Expected, Experiment, Job, Measured, Paper, Relation, Scale};
+use super::network::{ASSUMED, Path, Sender, control, loss, model};
+use crate::case::{Case, Measured};
+use crate::experiment::{Axis, Expected, Experiment, Job, Paper, Relation, Scale};
 use crate::experiments::describe::{explained, plot_figures, table};
 use crate::results::OneSeed;
 use crate::scheme::{SACK, Scheme, TTFWC_0_0, TTFWC_0_4, TTFWC_0_9};

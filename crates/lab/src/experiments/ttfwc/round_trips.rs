@@ -4,7 +4,8 @@ use congestion::tfwc::Update;
 use units::Duration;
 
 use super::network::{Path, Sender, control, model, rates};
-use crate::experiment::{Axis, Case, Curve, Expected, Experiment, Job, Measured, Paper, Points, Relation};
+use crate::case::{Case, Measured};
+use crate::experiment::{Axis, Curve, Expected, Experiment, Job, Paper, Points, Relation};
 use crate::experiments::describe::{explained, plot_figures, table};
 use crate::results::OneSeed;
 use crate::scheme::{CUBIC, RENO, Scheme, TTFWC_0_0, TTFWC_0_4, TTFWC_0_9};

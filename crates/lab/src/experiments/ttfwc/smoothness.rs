@@ -2,10 +2,10 @@
 
 use congestion::tfwc::Update;
 
-use super::ASSUMED;
 use super::friendliness::{PATH, every_second, senders};
-use super::network::{model, rates};
-use crate::experiment::{Case, Expected, Experiment, Job, Measured, Paper, Relation};
+use super::network::{ASSUMED, model, rates};
+use crate::case::{Case, Measured};
+use crate::experiment::{Expected, Experiment, Job, Paper, Relation};
 use crate::experiments::describe::{course, plot_courses, table};
 use crate::results::OneSeed;
 use crate::scheme::{SACK, Scheme, TTFWC_0_0, TTFWC_0_4, TTFWC_0_9};

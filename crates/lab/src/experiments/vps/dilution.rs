@@ -3,9 +3,9 @@
 use sim::model::Source;
 use units::Rate;
 
-use super::ASSUMED;
-use super::network::Setup;
-use crate::experiment::{Case, Expected, Experiment, Job, Measured, Paper, Relation};
+use super::network::{ASSUMED, Setup};
+use crate::case::{Case, Measured};
+use crate::experiment::{Expected, Experiment, Job, Paper, Relation};
 use crate::experiments::describe::table;
 use crate::results::OneSeed;
 use crate::scheme::{RENO, Scheme, VPS};

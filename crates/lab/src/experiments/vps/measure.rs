@@ -1,6 +1,6 @@
 //! The paper's two metrics (section 4.1), over bins of time.
 
-use crate::experiment::Measured;
+use crate::case::Measured;
 use crate::simulate::Recording;
 use crate::statistics::mean;
 

@@ -5,7 +5,7 @@ use units::Duration;
 use super::measure::metrics_of;
 use super::network::WARM_UP;
 use super::scales::WEIGHTS;
-use crate::experiment::{Case, Measured};
+use crate::case::{Case, Measured};
 use crate::real::{Observed, Real, Trial};
 use crate::scheme::VPS;
 
@@ -14,6 +14,8 @@ const COUNTED: u64 = 120;
 /// The clients end before the run does.
 const CLIENTS: u64 = WARM_UP + COUNTED + 5;
 const SECONDS: u64 = CLIENTS + 10;
+/// All clients are behind one link.
+const POOL: &str = "[[pool]]\nname = \"link\"\nclients = \"all\"\n";
 /// The files of the weights 1, 4 and 8.
 const FILES: [&str; 3] = ["one", "four", "eight"];
 
@@ -77,7 +79,7 @@ done
 wait"""]
 "#
         ),
-        files: vec![("weights.toml", weights.concat()), ("serve.sh", server())],
+        files: vec![("weights.toml", format!("{POOL}{}", weights.concat())), ("serve.sh", server())],
         kernel: Vec::new(),
         duration: Duration::from_secs(SECONDS),
         reading: Box::new(read),

@@ -1,13 +1,11 @@
 //! Figures 3 to 5: accuracy and fairness over time scales, and the course of the flows.
 
-use super::ASSUMED;
 use super::measure::{
     ACCURACY, ACCURACY_VARIATION, FAIRNESS, FAIRNESS_VARIATION, accuracy, metrics, seconds,
 };
-use super::network::{Setup, WARM_UP};
-use crate::experiment::{
-    Axis, Case, Cell, Expected, Experiment, Job, Measured, Paper, Plot, Relation, Row, Table,
-};
+use super::network::{ASSUMED, Setup, WARM_UP};
+use crate::case::{Case, Measured};
+use crate::experiment::{Axis, Cell, Expected, Experiment, Job, Paper, Plot, Relation, Row, Table};
 use crate::experiments::describe::{course, explained, plot_courses, table};
 use crate::results::OneSeed;
 use crate::scheme::{FIRST, MULTCP, RENO, SECOND, Scheme, THIRD, VPS, WINDOWS};

@@ -1,9 +1,9 @@
 //! Figures 6, 7 and 9: more flows, weights further apart, receivers further apart.
 
-use super::ASSUMED;
 use super::measure::{ACCURACY, AGGREGATE, FAIRNESS, PLAIN, metrics};
-use super::network::{Setup, WARM_UP};
-use crate::experiment::{Axis, Case, Curve, Expected, Experiment, Job, Measured, Paper, Points, Relation};
+use super::network::{ASSUMED, Setup, WARM_UP};
+use crate::case::{Case, Measured};
+use crate::experiment::{Axis, Curve, Expected, Experiment, Job, Paper, Points, Relation};
 use crate::experiments::describe::{explained, extreme, plot_figures, table};
 use crate::results::OneSeed;
 use crate::scheme::{MULTCP, RENO, Scheme, VPS, WINDOWS};

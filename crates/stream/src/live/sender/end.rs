@@ -1,12 +1,9 @@
 //! What a sender does at the end of its stream.
 
-use units::{Duration, Time};
+use units::Time;
 
 use super::super::ConnectionId;
-use super::Sender;
-
-/// The least time between two probes after the stream's end.
-pub(super) const LEAST_END_PROBE: Duration = Duration::from_millis(5);
+use super::{LEAST_END_PROBE, Sender};
 
 impl Sender {
     /// After the stream's last packet nothing follows that would show its loss: probes do, a few in each round trip, until the

@@ -2,10 +2,11 @@
 
 use units::Time;
 
-use super::super::ConnectionId;
+use super::super::connection::Load;
 use super::super::control::packet_size;
 use super::super::stuffing;
-use super::super::wire::{Content, Header, encode_data, low_bits, micros};
+use super::super::wire::{Content, Header, MEDIA_HEADER, PARITY_HEADER, encode_data, low_bits, micros};
+use super::super::{ConnectionId, most_kept};
 use super::Sender;
 use super::protection::ParityPacket;
 
@@ -31,6 +32,26 @@ impl Sender {
             .or_else(|| again(Time::ZERO))
     }
 
+    /// Bytes of this item's datagram.
+    pub(super) fn length(&self, item: Item) -> usize {
+        let media = |packed: &[u8]| MEDIA_HEADER + stuffing::payload(packed).len();
+        let length = match item {
+            Item::Again(sequence) => self.history.payload(sequence).map(media),
+            Item::Parity => self.protection.front().map(|packet| PARITY_HEADER + packet.shard.len()),
+            Item::Media => self.queue.front().map(|packet| media(&packet.payload)),
+        };
+        length.unwrap_or_default()
+    }
+
+    /// This item does not leave.
+    pub(super) fn give_up(&mut self, item: Item) {
+        match item {
+            Item::Again(sequence) => self.history.give_up(sequence),
+            Item::Parity => drop(self.protection.pop()),
+            Item::Media => drop(self.queue.pop()),
+        }
+    }
+
     /// The datagram of this item, which leaves on this connection.
     pub(super) fn send(&mut self, item: Item, id: ConnectionId, now: Time) -> Option<Vec<u8>> {
         let waits = self.waiting() > 1;
@@ -42,14 +63,15 @@ impl Sender {
                 let (time, payload) = self.history.take_again(sequence)?;
                 self.counts.again += 1;
                 self.demand.add(packet_size(), now);
-                let (header, dropped) = connection.send(self.bursts.leaves(), Some(sequence), has_more, now);
+                let (header, dropped) =
+                    connection.send(self.bursts.leaves(), Load::Media(sequence), has_more, now);
                 (encode_media(header, sequence, time, true, &payload), dropped)
             }
             Item::Parity => {
                 let ParityPacket { first, media, parity, index, shard, .. } = self.protection.pop()?;
                 self.counts.parity += 1;
                 self.demand.add(packet_size(), now);
-                let (header, dropped) = connection.send(self.bursts.leaves(), None, has_more, now);
+                let (header, dropped) = connection.send(self.bursts.leaves(), Load::Parity, has_more, now);
                 let content = Content::Parity { first: low_bits(first), media, parity, index, shard: &shard };
                 (encode_data(header, content), dropped)
             }
@@ -58,10 +80,11 @@ impl Sender {
                 let sequence = self.next;
                 self.next += 1;
                 self.counts.media += 1;
-                let (header, dropped) = connection.send(self.bursts.leaves(), Some(sequence), has_more, now);
+                let (header, dropped) =
+                    connection.send(self.bursts.leaves(), Load::Media(sequence), has_more, now);
                 let datagram = encode_media(header, sequence, packet.time, false, &packet.payload);
                 self.protection.protect(sequence, &packet, now);
-                self.history.sent(sequence, packet);
+                self.history.sent(sequence, packet, most_kept(self.settings.latency));
                 (datagram, dropped)
             }
         };

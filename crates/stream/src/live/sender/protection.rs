@@ -10,7 +10,18 @@ use super::super::fec::choice::{BLOCK, Limits, Losses, choose};
 use super::super::fec::{Code, Encoder, Parity};
 use super::super::queue::Packet;
 use super::super::wire::{low_bits, micros};
-use super::Fec;
+
+/// Whether and how parity is sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Fec {
+    /// None.
+    #[default]
+    Off,
+    /// Blocks of this code.
+    Fixed(Code),
+    /// As much as the losses that are measured ask for ([`crate::live::fec::choice`]).
+    Auto,
+}
 
 /// Parity packets that wait.
 const MOST_PARITY: usize = 4096;

@@ -32,6 +32,10 @@ pub struct ConnectionStatus {
 /// How a sender is doing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SenderStatus {
+    /// Datagrams sent, on connections that are gone as well.
+    pub sent: u64,
+    /// Of them, those that were lost.
+    pub lost: u64,
     /// Bytes of the stream that came into the sender.
     pub taken: Bytes,
     /// Of them, null packets that were left out on the way.
@@ -59,9 +63,7 @@ pub struct SenderStatus {
 impl SenderStatus {
     /// Part of the datagrams that were lost.
     pub fn loss_rate(&self) -> f64 {
-        let sent: u64 = self.connections.iter().map(|connection| connection.sent).sum();
-        let lost: u64 = self.connections.iter().map(|connection| connection.lost).sum();
-        Ratio::from_f64(Bytes::new(lost).as_f64() / Bytes::new(sent.max(1)).as_f64()).as_f64()
+        Ratio::from_f64(Bytes::new(self.lost).as_f64() / Bytes::new(self.sent.max(1)).as_f64()).as_f64()
     }
 
     /// The shortest round-trip time of the connections.

@@ -2,9 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use proptest::prelude::*;
 use units::Rate;
 
 use super::super::Receiver;
+use super::super::fec::Code;
+use super::super::wire::{RateReport, Report, encode_report, low_bits, micros};
 use super::*;
 
 const LATENCY: Duration = Duration::from_millis(500);
@@ -367,4 +370,117 @@ fn parity_does_not_displace_media() {
     let status = world.sender.status();
     assert!(status.parity * 4 < status.media, "{status:?}");
     assert!(status.dropped.0 < 450, "{status:?}");
+}
+
+/// What a receiver may report that means no good: of what left a while ago, at any rate, with any losses.
+fn hostile_report() -> impl Strategy<Value = (u32, Report)> {
+    let micros = || prop_oneof![Just(0u32), 0..1_000_000u32, any::<u32>()];
+    let bits = prop_oneof![Just(0), 0..10_000_000u64, any::<u64>()];
+    let near = || prop_oneof![0..400u32, any::<u32>()];
+    let rate = (micros(), bits, 0.0..=1.0f64).prop_map(|(delay, bits, loss_event_rate)| RateReport {
+        timestamp: 0,
+        delay: Duration::from_micros(delay.into()),
+        receive_rate: Rate::from_bps(bits),
+        loss_event_rate,
+    });
+    let ranges = prop::collection::vec((near(), 1..=u16::MAX), 0..5);
+    let had = prop::collection::vec(any::<u8>(), 0..8);
+    (micros(), prop::option::weighted(0.8, rate), ranges, near(), had)
+        .prop_map(|(age, rate, arrived, settled, had)| (age, Report { rate, arrived, settled, had }))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn whatever_a_receiver_reports_the_sender_comes_to_rest_and_keeps_its_bounds(
+        steps in prop::collection::vec((hostile_report(), 0..300u64, 0..20usize, 0..2u32), 1..150),
+        scheme in prop_oneof![Just(Scheme::AUTO), Just(Scheme::MULTFRC), Just(Scheme::AIO_TFRC)],
+        fec in prop_oneof![Just(Fec::Auto), Just(Fec::Off), Just(Fec::Fixed(Code::new(4, 2).unwrap()))],
+    ) {
+        let mut sender = Sender::new(Settings { scheme, ..settings(true, fec) });
+        let mut now = Time::ZERO + Duration::from_secs(100);
+        for link in 0..2 {
+            sender.connection_up(ConnectionId(link), LinkId(link), Duration::from_millis(50));
+        }
+        let mut pushed = 0;
+        for ((age, mut report), millis, packets, id) in steps {
+            for _ in 0..packets {
+                sender.push(&payload(pushed), now);
+                pushed += 1;
+            }
+            if let Some(rate) = &mut report.rate {
+                rate.timestamp = low_bits(micros(now)).wrapping_sub(age);
+            }
+            sender.receive(ConnectionId(id), &encode_report(&report), now).unwrap();
+            let until = now + Duration::from_millis(millis);
+            let mut wakes = 0;
+            while now <= until {
+                let sent = std::iter::from_fn(|| sender.transmit(now)).take(100_000).count();
+                prop_assert!(sent < 100_000, "datagrams without an end");
+                let next = sender.deadline(now);
+                prop_assert!(next > now, "the sender wants to be woken at once");
+                wakes += 1;
+                prop_assert!(wakes < 100_000, "the sender is woken without an end");
+                now = next.min(until + Duration::from_nanos(1));
+            }
+            let status = sender.status();
+            prop_assert!(status.media + status.dropped.0 <= pushed);
+            prop_assert!(status.connections.iter().all(|connection| connection.flows <= 100.0));
+            prop_assert!(sender.wanted_connections(LinkId(0)) <= MAX_CONNECTIONS / 2);
+        }
+        // What is old is forgotten.
+        now += LATENCY * 3;
+        while sender.transmit(now).is_some() {}
+        prop_assert!(sender.history.is_empty() && sender.waiting() == sender.protection.waiting());
+    }
+}
+
+#[test]
+fn a_path_that_carries_less_gets_what_waits_in_parts() {
+    let mut world = World::new(settings(true, Fec::Off), 1, |_, _, _, _| Some(WAY));
+    world.stream(0, 50, EVERY_10_MS);
+    let before = world.delivered.len();
+    let long: Vec<Arc<[u8]>> = (50..60).map(payload).collect();
+    long.iter().for_each(|payload| world.sender.push(payload, world.now));
+    world.sender.set_datagram_size(ConnectionId(0), 1162);
+    assert_eq!(world.sender.payload(), 1122);
+    let shortest = world.sender.payload();
+    world.finish();
+    let all = world.delivered.concat();
+    assert_eq!(all, (0..60).map(payload).collect::<Vec<_>>().concat());
+    assert!(world.delivered[before..].iter().skip(50 - before).all(|part| part.len() <= shortest));
+}
+
+#[test]
+fn what_was_cut_for_a_longer_path_and_lost_holds_up_nobody() {
+    // Some packets before the path is known to carry less.
+    let lost_from = Time::ZERO + Duration::from_micros((1 << 32) - 2_000_000) + Duration::from_millis(500);
+    let lost_until = lost_from + Duration::from_millis(60);
+    for fec in [Fec::Off, Fec::Fixed(Code::new(8, 4).unwrap())] {
+        let path = |_, to_receiver: bool, _, now: Time| {
+            let is_lost = to_receiver && (lost_from..lost_until).contains(&now);
+            (!is_lost).then_some(WAY)
+        };
+        let mut world = World::new(settings(true, fec), 1, path);
+        world.stream(0, 56, EVERY_10_MS);
+        world.sender.set_datagram_size(ConnectionId(0), 1162);
+        world.stream(56, 100, EVERY_10_MS);
+        world.finish();
+        let all = world.delivered.concat();
+        let end: Vec<u8> = (60..156).map(payload).collect::<Vec<_>>().concat();
+        assert!(all.ends_with(&end), "{} of {} bytes", all.len(), end.len());
+    }
+}
+
+#[test]
+fn losses_of_connections_that_are_gone_stay_in_the_sums() {
+    let path = |_, to_receiver: bool, number, _| (!to_receiver || !is_lost(number, 10)).then_some(WAY);
+    let mut world = World::new(settings(true, Fec::Off), 1, path);
+    world.stream(0, 100, EVERY_10_MS);
+    let before = world.sender.status();
+    assert!(before.lost > 0 && before.loss_rate() > 0.02);
+    world.sender.connection_down(ConnectionId(0), world.now);
+    let after = world.sender.status();
+    assert_eq!((after.sent, after.lost, after.connections.len()), (before.sent, before.lost, 0));
 }

@@ -56,14 +56,14 @@ impl Sender {
             .map(|(id, connection)| (*id, connection))
     }
 
-    /// The connection that brings the next packet first, if it may leave there now. When faster connections are taken by
+    /// The connection that brings the next packet, of a datagram of so many bytes, first, if it may leave there now. When faster connections are taken by
     /// what waits before them, later packets leave on slower ones, so that all of them are used.
-    pub(super) fn choose(&self, time: Time, now: Time) -> Option<ConnectionId> {
-        let shortest = self.usable().map(|(_, connection)| connection.way()).min()?;
+    pub(super) fn choose(&self, time: Time, length: usize, now: Time) -> Option<ConnectionId> {
+        let usable = || self.usable().filter(|(_, connection)| connection.longest() >= length);
+        let shortest = usable().map(|(_, connection)| connection.way()).min()?;
         // A way so much longer than the shortest brings it too late.
         let slack = (time + self.settings.latency).since(now);
-        let mut ways: Vec<_> = self
-            .usable()
+        let mut ways: Vec<_> = usable()
             .filter(|(_, connection)| connection.way() <= shortest + slack)
             .map(|(id, connection)| {
                 (connection.next_send().max(now), connection.way(), connection.interval(), id)

@@ -227,7 +227,7 @@ impl World {
         for id in ids {
             let figures =
                 PathFigures { rtt: ONE_WAY * 2, packet_size: Bytes::new(1448), ..PathFigures::default() };
-            self.session.path_figures(id, &figures);
+            self.session.path_figures(id, &figures, now);
         }
         let available = self.session.available(self.reader);
         self.session.move_reader(self.reader, available, now);

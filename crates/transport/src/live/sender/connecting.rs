@@ -1,46 +1,36 @@
 //! The connections of a sender: how each is made, kept up, and listened to.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use quinn::{ClientConfig, Connection, ConnectionError, Endpoint, SendStream};
+use quinn::{ClientConfig, Connection, ConnectionError, SendStream};
 use stream::live::hello::{Message, SESSION_BYTES};
 use stream::live::{ConnectionId, LinkId};
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
+use super::super::code;
 use super::super::control::{read, write};
-use super::super::{HANDSHAKE, Size, code};
-use super::{SendError, SenderSettings};
-use crate::http::{ConnectError, Interface};
-use crate::quic::client_endpoint;
+use super::events::SendError;
+use super::link::Link;
+use super::settings::SenderSettings;
 
 /// The wait between two attempts to connect: it doubles from the first to the last.
 const LEAST_WAIT: Duration = Duration::from_millis(250);
 const MOST_WAIT: Duration = Duration::from_secs(5);
-/// How long a first connection is tried for.
-const FIRST_CONNECT: Duration = Duration::from_secs(10);
-/// How long a connection whose datagrams take whole packets is tried for before the next attempt takes shorter ones.
-const WHOLE_HANDSHAKE: Duration = Duration::from_secs(3);
-
-/// A socket that leaves by an interface.
-pub(super) fn endpoint(to: SocketAddr, interface: Option<&Interface>) -> Result<Endpoint, SendError> {
-    client_endpoint(to, interface).map_err(|error| match error {
-        ConnectError::Interface(error) => SendError::Interface(error.to_string()),
-        ConnectError::Socket(error) => SendError::Socket(error.to_string()),
-        other => SendError::Socket(other.to_string()),
-    })
-}
+/// An interface that is not there is looked for so often.
+const LOCAL_WAIT: Duration = Duration::from_secs(1);
+/// How long an attempt takes at the most.
+const ATTEMPT: Duration = Duration::from_secs(5);
+/// TLS says why it does not go on in codes of QUIC from here to 255 more (RFC 9001, section 4.8).
+const CRYPTO_ERROR: u64 = 0x100;
 
 /// What all connections need.
 pub(super) struct Shared {
-    pub(super) links: Vec<Endpoint>,
-    /// Connections with datagrams for whole packets of the stream, and those for paths that do not carry them.
-    pub(super) whole: ClientConfig,
-    pub(super) least: ClientConfig,
+    pub(super) links: Arc<[Link]>,
+    pub(super) config: ClientConfig,
     pub(super) settings: SenderSettings,
     pub(super) session: [u8; SESSION_BYTES],
     pub(super) next_connection: AtomicU32,
@@ -60,74 +50,82 @@ pub(super) enum Event {
     /// The receiver has everything.
     Done,
     Down(ConnectionId, String),
-    Fatal(SendError),
+    /// No connection could be made.
+    Failed(LinkId, SendError),
 }
 
-/// Keeps one connection up.
+/// Keeps one connection up, until the driver is gone.
 pub(super) async fn connect_again(shared: Arc<Shared>, link: LinkId, slot: Arc<AtomicU32>) {
-    let began = std::time::Instant::now();
-    let (mut wait, mut was_up) = (LEAST_WAIT, false);
-    let mut size = Size::Whole;
+    let mut wait = LEAST_WAIT;
     loop {
         let id = ConnectionId(shared.next_connection.fetch_add(1, Ordering::Relaxed));
         slot.store(id.0, Ordering::Relaxed);
-        let patience = if size == Size::Whole { WHOLE_HANDSHAKE } else { HANDSHAKE };
-        let failure = match timeout(patience, connect(&shared, link, size)).await {
-            Ok(Ok((connection, control, answers, latency))) => {
-                (wait, was_up) = (LEAST_WAIT, true);
+        let attempt = timeout(ATTEMPT, connect(&shared, link));
+        let event = match attempt.await.unwrap_or_else(|_| Err(SendError::NoReceiver(shared.settings.to))) {
+            Ok((connection, control, answers, latency)) => {
+                wait = LEAST_WAIT;
                 let up = Event::Up { id, link, connection: connection.clone(), control, latency };
                 if shared.events.send(up).await.is_err() {
                     return;
                 }
-                let failure = listen(&shared, id, &connection, answers).await;
-                if shared.events.send(Event::Down(id, failure.to_string())).await.is_err() {
-                    return;
-                }
-                failure
+                Event::Down(id, reason(&listen(&shared, id, &connection, answers).await))
             }
-            Ok(Err(failure)) => failure,
-            Err(_) => {
-                // Nobody is there, or the path does not carry this size: both have their turn.
-                size = if size == Size::Whole { Size::Least } else { Size::Whole };
-                ConnectionError::TimedOut
-            }
+            Err(error) => Event::Failed(link, error),
         };
-        let fatal = match failure {
-            ConnectionError::ApplicationClosed(close) if close.error_code != code::BUSY || !was_up => {
-                let reason = String::from_utf8_lossy(&close.reason).into_owned();
-                Some(SendError::Refused(reason)).filter(|_| close.error_code != code::DONE)
-            }
-            ConnectionError::TransportError(error) if !was_up => Some(SendError::NotTrusted(error.reason)),
-            _ if !was_up && began.elapsed() >= FIRST_CONNECT - LEAST_WAIT * 9 => {
-                Some(SendError::NoReceiver(shared.settings.to))
-            }
-            _ => None,
-        };
-        if let Some(error) = fatal {
-            // A driver that is gone needs no reason.
-            let _ = shared.events.send(Event::Fatal(error)).await;
+        let is_local = matches!(&event, Event::Failed(_, SendError::Interface(_) | SendError::Socket(_)));
+        if shared.events.send(event).await.is_err() {
             return;
         }
-        sleep(wait).await;
-        wait = (wait * 2).min(MOST_WAIT);
+        if is_local {
+            sleep(LOCAL_WAIT).await;
+        } else {
+            sleep(wait).await;
+            wait = (wait * 2).min(MOST_WAIT);
+        }
+    }
+}
+
+/// Why a connection was lost.
+fn reason(error: &ConnectionError) -> String {
+    match error {
+        ConnectionError::ApplicationClosed(close) => String::from_utf8_lossy(&close.reason).into_owned(),
+        ConnectionError::TimedOut => "nothing has come from there for long".into(),
+        other => other.to_string(),
+    }
+}
+
+/// Why no connection could be made.
+fn failure(error: ConnectionError, shared: &Shared) -> SendError {
+    match error {
+        ConnectionError::ApplicationClosed(close) if close.error_code == code::BUSY => {
+            SendError::Busy(String::from_utf8_lossy(&close.reason).into_owned())
+        }
+        ConnectionError::ApplicationClosed(close) if close.error_code != code::DONE => {
+            SendError::Refused(String::from_utf8_lossy(&close.reason).into_owned())
+        }
+        ConnectionError::TransportError(error) if u64::from(error.code) & !0xff == CRYPTO_ERROR => {
+            let reason = error.reason.strip_prefix("unexpected error: ").unwrap_or(&error.reason);
+            SendError::NotTrusted(shared.settings.to, reason.into())
+        }
+        _ => SendError::NoReceiver(shared.settings.to),
     }
 }
 
 async fn connect(
     shared: &Shared,
     link: LinkId,
-    size: Size,
-) -> Result<(Connection, SendStream, quinn::RecvStream, units::Duration), ConnectionError> {
+) -> Result<(Connection, SendStream, quinn::RecvStream, units::Duration), SendError> {
     let settings = &shared.settings;
-    let endpoint = usize::try_from(link.0).ok().and_then(|link| shared.links.get(link));
-    let endpoint = endpoint.ok_or(ConnectionError::LocallyClosed)?;
-    let config = if size == Size::Whole { &shared.whole } else { &shared.least };
+    let nobody = || SendError::NoReceiver(settings.to);
+    let link = usize::try_from(link.0).ok().and_then(|link| shared.links.get(link));
+    let endpoint = link.ok_or_else(nobody)?.endpoint()?;
     let connecting = endpoint
-        .connect_with(config.clone(), settings.to, &settings.name)
+        .connect_with(shared.config.clone(), settings.to, &settings.name)
         // An address or a name that cannot be: there is no such receiver.
-        .map_err(|_| ConnectionError::TimedOut)?;
-    let connection = connecting.await?;
-    let (mut control, mut answers) = connection.open_bi().await?;
+        .map_err(|_| nobody())?;
+    let failure = |error| failure(error, shared);
+    let connection = connecting.await.map_err(failure)?;
+    let (mut control, mut answers) = connection.open_bi().await.map_err(failure)?;
     let hello = Message::Hello {
         session: shared.session,
         next: shared.next_media.load(Ordering::Relaxed),
@@ -142,10 +140,10 @@ async fn connect(
         Ok(Message::Welcome { latency }) => Ok((connection, control, answers, latency)),
         Ok(_) => {
             connection.close(code::PROTOCOL, b"not the answer to a hello");
-            Err(connection.closed().await)
+            Err(failure(connection.closed().await))
         }
         // The receiver says why when it closes the connection.
-        Err(_) => Err(connection.closed().await),
+        Err(_) => Err(failure(connection.closed().await)),
     }
 }
 

@@ -6,7 +6,7 @@ use quick_xml::events::{BytesStart, BytesText, Event};
 use quick_xml::reader::Reader;
 use url::Url;
 
-use super::{LARGEST_RESULT, LONGEST_REFERENCE, PlaylistError, through};
+use super::route::{LARGEST_RESULT, LONGEST_REFERENCE, PlaylistError, Route, through};
 
 /// Elements whose text is a reference.
 const TEXT_REFERENCES: [&str; 3] = ["BaseURL", "Location", "PatchLocation"];
@@ -22,7 +22,11 @@ struct Base {
     url: Url,
 }
 
-pub(super) fn rewrite(text: &str, base: &Url, prefix: &str) -> Result<Vec<u8>, PlaylistError> {
+pub(super) fn rewrite<R: Route + ?Sized>(
+    text: &str,
+    base: &Url,
+    route: &R,
+) -> Result<Vec<u8>, PlaylistError> {
     let mut reader = Reader::from_str(text);
     let mut writer = Writer::new(Vec::with_capacity(text.len()));
     let mut bases = vec![Base { depth: 0, url: base.clone() }];
@@ -38,11 +42,11 @@ pub(super) fn rewrite(text: &str, base: &Url, prefix: &str) -> Result<Vec<u8>, P
                 is_description |= depth == 0 && start.local_name().as_ref() == "MPD";
                 let is_reference = TEXT_REFERENCES.contains(&start.local_name().as_ref());
                 let is_base = start.local_name().as_ref() == "BaseURL";
-                write(&mut writer, Event::Start(rewrite_attributes(&start, current, prefix)))?;
+                write(&mut writer, Event::Start(rewrite_attributes(&start, current, route)))?;
                 if is_reference {
                     let raw = reader.read_text(start.name())?.into_inner();
                     let reference = (!raw.contains('<')).then(|| unescape(&raw).ok()).flatten();
-                    let rewritten = reference.as_deref().and_then(|text| through(text, current, prefix));
+                    let rewritten = reference.as_deref().and_then(|text| through(text, current, route));
                     let written = rewritten.as_deref().map_or(raw.as_ref().into(), escape);
                     let new_base = reference
                         .filter(|text| is_base && text.len() <= LONGEST_REFERENCE)
@@ -63,7 +67,7 @@ pub(super) fn rewrite(text: &str, base: &Url, prefix: &str) -> Result<Vec<u8>, P
                 }
             }
             Event::Empty(empty) => {
-                write(&mut writer, Event::Empty(rewrite_attributes(&empty, current, prefix)))?;
+                write(&mut writer, Event::Empty(rewrite_attributes(&empty, current, route)))?;
             }
             Event::End(end) => {
                 bases.retain(|base| base.depth < depth || base.depth == 0);
@@ -88,8 +92,8 @@ fn write(writer: &mut Writer<Vec<u8>>, event: Event<'_>) -> Result<(), PlaylistE
     }
 }
 
-/// The tag with its references led through `prefix`; the very same when there is nothing to change in it.
-fn rewrite_attributes<'a>(tag: &BytesStart<'a>, base: &Url, prefix: &str) -> BytesStart<'a> {
+/// The tag with its references led by `route`; the very same when there is nothing to change in it.
+fn rewrite_attributes<'a, R: Route + ?Sized>(tag: &BytesStart<'a>, base: &Url, route: &R) -> BytesStart<'a> {
     let unchanged = tag.clone();
     let mut name_and_attributes = String::from(tag.name().as_ref());
     let name_length = name_and_attributes.len();
@@ -101,7 +105,7 @@ fn rewrite_attributes<'a>(tag: &BytesStart<'a>, base: &Url, prefix: &str) -> Byt
         let rewritten = is_reference
             .then(|| unescape(&attribute.value).ok())
             .flatten()
-            .and_then(|reference| through(&reference, base, prefix));
+            .and_then(|reference| through(&reference, base, route));
         changed |= rewritten.is_some();
         let value =
             rewritten.map_or(attribute.value.clone(), |reference| escape(reference).into_owned().into());

@@ -26,20 +26,20 @@ async fn connected() -> (Connection, [Endpoint; 2]) {
 async fn an_answer_counts_until_it_has_arrived() {
     let (connection, _open) = connected().await;
     let sharing = Sharing::new(Algorithm::Reno);
-    let client: IpAddr = Ipv4Addr::LOCALHOST.into();
+    let address: IpAddr = Ipv4Addr::LOCALHOST.into();
+    let client = Client::Address(address);
     let join = || {
         let factory = WeightedFactory::new(sharing.clone(), InFlight::default());
-        let membership = Arc::new(factory.join(connection.clone(), client));
-        (membership, factory.joined.get().copied().unwrap())
+        (factory.join(connection.clone(), Some(address)), factory.joined.get().copied().unwrap())
     };
     let ((short, (short_slot, member)), (long, (long_slot, _))) = (join(), join());
     let parts = || [short_slot, long_slot].map(|slot| sharing.lock().slots[&slot].weight.get());
     let now = sharing.epoch.time(Instant::now());
 
-    let _running = long.request(Weight::ONE);
-    let answered = short.request(Weight::ONE);
+    long.count(Some(Weight::ONE));
+    short.count(Some(Weight::ONE));
     sharing.lock().group.on_sent(member, 0..1000, now);
-    drop(answered);
+    short.count(None);
     assert!(sharing.lock().arrived().is_empty());
     assert_eq!(parts(), [0.5, 0.5]);
 
@@ -47,4 +47,21 @@ async fn an_answer_counts_until_it_has_arrived() {
     assert_eq!(sharing.lock().arrived(), BTreeSet::from([client]));
     Sharing::weigh(&mut sharing.lock(), client);
     assert_eq!(parts()[1], 1.0);
+}
+
+#[tokio::test]
+async fn clients_behind_one_address_are_one_client_or_each_its_own() {
+    let (connection, _open) = connected().await;
+    let sharing = Sharing::new(Algorithm::Reno);
+    let join = |address| {
+        let factory = WeightedFactory::new(sharing.clone(), InFlight::default());
+        let membership = factory.join(connection.clone(), address);
+        membership.count(Some(Weight::ONE));
+        membership
+    };
+    let weight = |of: &Membership| sharing.lock().slots[&of.slot].weight.get();
+    let behind_nat: IpAddr = Ipv4Addr::LOCALHOST.into();
+    let (one, two) = (join(Some(behind_nat)), join(Some(behind_nat)));
+    let (alone, also_alone) = (join(None), join(None));
+    assert_eq!([&one, &two, &alone, &also_alone].map(weight), [0.5, 0.5, 1.0, 1.0]);
 }

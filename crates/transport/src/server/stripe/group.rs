@@ -1,10 +1,8 @@
 //! Sends one file over the connections of a group.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::future::poll_fn;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -18,9 +16,9 @@ use tokio::time::{Duration, Instant, timeout};
 
 use super::{Member, Registered};
 use crate::server::Shared;
-use crate::server::body::{read_cached, truncated};
 use crate::server::io_guard::Timer;
 use crate::server::metrics::add;
+use crate::server::source::{Source, truncated};
 
 /// For saying good-bye to all connections.
 const FAREWELL_TIME: Duration = Duration::from_secs(1);
@@ -31,7 +29,7 @@ type Reading = JoinHandle<io::Result<Vec<u8>>>;
 struct Group<'a> {
     shared: &'a Shared,
     registered: Registered,
-    file: Arc<File>,
+    source: Arc<Source>,
     striper: Striper,
     members: BTreeMap<ConnectionId, Member>,
     next_id: u32,
@@ -41,8 +39,10 @@ struct Group<'a> {
     stopping: bool,
     /// The client said END.
     ended: bool,
-    /// When a byte was last taken or an order last came.
+    /// When a byte was last taken, or something was first wanted.
     moved_at: Instant,
+    /// When an order last came.
+    ordered_at: Instant,
     patience: Timer,
     /// When the shaped link is free for the next block.
     link_free_at: Option<Instant>,
@@ -53,7 +53,7 @@ struct Group<'a> {
 /// taken for the write time, or (when the server stops) everything that was wanted is sent.
 pub(super) async fn run(
     registered: Registered,
-    file: File,
+    source: Source,
     size: u64,
     first: Member,
     shared: &Shared,
@@ -62,7 +62,7 @@ pub(super) async fn run(
     let mut group = Group {
         shared,
         registered,
-        file: Arc::new(file),
+        source: Arc::new(source),
         striper: Striper::new(size),
         members: BTreeMap::new(),
         next_id: 0,
@@ -70,6 +70,7 @@ pub(super) async fn run(
         stopping: false,
         ended: false,
         moved_at: Instant::now(),
+        ordered_at: Instant::now(),
         patience: Timer::default(),
         link_free_at: None,
         link: Timer::default(),
@@ -97,7 +98,7 @@ impl Group<'_> {
             self.next_id += 1;
             self.members.insert(id, member);
             self.striper.connected(id);
-            self.moved_at = Instant::now();
+            self.ordered_at = Instant::now();
         }
     }
 
@@ -105,6 +106,12 @@ impl Group<'_> {
         tracing::debug!(%id, %why, "left its stripe group");
         self.striper.closed(id);
         self.members.remove(&id);
+    }
+
+    /// Whether there is nothing that the client could take.
+    fn is_idle(&self) -> bool {
+        let all_written = self.members.values().all(|member| member.is_written() && member.sync.is_none());
+        self.striper.is_idle() && self.reading.is_none() && all_written
     }
 
     /// Ready when the group has ended.
@@ -116,14 +123,18 @@ impl Group<'_> {
         if let Poll::Ready(result) = self.poll_blocks(cx) {
             result?;
         }
-        let all_written = self.members.values().all(|member| member.is_written() && member.sync.is_none());
-        let idle = self.striper.is_idle() && self.reading.is_none() && all_written;
+        let idle = self.is_idle();
         if self.ended || self.members.is_empty() || (self.stopping && idle) {
             return Poll::Ready(Ok(()));
         }
         let config = &self.shared.config;
-        let patience = if idle { config.idle_timeout } else { config.write_timeout };
-        ready!(self.patience.poll(cx, self.moved_at + patience));
+        let deadline = if idle {
+            self.moved_at.max(self.ordered_at) + config.idle_timeout
+        } else {
+            // Orders do not keep a group that takes nothing of what it ordered.
+            self.moved_at + config.write_timeout
+        };
+        ready!(self.patience.poll(cx, deadline));
         if idle { Poll::Ready(Ok(())) } else { Poll::Ready(Err(io::ErrorKind::TimedOut.into())) }
     }
 
@@ -131,9 +142,13 @@ impl Group<'_> {
     fn poll_orders(&mut self, cx: &mut Context<'_>) {
         let (mut sync, mut ended) = (None, false);
         let mut left = Vec::new();
+        let had_nothing_to_take = self.is_idle();
         for (id, member) in &mut self.members {
             let orders = member.poll_orders(cx, |frame| {
-                self.moved_at = Instant::now();
+                self.ordered_at = Instant::now();
+                if had_nothing_to_take {
+                    self.moved_at = self.ordered_at;
+                }
                 match frame {
                     Frame::Want { .. } if self.stopping => Ok(()),
                     Frame::Want { range, priority } => self.striper.want(range, priority),
@@ -254,19 +269,22 @@ impl Group<'_> {
         let offset = block.range.start;
         let mut frame = member.buffer();
         frame.resize(DATA_HEADER_BYTES + length, 0);
-        frame[..DATA_HEADER_BYTES].copy_from_slice(&data_header(block.sequence, offset, length));
-        match read_cached(&self.file, &mut frame[DATA_HEADER_BYTES..], offset)? {
+        let (header, payload) = frame.split_at_mut(DATA_HEADER_BYTES);
+        header.copy_from_slice(&data_header(block.sequence, offset, length));
+        match self.source.read_cached(payload, offset)? {
             Some(0) => return Err(truncated()),
             Some(read) if read == length => member.send(frame),
             _ => {
-                let file = self.file.clone();
+                let source = self.source.clone();
                 let reading = tokio::task::spawn_blocking(move || {
-                    file.read_exact_at(&mut frame[DATA_HEADER_BYTES..], offset).map_err(
-                        |error| match error.kind() {
-                            io::ErrorKind::UnexpectedEof => truncated(),
-                            _ => error,
-                        },
-                    )?;
+                    let mut read = DATA_HEADER_BYTES;
+                    while read < frame.len() {
+                        let at = offset + (read - DATA_HEADER_BYTES) as u64;
+                        match source.read_at(&mut frame[read..], at)? {
+                            0 => return Err(truncated()),
+                            more => read += more,
+                        }
+                    }
                     Ok(frame)
                 });
                 self.reading = Some((id, reading));

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry as Slot;
-use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,6 +14,7 @@ use tokio::sync::{mpsc, watch};
 use super::Shared;
 use super::files::Opened;
 use super::metrics::increment;
+use super::source::Source;
 
 mod group;
 mod member;
@@ -59,7 +59,7 @@ struct Open {
 #[derive(Debug)]
 pub(super) enum Seat {
     /// The first: it opens the group and keeps it going, also after its own connection is gone.
-    First(Registered, File, u64),
+    First(Registered, Source, u64),
     /// Another.
     Further(mpsc::Sender<Member>),
 }
@@ -90,7 +90,7 @@ impl Groups {
             .filter(|token| token.len() == 32 && token.bytes().all(|digit| digit.is_ascii_hexdigit()));
         let token =
             token.and_then(|token| u128::from_str_radix(token, 16).ok()).ok_or(StatusCode::BAD_REQUEST)?;
-        let Opened { file, path, size, validators } = opened;
+        let Opened { source, path, size, validators } = opened;
         match self.by_token.lock().unwrap_or_else(PoisonError::into_inner).entry(token) {
             Slot::Occupied(slot) => {
                 let open = slot.get();
@@ -100,7 +100,7 @@ impl Groups {
             Slot::Vacant(slot) => {
                 let (members, joining) = mpsc::channel(MAX_CONNECTIONS);
                 slot.insert(Open { path, etag: validators.etag, members });
-                Ok(Seat::First(Registered { groups: self.clone(), token, joining }, file, size))
+                Ok(Seat::First(Registered { groups: self.clone(), token, joining }, source, size))
             }
         }
     }
@@ -116,9 +116,9 @@ impl Seat {
     ) -> io::Result<()> {
         increment(&shared.metrics.stripe_connections);
         match self {
-            Self::First(registered, file, size) => {
+            Self::First(registered, source, size) => {
                 increment(&shared.metrics.stripe_groups);
-                group::run(registered, file, size, member, shared, stop).await
+                group::run(registered, source, size, member, shared, stop).await
             }
             // A group that is full or has ended in this moment closes the connection; the client sees that.
             Self::Further(members) => members

@@ -1,0 +1,18 @@
+//! The algorithms as the chapter sets them.
+
+use sim::model::Algorithm;
+use stream::multitcp::{AdvancedParameters, Parameters};
+use units::Bytes;
+
+/// One connection with a window of 8 packets: 800 kbps at 80 ms.
+pub(super) fn fixed() -> Algorithm {
+    Algorithm::Fixed { connections: 1, window: Some(Bytes::new(8000)) }
+}
+
+pub(super) fn basic(parameters: Parameters, connections: u32) -> Algorithm {
+    Algorithm::Basic(Parameters { connections, ..parameters })
+}
+
+pub(super) fn advanced() -> Algorithm {
+    Algorithm::Advanced(AdvancedParameters::TABLE_8_3)
+}

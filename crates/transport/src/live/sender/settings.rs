@@ -1,0 +1,25 @@
+//! What a sender needs.
+
+use std::net::SocketAddr;
+
+use stream::live;
+
+use crate::http::Interface;
+use crate::live::Trusted;
+
+/// What a sender needs.
+#[derive(Clone, Debug)]
+pub struct SenderSettings {
+    /// The receiver.
+    pub to: SocketAddr,
+    /// Its name, which its certificate has to have.
+    pub name: String,
+    /// Whom to trust.
+    pub trusted: Trusted,
+    /// What the receiver lets in.
+    pub token: Vec<u8>,
+    /// Decisions.
+    pub live: live::Settings,
+    /// A link for each of these; none: the one that the system chooses.
+    pub interfaces: Vec<Interface>,
+}
