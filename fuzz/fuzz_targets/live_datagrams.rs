@@ -7,10 +7,10 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use stream::live::fec::Code;
-use stream::live::wire::{Datagram, encode_data, encode_report};
-use stream::live::{ConnectionId, Fec, LinkId, Receiver, Scheme, Sender, Settings};
-use units::{Duration, Time};
+use anabranch_stream::live::fec::Code;
+use anabranch_stream::live::wire::{Datagram, encode_data, encode_report};
+use anabranch_stream::live::{ConnectionId, Fec, LinkId, Receiver, Scheme, Sender, Settings};
+use anabranch_units::{Duration, Time};
 
 const LATENCY: Duration = Duration::from_millis(300);
 /// What one step may bring about at the most.

@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use units::{Bytes, Duration, Rate};
+use anabranch_units::{Bytes, Duration, Rate};
 
 fuzz_target!(|text: &str| {
     if let Ok(rate) = text.parse::<Rate>() {

@@ -5,8 +5,8 @@
 use std::io;
 
 use libfuzzer_sys::fuzz_target;
-use sim::model::Kind;
-use sim::scenario::{Error, Files, parse};
+use anabranch_sim::model::Kind;
+use anabranch_sim::scenario::{Error, Files, parse};
 
 /// The trace that every name stands for.
 struct Trace<'a>(Option<&'a str>);
@@ -26,7 +26,7 @@ fuzz_target!(|text: &str| {
             let small = model.nodes.len() <= 64 && model.links.len() <= 256 && model.flows.len() <= 64;
             let streams = model.flows.iter().any(|flow| matches!(flow.kind, Kind::Media(_)));
             if small && !streams {
-                let simulation = sim::Simulation::new(model);
+                let simulation = anabranch_sim::Simulation::new(model);
                 assert!(simulation.is_ok(), "read, but cannot run: {}", simulation.expect_err("an error"));
             }
         }

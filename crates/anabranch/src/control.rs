@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use kernel::{Choosers, FlowStatus, NAMES, Rules, Setting};
+use anabranch_kernel::{Choosers, FlowStatus, NAMES, Rules, Setting};
 
 use crate::arguments::{CcArguments, CcCommand, ControlArguments, ControlName, LoadArguments};
 use crate::failure::Failure;
@@ -20,8 +20,8 @@ pub fn run(arguments: CcArguments, output: &Output) -> Result<(), Failure> {
                         "group has nothing to set but its weights, such as --weights weights.toml",
                     ));
                 }
-                (Setting::Group, Some(_)) => kernel::set_rules(&rules(&arguments)?),
-                _ => kernel::change(setting),
+                (Setting::Group, Some(_)) => anabranch_kernel::set_rules(&rules(&arguments)?),
+                _ => anabranch_kernel::change(setting),
             }
             .map_err(Failure::failed)?;
             output.say(format_args!("{setting}: set"));
@@ -45,7 +45,7 @@ fn load(arguments: &LoadArguments, output: &Output) -> Result<(), Failure> {
         Choosers::Privileged if arguments.anyone => Choosers::Anyone,
         choosers => choosers,
     };
-    kernel::load_for(setting, &rules(&arguments.control)?, choosers).map_err(Failure::failed)?;
+    anabranch_kernel::load_for(setting, &rules(&arguments.control)?, choosers).map_err(Failure::failed)?;
     let name = setting.name();
     let takes = format!("takes it with setsockopt(TCP_CONGESTION, \"{name}\"), as iperf3 -C {name} does");
     match choosers {
@@ -95,9 +95,9 @@ fn setting(arguments: &ControlArguments) -> Result<Setting, Failure> {
 }
 
 fn unload(name: &'static str, output: &Output) -> Result<(), Failure> {
-    let is_default =
-        kernel::list().is_ok_and(|all| all.iter().any(|one| one.is_default && one.setting.name() == name));
-    kernel::unload(name).map_err(Failure::failed)?;
+    let is_default = anabranch_kernel::list()
+        .is_ok_and(|all| all.iter().any(|one| one.is_default && one.setting.name() == name));
+    anabranch_kernel::unload(name).map_err(Failure::failed)?;
     output.say(format_args!("{name}: unloaded"));
     if is_default {
         output.warn(format_args!(
@@ -109,7 +109,7 @@ fn unload(name: &'static str, output: &Output) -> Result<(), Failure> {
 
 fn list() -> Result<(), Failure> {
     let mut text = String::new();
-    for loaded in kernel::list().map_err(Failure::failed)? {
+    for loaded in anabranch_kernel::list().map_err(Failure::failed)? {
         let default = if loaded.is_default { ", the default of new connections" } else { "" };
         let choosers = match loaded.choosers {
             Choosers::Anyone => "anyone may choose it",
@@ -118,7 +118,7 @@ fn list() -> Result<(), Failure> {
         text +=
             &format!("{}: {}, {choosers}{default}\n", loaded.setting, counted(loaded.flows, "connection"));
         if loaded.setting == Setting::Group {
-            text += &kernel::rules().map_err(Failure::failed)?.to_string();
+            text += &anabranch_kernel::rules().map_err(Failure::failed)?.to_string();
         }
     }
     print(if text.is_empty() { "none is loaded\n" } else { &text })
@@ -128,7 +128,7 @@ fn status(control: Option<ControlName>, json: bool) -> Result<(), Failure> {
     let names = match control {
         Some(control) => vec![control.name()],
         None => {
-            let loaded = kernel::list().map_err(Failure::failed)?;
+            let loaded = anabranch_kernel::list().map_err(Failure::failed)?;
             NAMES.into_iter().filter(|name| loaded.iter().any(|one| one.setting.name() == *name)).collect()
         }
     };
@@ -148,7 +148,7 @@ fn status(control: Option<ControlName>, json: bool) -> Result<(), Failure> {
         );
     }
     for name in names {
-        for flow in kernel::flows(name).map_err(Failure::failed)? {
+        for flow in anabranch_kernel::flows(name).map_err(Failure::failed)? {
             text += &if json { json_line(name, &flow) } else { line(name, &flow) };
         }
     }
@@ -175,11 +175,11 @@ fn json_line(name: &str, flow: &FlowStatus) -> String {
         "local": flow.local.to_string(),
         "remote": flow.remote.to_string(),
         "cwnd_packets": flow.cwnd.get(),
-        "ssthresh_packets": flow.ssthresh.map(units::Packets::get),
+        "ssthresh_packets": flow.ssthresh.map(anabranch_units::Packets::get),
         "loss_events": flow.loss_events,
         "timeouts": flow.timeouts,
         "loss_event_rate": flow.loss_event_rate,
-        "weight": flow.weight.map(kernel::Weight::get),
+        "weight": flow.weight.map(anabranch_kernel::Weight::get),
     });
     format!("{line}\n")
 }

@@ -9,13 +9,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::available_parallelism;
 use std::time::Duration;
 
+use anabranch_lab::experiment::Experiment;
+use anabranch_lab::outcome::{Outcome, Verdict};
+use anabranch_lab::real::{Real, RealOptions, Testbed};
+use anabranch_lab::results::Results;
+use anabranch_lab::sweep::{self, Share, Sweep, SweepError};
+use anabranch_lab::{Options, Progress, RunError, experiments, files, validation};
 use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
-use lab::experiment::Experiment;
-use lab::outcome::{Outcome, Verdict};
-use lab::real::{Real, RealOptions, Testbed};
-use lab::results::Results;
-use lab::sweep::{self, Share, Sweep, SweepError};
-use lab::{Options, Progress, RunError, experiments, files, validation};
 
 use crate::arguments::{LabArguments, LabCommand, RunArguments, SweepArguments, ValidateArguments};
 use crate::failure::Failure;
@@ -35,7 +35,7 @@ pub async fn run(arguments: LabArguments, output: &Output) -> Result<(), Failure
         LabCommand::Report { directory, markdown } => {
             let outcomes = files::bind(&directory).map_err(Failure::failed)?;
             if let Some(path) = markdown {
-                write(&path, lab::reproduction::page(&outcomes))?;
+                write(&path, anabranch_lab::reproduction::page(&outcomes))?;
             }
             tell(&outcomes, &directory)
         }
@@ -55,14 +55,14 @@ fn list() -> Result<(), Failure> {
 }
 
 async fn run_experiments(arguments: RunArguments, output: &Output) -> Result<(), Failure> {
-    let chosen = Arc::new(lab::select(experiments::all(), &arguments.ids).map_err(Failure::usage)?);
+    let chosen = Arc::new(anabranch_lab::select(experiments::all(), &arguments.ids).map_err(Failure::usage)?);
     // Better now than after the runs.
     let real = if arguments.real { Some(real_runs(&chosen, arguments.testbed)?) } else { None };
     let runs = arguments.out.join(RUNS);
     fs::create_dir_all(&runs)
         .map_err(|error| Failure::failed(format_args!("cannot write to {}: {error}", runs.display())))?;
     if arguments.fresh {
-        lab::forget_runs(&runs).map_err(|error| {
+        anabranch_lab::forget_runs(&runs).map_err(|error| {
             Failure::failed(format_args!("cannot remove the finished runs in {}: {error}", runs.display()))
         })?;
     }
@@ -127,7 +127,7 @@ fn measure(
     mut outcomes: Vec<Outcome>,
     options: &RealOptions<'_>,
 ) -> Result<Vec<Outcome>, LabError> {
-    let measured = lab::real::run(real, options)?;
+    let measured = anabranch_lab::real::run(real, options)?;
     for ((id, real), measured) in real.iter().zip(&measured) {
         let simulated = chosen.iter().zip(results).zip(&mut outcomes);
         for ((experiment, results), outcome) in simulated.filter(|((one, _), _)| one.id == *id) {
@@ -267,7 +267,7 @@ fn make(
     options: &Options<'_>,
     out: &Path,
 ) -> Result<(Vec<Results>, Vec<Outcome>), LabError> {
-    let results = lab::run(chosen, options)?;
+    let results = anabranch_lab::run(chosen, options)?;
     let written =
         chosen.iter().zip(&results).map(|(experiment, results)| files::write(out, experiment, results, None));
     let outcomes = written.collect::<Result<_, _>>()?;

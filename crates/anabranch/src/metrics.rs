@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use anabranch_transport::{ListenError, server};
 use bytes::Bytes;
 use http::header::{ALLOW, CONTENT_TYPE};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
@@ -24,7 +25,6 @@ use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::task::AbortHandle;
-use transport::{ListenError, server};
 
 use crate::failure::Failure;
 use crate::output::Output;
@@ -186,8 +186,9 @@ impl Collector for ServerCollector {
         };
         let mut families = Families(encoder);
         let connections = of_servers(|metrics| &metrics.connections);
-        let connections =
-            connections.into_iter().map(|(labels, value)| (labels, units::Bytes::new(value).as_f64()));
+        let connections = connections
+            .into_iter()
+            .map(|(labels, value)| (labels, anabranch_units::Bytes::new(value).as_f64()));
         families.gauge("server_connections", "Connections now", connections)?;
         let responses = self.0.iter().flat_map(|(name, metrics)| {
             (1..).zip(&metrics.responses).map(move |(class, count): (u8, _)| {

@@ -2,8 +2,8 @@
 
 use std::sync::OnceLock;
 
+use anabranch_transport::server::raise_descriptor_limit;
 use rustix::process::{Resource, getrlimit};
-use transport::server::raise_descriptor_limit;
 
 /// The limit that this program was started with, once it was raised; `None` in it: there was none.
 static BEFORE: OnceLock<Option<u64>> = OnceLock::new();

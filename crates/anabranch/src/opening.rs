@@ -1,8 +1,8 @@
 //! Opening a film for somebody who waits for it.
 
+use anabranch_transport::engine::{Film, FilmInfo, OpenError, Settings, Storage};
+use anabranch_units::Duration;
 use tokio::time::{Instant, sleep};
-use transport::engine::{Film, FilmInfo, OpenError, Settings, Storage};
-use units::Duration;
 
 use crate::output::Output;
 

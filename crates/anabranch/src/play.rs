@@ -7,10 +7,10 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
+use anabranch_transport::engine::{Settings, Status, Storage};
+use anabranch_units::Bytes;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
-use transport::engine::{Settings, Status, Storage};
-use units::Bytes;
 
 use crate::arguments::{Place, PlayArguments};
 use crate::endpoint::{Endpoint, Guard};

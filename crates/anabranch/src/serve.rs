@@ -3,14 +3,14 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use anabranch_transport::server::{
+    AccessLog, Config, Http3, Listener, Rotation, Server, Shape, connections_within, raise_descriptor_limit,
+};
+use anabranch_transport::tls;
 use http::HeaderValue;
 use prometheus_client::registry::Registry;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinSet;
-use transport::server::{
-    AccessLog, Config, Http3, Listener, Rotation, Server, Shape, connections_within, raise_descriptor_limit,
-};
-use transport::tls;
 
 use crate::arguments::{LogTarget, ServeArguments};
 use crate::failure::Failure;

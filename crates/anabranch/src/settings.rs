@@ -2,12 +2,12 @@
 
 mod headers;
 
-use stream::session::Pace;
-use stream::{auto, mul, multitcp, rome};
-use transport::engine::{Algorithm, Settings};
-use transport::http::Proxies;
-use transport::tls::TlsClient;
-use units::{Bytes, Duration};
+use anabranch_stream::session::Pace;
+use anabranch_stream::{auto, mul, multitcp, rome};
+use anabranch_transport::engine::{Algorithm, Settings};
+use anabranch_transport::http::Proxies;
+use anabranch_transport::tls::TlsClient;
+use anabranch_units::{Bytes, Duration};
 use url::Url;
 
 use crate::arguments::{

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use anabranch_transport::server::Weights;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use transport::server::Weights;
 
 use crate::failure::Failure;
 use crate::output::{Output, counted};

@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use anabranch_transport::server::raise_descriptor_limit;
 use play_support::{Origin, Program, assert_same, content, get};
-use transport::server::raise_descriptor_limit;
 
 /// The slow connections.
 const CROWD: usize = 5_000;

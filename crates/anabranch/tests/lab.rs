@@ -69,7 +69,7 @@ fn real_runs_that_cannot_be_made_are_told_before_anything_runs() {
     ends_with(&lab(&["run", ID, "--testbed", "file"]).output().unwrap(), 2);
     let list = lab(&["list"]).output().unwrap();
     let marked = text(&list.stdout).lines().filter(|line| line.ends_with("; --real)")).count();
-    assert_eq!(marked, lab::experiments::REAL.len());
+    assert_eq!(marked, anabranch_lab::experiments::REAL.len());
 }
 
 /// How many finished runs are kept.

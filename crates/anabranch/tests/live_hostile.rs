@@ -8,8 +8,8 @@ mod live_support;
 use std::fs;
 use std::time::Duration;
 
-use stream::live::wire::{RateReport, Report, encode_report};
-use units::Rate;
+use anabranch_stream::live::wire::{RateReport, Report, encode_report};
+use anabranch_units::Rate;
 
 use common::live::{Receiver, TOKEN, summary};
 use common::{ends_with, sha256};

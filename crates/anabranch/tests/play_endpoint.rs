@@ -7,11 +7,11 @@ mod play_support;
 use std::io::Read;
 use std::time::{Duration, Instant};
 
+use anabranch_units::Rate;
 use play_support::{
     Origin, Program, SeekingPlayer, assert_same, content, frames, get, raw_origin, read_response, real_film,
     request, send, tool,
 };
-use units::Rate;
 
 const SIZE: usize = 3_000_000;
 

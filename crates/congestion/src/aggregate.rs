@@ -4,7 +4,7 @@
 //! connections ([`crate::tfrc::Sender::set_flows`]), tells [`Aggregate::report`] the round-trip time that every report brings, and
 //! adjusts both when that answers with a decision. It closes first what it opened last.
 
-use units::{Duration, Time};
+use anabranch_units::{Duration, Time};
 
 use crate::multfrc::{self, Controller, Decision, Usage};
 

@@ -6,7 +6,7 @@
 
 use std::fmt::Debug;
 
-use units::{Bytes, Duration, Rate, Time};
+use anabranch_units::{Bytes, Duration, Rate, Time};
 
 use crate::tfwc::Tuning;
 

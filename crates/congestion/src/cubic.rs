@@ -1,6 +1,6 @@
 //! CUBIC, the window control of most TCP senders (RFC 9438).
 
-use units::{Bytes, Duration, Time};
+use anabranch_units::{Bytes, Duration, Time};
 
 use crate::control::{Ack, Controller, Loss, Start, Timeout};
 

@@ -22,7 +22,7 @@
 //! With one member this is Reno. What differs from VPS: a member hears of its new part with its own next acknowledgement and no sooner, and
 //! which virtual flow a packet belongs to is reckoned, not recorded.
 
-use units::{Duration, Time};
+use anabranch_units::{Duration, Time};
 
 use crate::usage::Usage;
 use crate::vps::Weight;

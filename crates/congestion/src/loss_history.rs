@@ -4,7 +4,7 @@
 
 use std::collections::VecDeque;
 
-use units::{Packets, Ratio};
+use anabranch_units::{Packets, Ratio};
 
 /// The intervals between loss events, newest first, in packets.
 #[derive(Clone, Debug)]

@@ -1,7 +1,7 @@
 //! Reno, the standard window control (RFC 5681), and MulTCP, which is Reno for N flows in one (J. Crowcroft, P. Oechslin,
 //! "Differentiated end-to-end Internet services using a weighted proportional fair sharing TCP", ACM CCR 28(3), 1998).
 
-use units::{Bytes, Time};
+use anabranch_units::{Bytes, Time};
 
 use crate::control::{Ack, Controller, Loss, Start, Timeout};
 

@@ -3,7 +3,7 @@
 //! Sources: equation (2) of TCP-ROME (Padhye's model), and chapter 6 of MultiTCP. The papers' MTU is the payload of a
 //! full packet here.
 
-use units::{Bytes, Duration, Packets, Rate};
+use anabranch_units::{Bytes, Duration, Packets, Rate};
 
 const BITS_PER_BYTE: f64 = 8.0;
 

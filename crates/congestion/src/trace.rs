@@ -19,8 +19,8 @@
 
 use std::fmt;
 
+use anabranch_units::{Bytes, Duration, Rate, Time};
 use serde::{Deserialize, Serialize};
-use units::{Bytes, Duration, Rate, Time};
 
 use crate::control::{Ack, Controller, Loss, Start, Timeout};
 use crate::tfwc::Tuning;

@@ -9,7 +9,7 @@
 
 use std::collections::BTreeMap;
 
-use units::Bytes;
+use anabranch_units::Bytes;
 
 use crate::vps::{Served, Weight};
 

@@ -7,7 +7,7 @@
 //! is less than half, because to hand on what an application leaves is what a group is for, and an average, because others use the window
 //! at all times and not only when its member does.
 
-use units::{Duration, Time};
+use anabranch_units::{Duration, Time};
 
 /// A member that has used nothing for so long counts for nothing.
 pub(crate) const COUNTS_FOR: Duration = Duration::from_secs(2);

@@ -1,10 +1,10 @@
 //! The number of connections under MULTFRC's control, in whole connections and in one that stands for all.
 
-use congestion::aggregate::{Aggregate, Scheme};
-use congestion::multfrc::{Controller, Decision, Law, Least, Parameters, Reason, Usage};
-use congestion::tfrc;
+use anabranch_congestion::aggregate::{Aggregate, Scheme};
+use anabranch_congestion::multfrc::{Controller, Decision, Law, Least, Parameters, Reason, Usage};
+use anabranch_congestion::tfrc;
+use anabranch_units::{Bytes, Duration, Rate, Ratio, Time};
 use proptest::prelude::*;
-use units::{Bytes, Duration, Rate, Ratio, Time};
 
 fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)

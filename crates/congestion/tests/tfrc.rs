@@ -1,9 +1,9 @@
 //! TFRC: the RFC's arithmetic at the sender and the receiver, and what they make of absurd input.
 
-use congestion::response::{Equation, TcpModel};
-use congestion::tfrc::{Feedback, InitialWindow, PacketInfo, Parameters, Receiver, Sender};
+use anabranch_congestion::response::{Equation, TcpModel};
+use anabranch_congestion::tfrc::{Feedback, InitialWindow, PacketInfo, Parameters, Receiver, Sender};
+use anabranch_units::{Bytes, Duration, Rate, Time};
 use proptest::prelude::*;
-use units::{Bytes, Duration, Rate, Time};
 
 const SIZE: Bytes = Bytes::new(1000);
 const RTT: Duration = Duration::from_millis(100);

@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 
-use congestion::response::{Equation, TcpModel};
-use congestion::tfrc::{Feedback, Filter, PacketInfo, Parameters, Receiver, Sender};
-use units::{Bytes, Duration, Rate, Time};
+use anabranch_congestion::response::{Equation, TcpModel};
+use anabranch_congestion::tfrc::{Feedback, Filter, PacketInfo, Parameters, Receiver, Sender};
+use anabranch_units::{Bytes, Duration, Rate, Time};
 
 const SIZE: Bytes = Bytes::new(1000);
 const RTT: Duration = Duration::from_millis(100);

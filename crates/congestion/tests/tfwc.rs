@@ -1,9 +1,9 @@
 //! TFWC and TTFWC against the thesis's chapter 3, driven packet by packet.
 
-use congestion::control::{Ack, Controller, Loss, Start, Timeout};
-use congestion::tfwc::{Parameters, Tfwc, Tuning, Update, interval, window};
+use anabranch_congestion::control::{Ack, Controller, Loss, Start, Timeout};
+use anabranch_congestion::tfwc::{Parameters, Tfwc, Tuning, Update, interval, window};
+use anabranch_units::{Bytes, Duration, Time};
 use proptest::prelude::*;
-use units::{Bytes, Duration, Time};
 
 const SEGMENT: u64 = 1000;
 

@@ -6,11 +6,11 @@
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
-use congestion::algorithm::Algorithm;
-use congestion::control::{Ack, Controller, Loss, Start, Timeout};
-use congestion::trace::{Recorder, Trace};
+use anabranch_congestion::algorithm::Algorithm;
+use anabranch_congestion::control::{Ack, Controller, Loss, Start, Timeout};
+use anabranch_congestion::trace::{Recorder, Trace};
+use anabranch_units::{Bytes, Duration, Time};
 use proptest::prelude::*;
-use units::{Bytes, Duration, Time};
 
 const SEGMENT: u64 = 1448;
 const ALGORITHMS: [&str; 7] =

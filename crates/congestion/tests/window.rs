@@ -1,11 +1,11 @@
 //! Reno and CUBIC against the equations of their RFCs, driven round by round on a path that never loses by itself.
 
-use congestion::control::{Ack, Controller, Loss, Start, Timeout};
-use congestion::cubic::Cubic;
-use congestion::multcp::MulTcp;
-use congestion::tfwc::{Parameters, Tfwc, Tuning, Update};
+use anabranch_congestion::control::{Ack, Controller, Loss, Start, Timeout};
+use anabranch_congestion::cubic::Cubic;
+use anabranch_congestion::multcp::MulTcp;
+use anabranch_congestion::tfwc::{Parameters, Tfwc, Tuning, Update};
+use anabranch_units::{Bytes, Duration, Time};
 use proptest::prelude::*;
-use units::{Bytes, Duration, Time};
 
 const SEGMENT: u64 = 1000;
 

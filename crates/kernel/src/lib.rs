@@ -17,8 +17,8 @@ mod rules;
 mod setting;
 mod status;
 
-pub use congestion::tfwc::Tuning;
-pub use congestion::vps::Weight;
+pub use anabranch_congestion::tfwc::Tuning;
+pub use anabranch_congestion::vps::Weight;
 pub use error::Error;
 pub use loaded::{Choosers, Loaded, change, list, load, load_for, rules, set_rules, unload};
 pub use pins::DIRECTORY;

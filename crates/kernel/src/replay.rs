@@ -2,11 +2,11 @@
 
 use libbpf_rs::{MapHandle, Object, ProgramInput};
 
-use congestion::control::Start;
-use congestion::joint::{Heard, MOST_MEMBERS};
-use congestion::trace::{Event, Windows};
-use congestion::vps::Weight;
-use units::{Bytes, Time};
+use anabranch_congestion::control::Start;
+use anabranch_congestion::joint::{Heard, MOST_MEMBERS};
+use anabranch_congestion::trace::{Event, Windows};
+use anabranch_congestion::vps::Weight;
+use anabranch_units::{Bytes, Time};
 
 use crate::error::Error;
 use crate::loaded::{Wanted, check_kernel, map, prepare, write_parameters};

@@ -22,7 +22,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use congestion::vps::Weight;
+use anabranch_congestion::vps::Weight;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 

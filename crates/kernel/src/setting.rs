@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use congestion::algorithm::Algorithm;
-use congestion::multcp;
-use congestion::tfwc::{Parameters, Tuning};
+use anabranch_congestion::algorithm::Algorithm;
+use anabranch_congestion::multcp;
+use anabranch_congestion::tfwc::{Parameters, Tuning};
 
 use crate::loaded::Choosers;
 

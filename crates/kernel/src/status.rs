@@ -2,8 +2,8 @@
 
 use std::net::SocketAddr;
 
-use congestion::vps::Weight;
-use units::Packets;
+use anabranch_congestion::vps::Weight;
+use anabranch_units::Packets;
 
 use crate::error::Error;
 use crate::pins::list_of_flows;

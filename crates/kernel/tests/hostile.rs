@@ -9,8 +9,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use congestion::tfwc::Tuning;
-use kernel::{DIRECTORY, Error, NAMES, Rules, Setting, change, flows, list, load, rules, set_rules, unload};
+use anabranch_congestion::tfwc::Tuning;
+use anabranch_kernel::{
+    DIRECTORY, Error, NAMES, Rules, Setting, change, flows, list, load, rules, set_rules, unload,
+};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
 use machine::is_alone;
 use traffic::{carry, cwnd};

@@ -8,8 +8,10 @@ mod traffic;
 use std::thread;
 use std::time::Duration;
 
-use congestion::tfwc::Tuning;
-use kernel::{Error, NAMES, Rules, Setting, Weight, change, flows, list, load, rules, set_rules, unload};
+use anabranch_congestion::tfwc::Tuning;
+use anabranch_kernel::{
+    Error, NAMES, Rules, Setting, Weight, change, flows, list, load, rules, set_rules, unload,
+};
 use libbpf_rs::query::{LinkInfoIter, MapInfoIter, ProgInfoIter};
 use machine::is_alone;
 use traffic::{carry, cwnd};

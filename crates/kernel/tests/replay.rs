@@ -5,13 +5,13 @@
 use std::fs;
 use std::path::Path;
 
-use congestion::control::{Ack, Loss, Start, Timeout};
-use congestion::joint::{Heard, JointWindow};
-use congestion::tfwc::Tuning;
-use congestion::trace::{Event, Trace, Windows};
-use kernel::replay::{Replay, ReplayGroup};
-use kernel::{Error, Setting, Weight};
-use units::{Bytes, Duration, Time};
+use anabranch_congestion::control::{Ack, Loss, Start, Timeout};
+use anabranch_congestion::joint::{Heard, JointWindow};
+use anabranch_congestion::tfwc::Tuning;
+use anabranch_congestion::trace::{Event, Trace, Windows};
+use anabranch_kernel::replay::{Replay, ReplayGroup};
+use anabranch_kernel::{Error, Setting, Weight};
+use anabranch_units::{Bytes, Duration, Time};
 
 /// The BPF code for a flow that begins; `None`, and a line that says why, where this machine cannot run it.
 fn replay(setting: Setting, start: &Start) -> Option<Replay> {

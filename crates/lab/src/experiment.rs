@@ -2,8 +2,8 @@
 
 use std::fmt;
 
+use anabranch_sim::model::Model;
 use serde::{Deserialize, Serialize};
-use sim::model::Model;
 
 use crate::case::{Case, Measured};
 use crate::results::OneSeed;
@@ -96,7 +96,7 @@ pub struct Job {
     pub case: Case,
     /// What is simulated, one after the other; none for a formula.
     pub models: Vec<Model>,
-    /// Which of the controllers' decisions are recorded (see [`sim::report::Decision::what`]).
+    /// Which of the controllers' decisions are recorded (see [`anabranch_sim::report::Decision::what`]).
     pub decisions: &'static [&'static str],
     /// What is measured.
     pub measure: Measure,

@@ -51,7 +51,7 @@ pub enum RunError {
         /// Which run.
         run: String,
         /// What is wrong.
-        error: sim::ModelError,
+        error: anabranch_sim::ModelError,
     },
     /// Two jobs of an experiment cannot be told apart.
     #[error("{0}: two runs of the experiment have this name")]

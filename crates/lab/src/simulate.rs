@@ -2,10 +2,10 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use sim::model::{FlowId, LinkId, Model};
-use sim::report::{Decision, FlowSample, LinkSample, Observer, Totals};
-use sim::{ModelError, Simulation};
-use units::{Bytes, Duration, Rate, Time};
+use anabranch_sim::model::{FlowId, LinkId, Model};
+use anabranch_sim::report::{Decision, FlowSample, LinkSample, Observer, Totals};
+use anabranch_sim::{ModelError, Simulation};
+use anabranch_units::{Bytes, Duration, Rate, Time};
 
 /// How often a running simulation looks whether it is to stop: so many times in its course.
 const SLICES: u64 = 200;

@@ -2,11 +2,11 @@
 
 use std::sync::atomic::AtomicBool;
 
-use lab::experiment::Experiment;
-use lab::outcome::Outcome;
-use lab::results::Results;
-use lab::simulate::simulate;
-use units::Duration;
+use anabranch_lab::experiment::Experiment;
+use anabranch_lab::outcome::Outcome;
+use anabranch_lab::results::Results;
+use anabranch_lab::simulate::simulate;
+use anabranch_units::Duration;
 
 /// Runs the first seconds of every job of seed 1.
 fn shortly(experiment: &Experiment) -> Results {
@@ -40,7 +40,7 @@ fn every_experiment_of_a_paper_runs() {
             .iter()
             .any(|paper| experiment.id.starts_with(paper))
     };
-    let experiments: Vec<_> = lab::experiments::all().into_iter().filter(of_a_paper).collect();
+    let experiments: Vec<_> = anabranch_lab::experiments::all().into_iter().filter(of_a_paper).collect();
     assert_eq!(experiments.len(), 51);
     for experiment in experiments {
         let outcome = Outcome::of(&experiment, &shortly(&experiment));

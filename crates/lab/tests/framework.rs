@@ -9,14 +9,14 @@ use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use lab::case::{Case, Measured};
-use lab::experiment::{
+use anabranch_lab::case::{Case, Measured};
+use anabranch_lab::experiment::{
     Axis, Cell, Curve, Expected, Experiment, Job, Paper, Plot, Points, Relation, Row, Table,
 };
-use lab::outcome::{Outcome, Verdict};
-use lab::results::{OneSeed, Results};
-use lab::scheme::{self, Scheme};
-use lab::{Options, Progress, RunError, files};
+use anabranch_lab::outcome::{Outcome, Verdict};
+use anabranch_lab::results::{OneSeed, Results};
+use anabranch_lab::scheme::{self, Scheme};
+use anabranch_lab::{Options, Progress, RunError, files};
 
 const SEEDS: u64 = 5;
 const PLAIN: &str = "plain";
@@ -137,7 +137,7 @@ fn run(
     stop: &AtomicBool,
 ) -> Result<Vec<Results>, RunError> {
     let jobs = NonZeroUsize::new(jobs).unwrap();
-    lab::run(experiments, &Options { seeds: SEEDS, jobs, cache, stop, progress: &|_| () })
+    anabranch_lab::run(experiments, &Options { seeds: SEEDS, jobs, cache, stop, progress: &|_| () })
 }
 
 fn results(jobs: usize) -> (Experiment, Results) {
@@ -340,7 +340,7 @@ fn the_page_of_documentation_has_every_difference_with_its_cause() {
     experiment.relations[1].cause = None;
     experiment.relations[2].published = "ours: no more".into();
     let outcome = Outcome::of(&experiment, &results);
-    let page = lab::reproduction::page(&[outcome]);
+    let page = anabranch_lab::reproduction::page(&[outcome]);
     // `right` and `double` reproduce; `wrong` differs without a cause, `nothing` with one; `gap` is ours.
     assert!(page.contains("| MultiTCP | 1 | 4 | 2 | 2 | 1 |"), "{page}");
     assert!(page.contains("| all | 1 | 4 | 2 | 2 | 1 |"), "{page}");
@@ -372,7 +372,7 @@ fn finished_runs_are_not_repeated_after_an_interruption() {
         stop: &stop,
         progress: &progress,
     };
-    let interrupted = lab::run(&experiments, &options).unwrap_err();
+    let interrupted = anabranch_lab::run(&experiments, &options).unwrap_err();
     assert!(matches!(interrupted, RunError::Stopped { done: 3, total: 10 }), "{interrupted}");
     assert_eq!(*told.lock().unwrap(), [(0, 10), (1, 10), (2, 10), (3, 10)]);
     assert_eq!(count.load(Ordering::Relaxed), 3);
@@ -408,7 +408,7 @@ fn only_the_runs_of_this_program_are_kept_and_nothing_else_is_touched() {
     run(&experiments, 1, Some(runs), &stop).unwrap();
     assert_eq!(count.load(Ordering::Relaxed), 10, "nothing was repeated");
 
-    lab::forget_runs(runs).unwrap();
+    anabranch_lab::forget_runs(runs).unwrap();
     assert_eq!(fs::read_dir(runs).unwrap().count(), 1, "the notes");
     run(&experiments, 1, Some(runs), &stop).unwrap();
     assert_eq!(count.load(Ordering::Relaxed), 20);
@@ -416,8 +416,8 @@ fn only_the_runs_of_this_program_are_kept_and_nothing_else_is_touched() {
 
 #[test]
 fn a_simulation_that_two_experiments_look_at_runs_once() {
-    use sim::model::{Flow, Kind, Link, Model, Node, Run, Source, Tcp, When};
-    use units::{Duration, Rate, Time};
+    use anabranch_sim::model::{Flow, Kind, Link, Model, Node, Run, Source, Tcp, When};
+    use anabranch_units::{Duration, Rate, Time};
 
     let watching = |id: &'static str, name: &'static str, rate: u64| Experiment {
         id,
@@ -456,7 +456,7 @@ fn a_simulation_that_two_experiments_look_at_runs_once() {
     let progress = |Progress { done, .. }: Progress| told.lock().unwrap().push(done);
     let options =
         Options { seeds: 1, jobs: NonZeroUsize::MIN, cache: None, stop: &stop, progress: &progress };
-    let results = lab::run(&experiments, &options).unwrap();
+    let results = anabranch_lab::run(&experiments, &options).unwrap();
     assert_eq!(*told.lock().unwrap(), [0, 2, 3], "the second experiment had a simulation of its own");
     let figure = |index: usize, name: &str| {
         results[index].each_seed("").next().unwrap().figure(scheme::N1, 0.0, name).unwrap()
@@ -506,7 +506,7 @@ fn a_word_means_an_id_the_beginning_of_ids_or_all() {
     let chosen = |words: &[&str]| {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
         let experiments = ["multitcp-fig8.2", "multitcp-fig8.20", "rome-fig8", "rome-fig9"].map(named);
-        lab::select(experiments.into(), &words)
+        anabranch_lab::select(experiments.into(), &words)
             .map(|chosen| chosen.iter().map(|experiment| experiment.id).collect::<Vec<_>>())
             .map_err(|error| error.to_string())
     };

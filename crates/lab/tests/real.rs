@@ -8,14 +8,14 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use lab::case::{Case, Measured};
-use lab::experiment::{Axis, Curve, Expected, Experiment, Job, Paper, Plot, Points, Relation};
-use lab::outcome::Outcome;
-use lab::real::{Observed, Real, RealOptions, Testbed, Trial};
-use lab::results::Results;
-use lab::scheme::{N1, N2, Scheme};
-use lab::{Options, Progress, RunError, files};
-use units::Duration;
+use anabranch_lab::case::{Case, Measured};
+use anabranch_lab::experiment::{Axis, Curve, Expected, Experiment, Job, Paper, Plot, Points, Relation};
+use anabranch_lab::outcome::Outcome;
+use anabranch_lab::real::{Observed, Real, RealOptions, Testbed, Trial};
+use anabranch_lab::results::Results;
+use anabranch_lab::scheme::{N1, N2, Scheme};
+use anabranch_lab::{Options, Progress, RunError, files};
+use anabranch_units::Duration;
 
 /// Is asked `check`, or to `run SCENARIO --anabranch FILE --out DIR`. Every run leaves a line in `runs`; the scenario says what it does.
 const TESTBED: &str = r#"#!/bin/sh
@@ -78,7 +78,7 @@ fn made(
     let testbed = testbed(directory);
     let (out, cache) = (directory.join("out"), directory.join("out/runs"));
     let options = RealOptions { seeds: 1, testbed: &testbed, directory: &out, cache: &cache, stop, progress };
-    lab::real::run(&[("synthetic", real)], &options).map(|mut results| results.remove(0))
+    anabranch_lab::real::run(&[("synthetic", real)], &options).map(|mut results| results.remove(0))
 }
 
 #[test]
@@ -137,10 +137,10 @@ fn what_is_wrong_is_told_with_what_to_do() {
 fn the_testbed_knows_every_scenario() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("scenario.toml");
-    for id in lab::experiments::REAL {
-        for trial in (lab::experiments::real(id).unwrap().trials)(1) {
+    for id in anabranch_lab::experiments::REAL {
+        for trial in (anabranch_lab::experiments::real(id).unwrap().trials)(1) {
             fs::write(&file, &trial.scenario).unwrap();
-            if let Err(error) = testbed::scenario::Scenario::load(&file) {
+            if let Err(error) = anabranch_testbed::scenario::Scenario::load(&file) {
                 panic!("{id}, {}: {error}", trial.case);
             }
         }
@@ -205,7 +205,7 @@ fn what_was_measured_stands_beside_what_was_simulated() {
         progress: &|_| (),
     };
     let experiment = experiment();
-    let simulated = lab::run(std::slice::from_ref(&experiment), &options).unwrap().remove(0);
+    let simulated = anabranch_lab::run(std::slice::from_ref(&experiment), &options).unwrap().remove(0);
     let out = directory.path().join("out");
     let outcome = files::write(&out, &experiment, &simulated, Some((&real(TRAFFIC), &measured))).unwrap();
     let row = &outcome.measured.as_ref().unwrap().rows[0];

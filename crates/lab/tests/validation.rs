@@ -4,8 +4,8 @@ use std::num::NonZeroUsize;
 use std::sync::atomic::AtomicBool;
 use std::thread::available_parallelism;
 
-use lab::Options;
-use lab::validation::{Comparison, Finding, validate};
+use anabranch_lab::Options;
+use anabranch_lab::validation::{Comparison, Finding, validate};
 
 fn compare(groups: &[&str], seeds: u64) -> Vec<Comparison> {
     let groups: Vec<_> = groups.iter().map(|group| (*group).to_owned()).collect();

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use congestion::aggregate::Scheme;
-use congestion::joint::MOST_MEMBERS;
-use units::{Bytes, Duration, Time};
+use anabranch_congestion::aggregate::Scheme;
+use anabranch_congestion::joint::MOST_MEMBERS;
+use anabranch_units::{Bytes, Duration, Time};
 
 use crate::model::{
     Act, Congestion, Discipline, Flow, Form, Kind, Limit, Link, Loss, Model, NodeId, Pattern, Reader,

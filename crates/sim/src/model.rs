@@ -1,13 +1,13 @@
 //! What is simulated, as plain data: nodes, links, flows and how long. A scenario file becomes this, and so does a program
 //! that builds its network itself; [`Simulation::new`](crate::Simulation::new) checks it.
 
-use congestion::aggregate::Scheme;
+use anabranch_congestion::aggregate::Scheme;
 /// Congestion controls of TCP.
-pub use congestion::algorithm::Algorithm as Congestion;
-use congestion::tfrc;
-use congestion::tfwc::BufferRule;
-use congestion::vps::Weight;
-use units::{Bytes, Duration, Packets, Rate, Time};
+pub use anabranch_congestion::algorithm::Algorithm as Congestion;
+use anabranch_congestion::tfrc;
+use anabranch_congestion::tfwc::BufferRule;
+use anabranch_congestion::vps::Weight;
+use anabranch_units::{Bytes, Duration, Packets, Rate, Time};
 
 /// Everything that is simulated.
 #[derive(Clone, Debug, PartialEq)]
@@ -267,7 +267,7 @@ pub enum Form {
     /// Credit passes from flow to flow, packet by packet (VPS).
     #[default]
     Vps,
-    /// Each flow is told a window, with its own acknowledgements, as in a kernel (`congestion::joint`).
+    /// Each flow is told a window, with its own acknowledgements, as in a kernel (`anabranch_congestion::joint`).
     Window,
 }
 
@@ -374,15 +374,15 @@ pub struct Media {
     /// Size of the media; `None`: until the flow stops.
     pub size: Option<Bytes>,
     /// What is held: the media's rate with a buffer, this rate exactly, or as much as comes.
-    pub pace: stream::session::Pace,
+    pub pace: anabranch_stream::session::Pace,
     /// How many connections, which windows.
     pub algorithm: Algorithm,
     /// When the player starts and stops.
-    pub playback: stream::playback::Parameters,
+    pub playback: anabranch_stream::playback::Parameters,
     /// How the player takes what has arrived; `None`: all of it at once.
     pub reader: Option<Reader>,
     /// The content coordinator's parameters.
-    pub policy: stream::content::Policy,
+    pub policy: anabranch_stream::content::Policy,
     /// The most that a connection's receive window can be (a socket's buffer).
     pub largest_window: Option<Bytes>,
     /// Most connections to each server.
@@ -424,15 +424,15 @@ pub enum Algorithm {
         window: Option<Bytes>,
     },
     /// MultiTCP, basic.
-    Basic(stream::multitcp::Parameters),
+    Basic(anabranch_stream::multitcp::Parameters),
     /// MultiTCP, advanced.
-    Advanced(stream::multitcp::AdvancedParameters),
+    Advanced(anabranch_stream::multitcp::AdvancedParameters),
     /// MUL-TCP.
-    Mul(congestion::multfrc::Parameters),
+    Mul(anabranch_congestion::multfrc::Parameters),
     /// TCP-ROME.
-    Rome(stream::rome::Parameters),
+    Rome(anabranch_stream::rome::Parameters),
     /// Ours.
-    Auto(stream::auto::Parameters),
+    Auto(anabranch_stream::auto::Parameters),
 }
 
 /// How long, and what is written down.

@@ -15,12 +15,12 @@ use crate::queue::EventQueue;
 use crate::random::Random;
 use crate::report::{Decision, PacketRecord, Segment};
 use crate::route::{ARRIVED, Routes};
+use anabranch_units::{Bytes, Time};
 pub(crate) use connections::{Half, HalfId, Role};
 pub(crate) use datagrams::Datagrams;
 use groups::Groups;
 pub(crate) use tfrc::Tfrc;
 pub(crate) use tfrc_flow::TfrcFlow;
-use units::{Bytes, Time};
 
 /// What happens at a moment: a kind and a number in one word, because millions of these move in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

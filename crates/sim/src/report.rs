@@ -1,6 +1,6 @@
 //! What a simulation tells: samples while it runs, totals at its end.
 
-use units::{Bytes, Duration, Time};
+use anabranch_units::{Bytes, Duration, Time};
 
 use crate::model::{FlowId, LinkId, NodeId};
 

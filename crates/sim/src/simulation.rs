@@ -1,6 +1,6 @@
 //! A run: flows that begin and end, samples at every interval, totals at the end.
 
-use units::{Bytes, Duration, Time};
+use anabranch_units::{Bytes, Duration, Time};
 
 use crate::check::{self, ModelError, Place};
 use crate::counted::{FlowCounted, datagrams_counted, half_counted};

@@ -1,12 +1,12 @@
 //! What links and TCP do, seen from outside.
 
-use sim::Simulation;
-use sim::model::{
+use anabranch_sim::Simulation;
+use anabranch_sim::model::{
     Change, CoDel, Congestion, Discipline, Flow, GilbertElliott, Kind, Limit, Link, Loss, Model, Node,
     Pattern, Red, Run, Source, Tcp, When,
 };
-use sim::report::{FlowSample, Observer, Totals};
-use units::{Bytes, Duration, Rate, Time};
+use anabranch_sim::report::{FlowSample, Observer, Totals};
+use anabranch_units::{Bytes, Duration, Rate, Time};
 
 /// Two nodes, 10 Mbps and 20 ms each way.
 fn model(seconds: u64, kinds: Vec<Kind>) -> Model {

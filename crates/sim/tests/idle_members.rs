@@ -1,11 +1,11 @@
 //! Members of a group that send little or nothing: what they do not use is no share that the others may take from strangers.
 
-use congestion::algorithm::Algorithm;
-use congestion::vps::Weight;
-use sim::Simulation;
-use sim::model::{Flow, Form, Kind, Link, Model, Node, Run, Share, Source, Tcp, When};
-use sim::report::{FlowSample, Observer};
-use units::{Bytes, Duration, Rate, Time};
+use anabranch_congestion::algorithm::Algorithm;
+use anabranch_congestion::vps::Weight;
+use anabranch_sim::Simulation;
+use anabranch_sim::model::{Flow, Form, Kind, Link, Model, Node, Run, Share, Source, Tcp, When};
+use anabranch_sim::report::{FlowSample, Observer};
+use anabranch_units::{Bytes, Duration, Rate, Time};
 
 /// Delivered in every second by each flow, Mbps: the group's members, each with what its application writes, and last a plain Reno that
 /// sends all it can. All go through 20 Mbps and 30 ms with 100 packets.

@@ -1,10 +1,10 @@
 //! Media streams through the simulator: the session of `stream` holds a film's rate over simulated TCP.
 
-use sim::Simulation;
-use sim::model::{Algorithm, Flow, Kind, Link, Loss, Media, Model, Node, Run, Tcp, When};
-use sim::report::{FlowSample, Observer, Totals};
-use stream::session::Pace;
-use units::{Bytes, Duration, Rate, Time};
+use anabranch_sim::Simulation;
+use anabranch_sim::model::{Algorithm, Flow, Kind, Link, Loss, Media, Model, Node, Run, Tcp, When};
+use anabranch_sim::report::{FlowSample, Observer, Totals};
+use anabranch_stream::session::Pace;
+use anabranch_units::{Bytes, Duration, Rate, Time};
 
 fn link(from: usize, to: usize, kbps: u64, loss: Loss) -> Link {
     Link { loss, ..Link::drop_tail(from, to, Rate::from_kbps(kbps), Duration::from_millis(20), 50) }
@@ -27,9 +27,9 @@ fn model(kbps: &[u64], loss: f64, algorithm: Algorithm, pace: Pace) -> Model {
         size: Some(rate.amount_in(Duration::from_secs(60))),
         pace,
         algorithm,
-        playback: stream::playback::Parameters::default(),
+        playback: anabranch_stream::playback::Parameters::default(),
         reader: None,
-        policy: stream::content::Policy::expected(Bytes::mib(64)),
+        policy: anabranch_stream::content::Policy::expected(Bytes::mib(64)),
         largest_window: None,
         connections_per_server: 8,
     };
@@ -62,7 +62,7 @@ fn fixed(connections: u32) -> Algorithm {
 }
 
 fn auto() -> Algorithm {
-    Algorithm::Auto(stream::auto::Parameters::default())
+    Algorithm::Auto(anabranch_stream::auto::Parameters::default())
 }
 
 #[test]
@@ -132,7 +132,8 @@ fn a_window_set_on_an_open_connection_holds_it() {
 
 #[test]
 fn mul_opens_connections_where_one_leaves_the_link_unused() {
-    let mut many = model(&[4000], 0.02, Algorithm::Mul(congestion::multfrc::Parameters::FAST), Pace::Max);
+    let mut many =
+        model(&[4000], 0.02, Algorithm::Mul(anabranch_congestion::multfrc::Parameters::FAST), Pace::Max);
     let mut one = model(&[4000], 0.02, fixed(1), Pace::Max);
     let delivered = [&mut many, &mut one].map(|model| {
         let Kind::Media(media) = &mut model.flows[0].kind else { panic!("no stream") };

@@ -1,13 +1,13 @@
 //! Streams of several connections, and of one that stands for several, over a link that loses packets.
 
-use congestion::aggregate::Scheme;
-use congestion::multfrc::analysis::{optimal_connections, underutilizes};
-use congestion::response::TcpModel;
-use congestion::tfrc::Parameters;
-use sim::model::{Change, Flow, Kind, Link, Loss, Model, Node, Run, When};
-use sim::report::{Decision, FlowSample, Observer, Totals};
-use sim::{ModelError, Simulation};
-use units::{Bytes, Duration, Rate, Time};
+use anabranch_congestion::aggregate::Scheme;
+use anabranch_congestion::multfrc::analysis::{optimal_connections, underutilizes};
+use anabranch_congestion::response::TcpModel;
+use anabranch_congestion::tfrc::Parameters;
+use anabranch_sim::model::{Change, Flow, Kind, Link, Loss, Model, Node, Run, When};
+use anabranch_sim::report::{Decision, FlowSample, Observer, Totals};
+use anabranch_sim::{ModelError, Simulation};
+use anabranch_units::{Bytes, Duration, Rate, Time};
 
 const SIZE: Bytes = Bytes::new(1000);
 const BANDWIDTH: Rate = Rate::from_mbps(1);

@@ -6,12 +6,12 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use anabranch_sim::Simulation;
+use anabranch_sim::model::Model;
+use anabranch_sim::output::{Output, Summary};
+use anabranch_sim::report::Observer;
+use anabranch_units::Duration;
 use sha2::{Digest, Sha256};
-use sim::Simulation;
-use sim::model::Model;
-use sim::output::{Output, Summary};
-use sim::report::Observer;
-use units::Duration;
 
 const FILES: [&str; 5] = ["flows.csv", "links.csv", "events.jsonl", "summary.json", "packets.pcapng"];
 
@@ -20,7 +20,7 @@ fn here(name: &str) -> PathBuf {
 }
 
 fn load(name: &str, seed: Option<u64>) -> Model {
-    sim::scenario::load(&here(name), seed).unwrap_or_else(|error| panic!("{error}"))
+    anabranch_sim::scenario::load(&here(name), seed).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// Runs a model in steps of this length, and answers its files by name.
@@ -153,7 +153,7 @@ fn the_examples_run() {
         if path.extension().is_none_or(|extension| extension != "toml") {
             continue;
         }
-        let mut model = sim::scenario::load(&path, None).unwrap_or_else(|error| panic!("{error}"));
+        let mut model = anabranch_sim::scenario::load(&path, None).unwrap_or_else(|error| panic!("{error}"));
         let run = &mut model.run;
         (run.duration, run.warm_up, run.sampling) =
             (Duration::from_secs(5), Duration::ZERO, Duration::from_millis(100));

@@ -1,11 +1,11 @@
 //! The sender's side: flows that count for several, and smooth ones, beside plain TCP.
 
-use congestion::algorithm::Algorithm;
-use congestion::vps::Weight;
-use sim::Simulation;
-use sim::model::{Flow, Form, Kind, Link, Model, Node, Run, Share, Source, Tcp, When};
-use sim::report::{FlowSample, Observer};
-use units::{Bytes, Duration, Rate, Time};
+use anabranch_congestion::algorithm::Algorithm;
+use anabranch_congestion::vps::Weight;
+use anabranch_sim::Simulation;
+use anabranch_sim::model::{Flow, Form, Kind, Link, Model, Node, Run, Share, Source, Tcp, When};
+use anabranch_sim::report::{FlowSample, Observer};
+use anabranch_units::{Bytes, Duration, Rate, Time};
 
 const SECONDS: u64 = 200;
 

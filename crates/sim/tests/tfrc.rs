@@ -1,12 +1,14 @@
 //! TFRC through the simulator: it fills a link, keeps to its equation, and shares with TCP.
 
-use congestion::aggregate::Scheme;
-use congestion::response::{Equation, TcpModel};
-use congestion::tfrc::Parameters;
-use sim::Simulation;
-use sim::model::{Discipline, Flow, Kind, Limit, Link, Loss, Model, Node, Queue, Run, Source, Tcp, When};
-use sim::report::{Decision, FlowSample, Observer, PacketRecord, Segment, Totals};
-use units::{Bytes, Duration, Rate, Time};
+use anabranch_congestion::aggregate::Scheme;
+use anabranch_congestion::response::{Equation, TcpModel};
+use anabranch_congestion::tfrc::Parameters;
+use anabranch_sim::Simulation;
+use anabranch_sim::model::{
+    Discipline, Flow, Kind, Limit, Link, Loss, Model, Node, Queue, Run, Source, Tcp, When,
+};
+use anabranch_sim::report::{Decision, FlowSample, Observer, PacketRecord, Segment, Totals};
+use anabranch_units::{Bytes, Duration, Rate, Time};
 
 const SIZE: Bytes = Bytes::new(1000);
 const BOTH: [Parameters; 2] = [Parameters::RFC5348, Parameters::NS2];

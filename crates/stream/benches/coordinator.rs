@@ -2,11 +2,11 @@
 //!
 //! `cargo bench -p anabranch-stream`
 
+use anabranch_stream::content::{Coordinator, Policy, ReaderId};
+use anabranch_stream::control::ConnectionId;
+use anabranch_stream::ranges::RangeSet;
+use anabranch_units::{Bytes, Duration, Rate, Time};
 use divan::{Bencher, black_box};
-use stream::content::{Coordinator, Policy, ReaderId};
-use stream::control::ConnectionId;
-use stream::ranges::RangeSet;
-use units::{Bytes, Duration, Rate, Time};
 
 const CONNECTIONS: u32 = 8;
 const SEGMENT: Bytes = Bytes::kib(16);

@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use units::{Bytes, Duration, Packets, Rate, Time};
+use anabranch_units::{Bytes, Duration, Packets, Rate, Time};
 
 /// A connection of a session; never used twice in a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,6 +1,6 @@
 //! How often a rate controller measures.
 
-use units::Duration;
+use anabranch_units::Duration;
 
 /// Length of a measuring interval (delta of MultiTCP section 6.3, phi of TCP-ROME section III-C).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

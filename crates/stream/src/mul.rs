@@ -8,14 +8,14 @@
 
 use std::collections::BTreeMap;
 
-use congestion::multfrc::Controller;
-use units::{Duration, Time};
+use anabranch_congestion::multfrc::Controller;
+use anabranch_units::{Duration, Time};
 
 use crate::control::{ConnectionId, Order, PathId, RateController, Sample, What};
 use crate::interval::Interval;
 use crate::orders::{free_window, open};
 
-pub use congestion::multfrc::Parameters;
+pub use anabranch_congestion::multfrc::Parameters;
 
 const BEGIN: &str = "one connection to begin with (MULTFRC III-B)";
 const FREE: &str = "the window is left to TCP (MULTFRC V)";
@@ -106,8 +106,8 @@ impl RateController for Mul {
 
 #[cfg(test)]
 mod tests {
+    use anabranch_units::{Bytes, Ratio};
     use proptest::prelude::*;
-    use units::{Bytes, Ratio};
 
     use super::*;
     use crate::control::{ConnectionSample, PathSample};

@@ -1,6 +1,6 @@
 //! Orders that several rate controllers give.
 
-use units::Packets;
+use anabranch_units::Packets;
 
 use crate::control::{ConnectionId, Order, Sample, What, Window};
 

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use units::{Bytes, Duration, Packets, Rate, Time};
+use anabranch_units::{Bytes, Duration, Packets, Rate, Time};
 
 use crate::control::{ConnectionId, ConnectionSample, PathId, RateController, Sample, What, Window};
 

@@ -3,7 +3,7 @@
 //! Between two calls the player plays what was there at the earlier one: bytes arrive at the call that reports them.
 //! Starts, stalls and ends have their exact times, whatever the times of the calls.
 
-use units::{Bytes, Duration, Rate, Time};
+use anabranch_units::{Bytes, Duration, Rate, Time};
 
 const SECOND: Duration = Duration::from_secs(1);
 

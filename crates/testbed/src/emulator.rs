@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration as StdDuration;
 
+use anabranch_units::Rate;
 use ipnet::{IpNet, Ipv4Net};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
@@ -23,7 +24,6 @@ use rattan_core::netem_trace::Bandwidth;
 use rattan_env::veth::VethCell;
 use tokio::runtime::{Builder, Runtime};
 use tokio_util::sync::CancellationToken;
-use units::Rate;
 
 use crate::Error;
 use crate::meter::{Count, Meter, MeterCell};

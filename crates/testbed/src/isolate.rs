@@ -10,7 +10,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use units::Rate;
+use anabranch_units::Rate;
 
 use crate::film::{self, MadeFilm};
 use crate::report::Summary;

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use anabranch_testbed::isolate::{self, Options};
+use anabranch_testbed::{Error, compare, film};
+use anabranch_units::{Duration, Rate};
 use clap::{Parser, Subcommand};
-use testbed::isolate::{self, Options};
-use testbed::{Error, compare, film};
-use units::{Duration, Rate};
 
 /// Runs real programs in network namespaces over emulated paths.
 ///

@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::Path;
 
+use anabranch_stream::playback::PlaybackReport;
+use anabranch_units::{Bytes, Duration, Rate};
 use serde::{Deserialize, Serialize};
-use stream::playback::PlaybackReport;
-use units::{Bytes, Duration, Rate};
 
 use crate::Error;
 use crate::live::Latency;

@@ -1,6 +1,6 @@
 //! What happens when, in a run.
 
-use units::Duration;
+use anabranch_units::Duration;
 
 use crate::scenario::Scenario;
 

@@ -11,9 +11,9 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use anabranch_testbed::isolate::{self, Options};
+use anabranch_testbed::report::Summary;
 use rustix::process::{Pid, Signal, kill_process};
-use testbed::isolate::{self, Options};
-use testbed::report::Summary;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_anabranch-testbed");
 
@@ -427,7 +427,7 @@ fn a_program_that_is_not_there_is_a_clear_error() {
 }
 
 /// Live media through these programs, over a path that loses some.
-fn live(sender: &str, receiver: &str, loss: f64) -> testbed::report::Live {
+fn live(sender: &str, receiver: &str, loss: f64) -> anabranch_testbed::report::Live {
     let directory = tempfile::tempdir().unwrap();
     let words = |line: &str| format!("{:?}", line.split(' ').collect::<Vec<_>>());
     let summary = run(

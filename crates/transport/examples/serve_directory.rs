@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use transport::server::{Config, Server};
+use anabranch_transport::server::{Config, Server};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {

@@ -4,12 +4,12 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::path::Path;
 
-use stream::ranges::RangeSet;
-use stream::session::Pace;
+use anabranch_stream::ranges::RangeSet;
+use anabranch_stream::session::Pace;
+use anabranch_transport::engine::{Algorithm, Film, Settings, Storage};
+use anabranch_transport::server::{Config, Server, Shape};
+use anabranch_units::{Bytes, Rate};
 use tokio::task::JoinHandle;
-use transport::engine::{Algorithm, Film, Settings, Storage};
-use transport::server::{Config, Server, Shape};
-use units::{Bytes, Rate};
 use url::Url;
 
 /// A server in a task; aborting it cuts its connections.
@@ -85,8 +85,8 @@ async fn a_limit_is_held_by_every_algorithm() {
     film(root.path(), 2_500_000);
     let (address, _server) = serve(root.path(), None).await;
     for algorithm in [
-        Algorithm::Auto(stream::auto::Parameters::default()),
-        Algorithm::Basic(stream::multitcp::Parameters::default()),
+        Algorithm::Auto(anabranch_stream::auto::Parameters::default()),
+        Algorithm::Basic(anabranch_stream::multitcp::Parameters::default()),
     ] {
         let mut settings = Settings::new(vec![url(address)]);
         settings.pace = Pace::Limit(Rate::from_mbps(10));

@@ -6,9 +6,9 @@ use std::ops::Range;
 use std::process::Command;
 use std::sync::LazyLock;
 
+use anabranch_transport::media::{Container, MediaFacts, MediaProbe, Step};
+use anabranch_units::Duration;
 use proptest::prelude::*;
-use transport::media::{Container, MediaFacts, MediaProbe, Step};
-use units::Duration;
 
 /// How long the films made here play.
 const SECONDS: f64 = 12.0;

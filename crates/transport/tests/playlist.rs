@@ -2,8 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
+use anabranch_transport::media::playlist::{LARGEST_PLAYLIST, PlaylistError, PlaylistKind, rewrite};
 use proptest::prelude::*;
-use transport::media::playlist::{LARGEST_PLAYLIST, PlaylistError, PlaylistKind, rewrite};
 use url::Url;
 
 const PREFIX: &str = "http://127.0.0.1:8080/";

@@ -8,16 +8,16 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use stream::multitcp;
-use stream::ranges::RangeSet;
-use stream::session::Pace;
-use stream::stripe::frame::Frame;
+use anabranch_stream::multitcp;
+use anabranch_stream::ranges::RangeSet;
+use anabranch_stream::session::Pace;
+use anabranch_stream::stripe::frame::Frame;
+use anabranch_transport::engine::{Algorithm, Event, Film, Settings, Storage};
+use anabranch_transport::server::{Config, Metrics, Server, Shape};
+use anabranch_units::Rate;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{AbortHandle, JoinHandle};
-use transport::engine::{Algorithm, Event, Film, Settings, Storage};
-use transport::server::{Config, Metrics, Server, Shape};
-use units::Rate;
 
 struct Running {
     address: SocketAddr,
@@ -235,9 +235,9 @@ async fn whatever_happens_to_the_upgrade_ranges_bring_the_film() {
         let server = serve(root.path(), None, |_| {});
         let proxy = Proxy::start(server.address, upgrade, no_pause).await;
         let mut settings = settings(proxy.address, 2);
-        settings.connect_timeout = units::Duration::from_millis(500);
+        settings.connect_timeout = anabranch_units::Duration::from_millis(500);
         // Then the end is not asked for at the beginning.
-        settings.memory = units::Bytes::mib(1);
+        settings.memory = anabranch_units::Bytes::mib(1);
         let film = Film::open(settings, Storage::Memory).await.unwrap();
         let mut notices = film.notices();
         assert!(read(&film, 0, usize::MAX).await == content);
@@ -267,7 +267,7 @@ async fn readers_seek_and_read_at_once() {
     let content = film(root.path(), 40_000_000);
     let server = serve(root.path(), Some(Rate::from_mbps(40)), |_| {});
     let mut settings = settings(server.address, 3);
-    settings.memory = units::Bytes::mib(2);
+    settings.memory = anabranch_units::Bytes::mib(2);
     let film = Film::open(settings, Storage::Memory).await.unwrap();
     for start in [0, 39_000_000, 20_000_000, 1_000_000, 10_000_003] {
         let begin = std::time::Instant::now();
@@ -287,7 +287,7 @@ async fn a_group_that_the_server_ended_for_idleness_is_replaced() {
     let content = film(root.path(), 10_000_000);
     let server = serve(root.path(), None, |config| config.idle_timeout = Duration::from_millis(300));
     let mut settings = settings(server.address, 3);
-    settings.memory = units::Bytes::mib(1);
+    settings.memory = anabranch_units::Bytes::mib(1);
     let film = Film::open(settings, Storage::Memory).await.unwrap();
     let mut reader = film.reader(0..u64::MAX);
     let mut got = Vec::new();
@@ -336,14 +336,14 @@ async fn a_slow_connection_gets_its_share_and_no_more() {
 
 #[tokio::test]
 async fn over_tls_as_well() {
-    use transport::tls::TlsClient;
+    use anabranch_transport::tls::TlsClient;
     let root = tempfile::tempdir().unwrap();
     let content = film(root.path(), 3_000_000);
     let key = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
     let (certificate, private) = (root.path().join("certificate.pem"), root.path().join("key.pem"));
     std::fs::write(&certificate, key.cert.pem()).unwrap();
     std::fs::write(&private, key.signing_key.serialize_pem()).unwrap();
-    let tls = transport::tls::load_server(&certificate, &private).unwrap();
+    let tls = anabranch_transport::tls::load_server(&certificate, &private).unwrap();
     let server = serve(root.path(), None, |config| config.tls = Some(tls));
     let mut settings = settings(server.address, 3);
     settings.urls = vec![format!("https://{}/film.bin", server.address).parse().unwrap()];

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
+use anabranch_kernel::Tuning;
 use clap::{Args, Subcommand, ValueEnum};
-use kernel::Tuning;
 
 /// Options of `anabranch cc`.
 #[derive(Args, Debug)]

@@ -3,8 +3,8 @@
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
+use anabranch_lab::sweep::Share;
 use clap::{Args, Subcommand};
-use lab::sweep::Share;
 
 /// Options of `anabranch lab`.
 #[derive(Args, Debug)]

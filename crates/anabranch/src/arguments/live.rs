@@ -5,12 +5,12 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use anabranch_stream::live::fec::Code;
+use anabranch_stream::live::{LEAST_LATENCY, MOST_LATENCY};
+use anabranch_transport::http::Interface;
+use anabranch_transport::live::{Fingerprint, MOST_SENDERS};
+use anabranch_units::{Duration, Rate};
 use clap::{Args, ValueEnum};
-use stream::live::fec::Code;
-use stream::live::{LEAST_LATENCY, MOST_LATENCY};
-use transport::http::Interface;
-use transport::live::{Fingerprint, MOST_SENDERS};
-use units::{Duration, Rate};
 
 use super::address::of_everybody;
 use super::source::ReportArguments;
@@ -213,7 +213,7 @@ impl FromStr for FecArgument {
 }
 
 fn latency(input: &str) -> Result<Duration, String> {
-    let time: Duration = input.parse().map_err(|error: units::ParseError| error.to_string())?;
+    let time: Duration = input.parse().map_err(|error: anabranch_units::ParseError| error.to_string())?;
     if (LEAST_LATENCY..=MOST_LATENCY).contains(&time) {
         Ok(time)
     } else {
@@ -245,6 +245,6 @@ fn senders(input: &str) -> Result<usize, String> {
 }
 
 fn some_rate(input: &str) -> Result<Rate, String> {
-    let rate: Rate = input.parse().map_err(|error: units::ParseError| error.to_string())?;
+    let rate: Rate = input.parse().map_err(|error: anabranch_units::ParseError| error.to_string())?;
     if rate.is_zero() { Err("a rate above zero is needed".into()) } else { Ok(rate) }
 }

@@ -3,9 +3,9 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use anabranch_congestion::algorithm::Algorithm;
+use anabranch_units::{Bytes, Duration, Rate};
 use clap::Args;
-use congestion::algorithm::Algorithm;
-use units::{Bytes, Duration, Rate};
 
 use super::address::of_this_machine;
 use super::values::{Place, positive_time};
@@ -83,7 +83,7 @@ pub struct ServeArguments {
 
 /// A size that an HTTP parser can work with.
 fn header_size(input: &str) -> Result<Bytes, String> {
-    let size: Bytes = input.parse().map_err(|error: units::ParseError| error.to_string())?;
+    let size: Bytes = input.parse().map_err(|error: anabranch_units::ParseError| error.to_string())?;
     if (Bytes::kib(8)..=Bytes::mib(1)).contains(&size) {
         Ok(size)
     } else {

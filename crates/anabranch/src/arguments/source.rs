@@ -3,11 +3,11 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use anabranch_stream::interval::Interval;
+use anabranch_stream::playback::StallRule;
+use anabranch_transport::http::Interface;
+use anabranch_units::{Bytes, Duration, Rate, Ratio};
 use clap::{Args, ValueEnum};
-use stream::interval::Interval;
-use stream::playback::StallRule;
-use transport::http::Interface;
-use units::{Bytes, Duration, Rate, Ratio};
 
 use super::values::{
     Header, Place, RateArgument, Untold, factor, interval, lower_ratio, part, positive_time, segment_size,

@@ -5,12 +5,12 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use anabranch_stream::interval::Interval;
+use anabranch_stream::playback::StallRule;
+use anabranch_transport::http::{ExtraHeaders, Target, shown};
+use anabranch_units::{Bytes, Duration, Rate, Ratio};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use stream::interval::Interval;
-use stream::playback::StallRule;
-use transport::http::{ExtraHeaders, Target, shown};
-use units::{Bytes, Duration, Rate, Ratio};
 use url::Url;
 
 /// The URL of a film. It is shown without user, password and query.
@@ -174,7 +174,7 @@ pub(super) fn seed(input: &str) -> Result<u64, String> {
 
 /// A time above zero.
 pub(super) fn positive_time(input: &str) -> Result<Duration, String> {
-    let time: Duration = input.parse().map_err(|error: units::ParseError| error.to_string())?;
+    let time: Duration = input.parse().map_err(|error: anabranch_units::ParseError| error.to_string())?;
     if time.is_zero() { Err("a time above zero is needed".into()) } else { Ok(time) }
 }
 
@@ -199,7 +199,7 @@ pub(super) fn stall_rule(input: &str) -> Result<StallRule, String> {
     let (name, time) = input.split_once(':').ok_or(FORMS)?;
     match name {
         "rebuffer" => {
-            let resume_at = time.parse().map_err(|error: units::ParseError| error.to_string())?;
+            let resume_at = time.parse().map_err(|error: anabranch_units::ParseError| error.to_string())?;
             Ok(StallRule::Rebuffer { resume_at })
         }
         "pause" => Ok(StallRule::FixedPause(positive_time(time)?.max(Duration::from_millis(1)))),
@@ -218,7 +218,7 @@ pub(super) fn segment_size(input: &str) -> Result<Bytes, String> {
 }
 
 fn sized(input: &str, least: Bytes, most: Bytes) -> Result<Bytes, String> {
-    let size: Bytes = input.parse().map_err(|error: units::ParseError| error.to_string())?;
+    let size: Bytes = input.parse().map_err(|error: anabranch_units::ParseError| error.to_string())?;
     if (least..=most).contains(&size) {
         Ok(size)
     } else {

@@ -10,11 +10,11 @@ mod viewer;
 
 use std::io::{self, Write};
 
+use anabranch_stream::session::Pace;
+use anabranch_stream::{auto, multitcp};
+use anabranch_transport::engine::{Algorithm, Settings};
+use anabranch_units::{Bytes, Duration, Rate, Ratio};
 use indicatif::ProgressStyle;
-use stream::session::Pace;
-use stream::{auto, multitcp};
-use transport::engine::{Algorithm, Settings};
-use units::{Bytes, Duration, Rate, Ratio};
 use url::Url;
 
 use crate::arguments::DemoArguments;

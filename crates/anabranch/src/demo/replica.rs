@@ -4,9 +4,9 @@ use std::future::pending;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 
+use anabranch_transport::server::{Config, Server, Shape};
+use anabranch_units::Rate;
 use tokio::task::JoinHandle;
-use transport::server::{Config, Server, Shape};
-use units::Rate;
 use url::Url;
 
 use crate::failure::Failure;

@@ -3,14 +3,16 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use anabranch_stream::playback::{self, Playback, PlaybackReport};
+use anabranch_transport::engine::{Film, Settings, Status, Storage};
+use anabranch_transport::http::{
+    ConnectOptions, Connection, ExtraHeaders, Method, Received, RequestHead, Target,
+};
+use anabranch_units::{Bytes, Duration, Rate, Time};
 use bytes::BytesMut;
 use indicatif::ProgressBar;
-use stream::playback::{self, Playback, PlaybackReport};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
-use transport::engine::{Film, Settings, Status, Storage};
-use transport::http::{ConnectOptions, Connection, ExtraHeaders, Method, Received, RequestHead, Target};
-use units::{Bytes, Duration, Rate, Time};
 use url::Url;
 
 use crate::arguments::AccessArguments;

@@ -7,11 +7,11 @@ use std::ops::Range;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
+use anabranch_transport::engine::{EngineError, Film, Reader};
+use anabranch_transport::server::{Busy, Piece, Reply};
 use bytes::Bytes;
 use http::{Response, StatusCode, header};
 use hyper::body::{Frame, SizeHint};
-use transport::engine::{EngineError, Film, Reader};
-use transport::server::{Busy, Piece, Reply};
 
 use super::delivery::Delivering;
 

@@ -4,12 +4,14 @@ use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
 use std::sync::Arc;
 
+use anabranch_transport::engine::{Film, FilmInfo};
+use anabranch_transport::server::{
+    Piece, Representation, Validators, content_reply, media_type, precondition_reply,
+};
 use http::header::{self, HeaderValue};
 use http::{Method, Request, Response};
 use hyper::body::Incoming;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, percent_encode};
-use transport::engine::{Film, FilmInfo};
-use transport::server::{Piece, Representation, Validators, content_reply, media_type, precondition_reply};
 
 use super::Answer;
 use super::body::{Body, respond_with};

@@ -17,14 +17,14 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use anabranch_transport::ListenError;
+use anabranch_transport::server::{AcceptRest, Door, DoorLimits, Guest, connections_within, listen};
 use http::header::{self, HeaderName, HeaderValue};
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use transport::ListenError;
-use transport::server::{AcceptRest, Door, DoorLimits, Guest, connections_within, listen};
 
 use crate::open_files;
 

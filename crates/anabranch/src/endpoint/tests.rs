@@ -3,9 +3,9 @@
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use anabranch_transport::engine::{Film, Settings, Storage};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::time::{sleep, timeout};
-use transport::engine::{Film, Settings, Storage};
 
 use super::*;
 use crate::arguments::AccessArguments;

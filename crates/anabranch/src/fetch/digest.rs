@@ -6,9 +6,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use anabranch_units::Bytes;
 use indicatif::ProgressBar;
 use sha2::{Digest as _, Sha256};
-use units::Bytes;
 
 use crate::arguments::Digest;
 use crate::failure::Failure;

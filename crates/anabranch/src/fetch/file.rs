@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use anabranch_stream::ranges::RangeSet;
+use anabranch_transport::engine::{Cure, EngineError, Film, FilmInfo, OpenError, Settings, Storage};
+use anabranch_units::Bytes;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
-use stream::ranges::RangeSet;
-use transport::engine::{Cure, EngineError, Film, FilmInfo, OpenError, Settings, Storage};
-use units::Bytes;
 
 use super::digest::{Checked, check_file, mismatch};
 use super::state::{Comparison, State, path_for};

@@ -7,9 +7,9 @@ use std::ops::Range;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use anabranch_stream::ranges::RangeSet;
+use anabranch_transport::engine::FilmInfo;
 use serde::{Deserialize, Serialize};
-use stream::ranges::RangeSet;
-use transport::engine::FilmInfo;
 
 /// More is not a state of ours.
 const LARGEST: u64 = 16 << 20;

@@ -3,9 +3,9 @@
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
+use anabranch_transport::engine::{Settings, Storage};
+use anabranch_units::Bytes;
 use tokio::sync::{mpsc, oneshot};
-use transport::engine::{Settings, Storage};
-use units::Bytes;
 
 use super::digest::{Check, mismatch};
 use crate::arguments::Digest;

@@ -5,15 +5,15 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use stream::live::ts::{Clock, NoClock, Packetiser, Part};
-use stream::live::wire::MAX_PAYLOAD;
+use anabranch_stream::live::ts::{Clock, NoClock, Packetiser, Part};
+use anabranch_stream::live::wire::MAX_PAYLOAD;
+use anabranch_transport::ListenError;
+use anabranch_units::{Bytes, Rate};
 use tokio::fs::File;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncSeekExt};
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until, timeout};
-use transport::ListenError;
-use units::{Bytes, Rate};
 
 use crate::arguments::Endpoint;
 use crate::failure::Failure;

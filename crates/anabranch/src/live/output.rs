@@ -4,11 +4,11 @@ use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
+use anabranch_transport::live::Packets;
 use tokio::fs::File;
 use tokio::io::{AsyncWrite, AsyncWriteExt, BufWriter};
 use tokio::net::UdpSocket;
 use tokio::process::ChildStdin;
-use transport::live::Packets;
 
 use super::recording;
 use crate::arguments::Endpoint;

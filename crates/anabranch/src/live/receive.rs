@@ -2,10 +2,10 @@
 
 use std::process::Stdio;
 
+use anabranch_stream::live::ReceiverStatus;
+use anabranch_transport::live::{Receiver, ReceiverEvent, ReceiverSettings};
 use serde::Serialize;
-use stream::live::ReceiverStatus;
 use tokio::task::JoinSet;
-use transport::live::{Receiver, ReceiverEvent, ReceiverSettings};
 
 use super::identity::identity;
 use super::output::{Sink, places};

@@ -4,13 +4,13 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use anabranch_units::Rate;
 use indicatif::ProgressBar;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::registry::Registry;
 use serde::Serialize;
 use tokio::sync::watch;
-use units::Rate;
 
 use crate::arguments::ReportArguments;
 use crate::failure::Failure;
@@ -162,7 +162,7 @@ impl<F: Figures> Reporter<F> {
         let elapsed = self.began.elapsed();
         self.output.say(format_args!(
             "{} in {:.1} s, {}",
-            units::Bytes::new(figures.bytes()),
+            anabranch_units::Bytes::new(figures.bytes()),
             elapsed.as_secs_f64(),
             figures.last_words()
         ));
@@ -188,12 +188,12 @@ impl<F: Figures> Reporter<F> {
 }
 
 fn rate(bytes: u64, span: Duration) -> Rate {
-    Rate::of(units::Bytes::new(bytes), span.into())
+    Rate::of(anabranch_units::Bytes::new(bytes), span.into())
 }
 
 #[cfg(test)]
 mod tests {
-    use stream::live::{ReceiverStatus, SenderStatus};
+    use anabranch_stream::live::{ReceiverStatus, SenderStatus};
 
     use super::*;
     use crate::documented;

@@ -3,12 +3,12 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use anabranch_stream::live::{Fec, Scheme, SenderStatus, Settings};
+use anabranch_transport::live::{SendError, Sender, SenderEvent, SenderSettings, Trusted};
+use anabranch_transport::tls::TlsClient;
 use serde::Serialize;
-use stream::live::{Fec, Scheme, SenderStatus, Settings};
 use tokio::net::lookup_host;
 use tokio::sync::mpsc;
-use transport::live::{SendError, Sender, SenderEvent, SenderSettings, Trusted};
-use transport::tls::TlsClient;
 
 use super::input::{Input, Source};
 use super::report::{Figures, Reporter};
@@ -195,7 +195,7 @@ impl Figures for SenderStatus {
         let connections = self.connections.iter().map(|connection| ConnectionJson {
             connection: connection.id.0,
             link: connection.link.0,
-            rtt_s: connection.rtt.map(units::Duration::as_secs_f64),
+            rtt_s: connection.rtt.map(anabranch_units::Duration::as_secs_f64),
             allowed_rate_bps: connection.allowed_rate.as_bps(),
             loss_event_rate: connection.loss_event_rate,
             sent: connection.sent,
@@ -216,7 +216,7 @@ impl Figures for SenderStatus {
             recent_loss_rate: self.losses.rate,
             loss_burst_packets: self.losses.burst,
             fec: self.code.map(|code| code.to_string()),
-            rtt_s: self.rtt().map(units::Duration::as_secs_f64),
+            rtt_s: self.rtt().map(anabranch_units::Duration::as_secs_f64),
             connections: connections.collect(),
         }
     }
@@ -258,7 +258,7 @@ impl Figures for SenderStatus {
             (
                 "send_rtt_seconds",
                 "Shortest round-trip time of the connections",
-                self.rtt().map_or(0.0, units::Duration::as_secs_f64),
+                self.rtt().map_or(0.0, anabranch_units::Duration::as_secs_f64),
             ),
         ]
     }

@@ -3,13 +3,13 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use anabranch_transport::engine::{Film, Settings};
+use anabranch_transport::http::{HeaderError, Target};
+use anabranch_transport::media::playlist::PlaylistKind;
 use http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
 use percent_encoding::percent_decode_str;
 use prometheus_client::registry::Registry;
-use transport::engine::{Film, Settings};
-use transport::http::{HeaderError, Target};
-use transport::media::playlist::PlaylistKind;
 use url::Url;
 
 use crate::endpoint::{Answer, Body, FilmResource, message, offered_name, text_response};

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use transport::http::Target;
+use anabranch_transport::http::Target;
 use url::{Host, Url};
 
 use crate::endpoint::{is_localhost, is_own};

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use anabranch_transport::engine::{Film, OpenError, Settings, Storage};
+use anabranch_transport::http::{HeaderError, Target, TargetError};
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
-use transport::engine::{Film, OpenError, Settings, Storage};
-use transport::http::{HeaderError, Target, TargetError};
 use url::Url;
 
 use super::secrets::Secrets;

@@ -14,15 +14,15 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use anabranch_transport::engine::{EngineError, OpenError, Settings};
+use anabranch_transport::http::HeaderError;
+use anabranch_transport::media::playlist::{self, LARGEST_PLAYLIST, PlaylistKind};
+use anabranch_transport::server::{Representation, Validators, content_reply};
 use bytes::{Bytes, BytesMut};
 use http::header::{self, HeaderValue};
 use http::{HeaderMap, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use prometheus_client::registry::Registry;
-use transport::engine::{EngineError, OpenError, Settings};
-use transport::http::HeaderError;
-use transport::media::playlist::{self, LARGEST_PLAYLIST, PlaylistKind};
-use transport::server::{Representation, Validators, content_reply};
 use url::Url;
 
 use crate::arguments::{AccessArguments, ProxyArguments};
@@ -158,7 +158,7 @@ impl Proxy {
             }
         };
         let representation = Representation {
-            size: units::Bytes::of(content.len()).get(),
+            size: anabranch_units::Bytes::of(content.len()).get(),
             media_type: media_type(kind).to_owned(),
             validators: Validators {
                 etag: format!("\"{:016x}\"", RandomState::new().hash_one(0)),
@@ -247,7 +247,9 @@ fn media_type(kind: PlaylistKind) -> &'static str {
 /// What a player is told when there is no film: what the origin said, where it said something.
 fn refused(error: &FilmError) -> Response<Body> {
     let (status, retry_after) = match error {
-        FilmError::TooMany => (StatusCode::SERVICE_UNAVAILABLE, Some(units::Duration::from_secs(1))),
+        FilmError::TooMany => {
+            (StatusCode::SERVICE_UNAVAILABLE, Some(anabranch_units::Duration::from_secs(1)))
+        }
         FilmError::Open(OpenError::Refused { status, retry_after, .. }) => {
             let status = StatusCode::from_u16(*status).ok().filter(|status| status.as_u16() >= 400);
             (status.unwrap_or(StatusCode::BAD_GATEWAY), *retry_after)

@@ -1,8 +1,8 @@
 //! What a player says to the host that it talks to through the proxy, and to no other.
 
+use anabranch_transport::http::{ExtraHeaders, HeaderError, Origin};
 use http::header::{AUTHORIZATION, COOKIE, HeaderValue};
 use http::{HeaderMap, HeaderName};
-use transport::http::{ExtraHeaders, HeaderError, Origin};
 
 use crate::endpoint::Asker;
 

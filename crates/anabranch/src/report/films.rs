@@ -5,10 +5,10 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
+use anabranch_transport::engine::{Film, Status};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 use serde::Serialize;
-use transport::engine::{Film, Status};
 
 use super::summary::{Summary, Sums};
 use crate::metrics::Families;
@@ -148,15 +148,15 @@ impl Films {
         let buffers = statuses.iter().filter_map(|(_, status)| status.session.buffer);
         Interval {
             at_s: self.elapsed_s(),
-            rate_bps: units::Rate::of(
-                units::Bytes::new(sums.bytes().saturating_sub(before)),
+            rate_bps: anabranch_units::Rate::of(
+                anabranch_units::Bytes::new(sums.bytes().saturating_sub(before)),
                 now.duration_since(then).into(),
             )
             .as_bps(),
             bytes: sums.bytes(),
             have_bytes: only.map(|status| status.bytes),
             size_bytes: only.and_then(|status| status.size),
-            buffer_s: buffers.min().map(units::Duration::as_secs_f64),
+            buffer_s: buffers.min().map(anabranch_units::Duration::as_secs_f64),
             playing: statuses.iter().any(|(_, status)| status.session.playback.playing),
             stalls: sums.stalls,
             stall_s: sums.stall_s,
@@ -180,7 +180,7 @@ fn lines(film: u32, status: &Status) -> impl Iterator<Item = ConnectionLine> + '
             rate_bps: connection.rate.as_bps(),
             srtt_s: connection.srtt.as_secs_f64(),
             loss_rate: connection.loss,
-            window_bytes: connection.window.map(units::Bytes::get),
+            window_bytes: connection.window.map(anabranch_units::Bytes::get),
             bytes: connection.delivered,
         }
     })
@@ -223,17 +223,17 @@ impl Collector for FilmsCollector {
         families.gauge(
             "films",
             "Films that are open",
-            [(vec![], units::Bytes::of(statuses.len()).as_f64())],
+            [(vec![], anabranch_units::Bytes::of(statuses.len()).as_f64())],
         )?;
         families.gauge(
             "connections",
             "Established connections",
-            [(vec![], units::Bytes::of(connections.len()).as_f64())],
+            [(vec![], anabranch_units::Bytes::of(connections.len()).as_f64())],
         )?;
         families.gauge(
             "connection_rate_bits_per_second",
             "What a connection delivers",
-            of_connections(|one| Some(units::Rate::from_bps(one.rate_bps).as_f64())),
+            of_connections(|one| Some(anabranch_units::Rate::from_bps(one.rate_bps).as_f64())),
         )?;
         families.gauge(
             "connection_rtt_seconds",
@@ -248,7 +248,7 @@ impl Collector for FilmsCollector {
         families.gauge(
             "connection_window_bytes",
             "Receive window, where it is limited",
-            of_connections(|one| one.window_bytes.map(|bytes| units::Bytes::new(bytes).as_f64())),
+            of_connections(|one| one.window_bytes.map(|bytes| anabranch_units::Bytes::new(bytes).as_f64())),
         )?;
         families.counter(
             "connection_received_bytes",
@@ -268,12 +268,12 @@ impl Collector for FilmsCollector {
         families.gauge(
             "buffer_seconds",
             "Play time that is buffered",
-            of_films(|status| status.session.buffer.map(units::Duration::as_secs_f64)),
+            of_films(|status| status.session.buffer.map(anabranch_units::Duration::as_secs_f64)),
         )?;
         families.gauge(
             "media_rate_bits_per_second",
             "The media's rate, where it is known",
-            of_films(|status| status.session.media_rate.map(units::Rate::as_f64)),
+            of_films(|status| status.session.media_rate.map(anabranch_units::Rate::as_f64)),
         )?;
         for (name, help, value) in [
             ("received_bytes", "Payload that arrived", sums.received),

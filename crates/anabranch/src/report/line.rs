@@ -1,9 +1,9 @@
 //! The lines of `--stats`, and what of them a person gets to see.
 
+use anabranch_transport::engine::{Event, FilmInfo, Notice};
+use anabranch_units::{Bytes, Duration, Rate};
 use indicatif::ProgressStyle;
 use serde::Serialize;
-use transport::engine::{Event, FilmInfo, Notice};
-use units::{Bytes, Duration, Rate};
 
 use super::films::Interval;
 use super::summary::Summary;

@@ -9,12 +9,12 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use anabranch_transport::engine::{Event, Film, FilmInfo, Notice};
+use anabranch_transport::http::shown;
 use prometheus_client::registry::Registry;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
-use transport::engine::{Event, Film, FilmInfo, Notice};
-use transport::http::shown;
 
 use crate::arguments::{FilmUrl, ReportArguments};
 use crate::failure::Failure;

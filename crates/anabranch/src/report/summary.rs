@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use anabranch_transport::engine::Status;
+use anabranch_units::{Bytes, Duration, Rate};
 use serde::Serialize;
-use transport::engine::Status;
-use units::{Bytes, Duration, Rate};
 
 /// Replicas that are told apart; a proxy that runs for months adds what comes later to [`OTHERS`].
 const MOST_REPLICAS: usize = 1000;

@@ -1,12 +1,12 @@
 //! What a command line comes to: the table has every option of `play`, `fetch` and `proxy` with a value that is taken and one that is not.
 
+use anabranch_stream::interval::Interval;
+use anabranch_stream::live::fec::Code;
+use anabranch_stream::mul;
+use anabranch_stream::playback::StallRule;
+use anabranch_transport::http::{ExtraHeaders, HeaderError, Interface, Target};
+use anabranch_units::{Rate, Ratio};
 use clap::FromArgMatches;
-use stream::interval::Interval;
-use stream::live::fec::Code;
-use stream::mul;
-use stream::playback::StallRule;
-use transport::http::{ExtraHeaders, HeaderError, Interface, Target};
-use units::{Rate, Ratio};
 
 use super::*;
 use crate::arguments::{
@@ -271,7 +271,7 @@ fn digests_in_every_form() {
 fn options_of_serve_and_play_and_proxy() {
     let Command::Serve(serve) = parse("anabranch serve /srv").unwrap() else { panic!() };
     assert!(serve.http.is_empty() && serve.https.is_empty() && serve.access_log.is_none());
-    let library = transport::server::Config::new("/srv", ([127, 0, 0, 1], 0).into());
+    let library = anabranch_transport::server::Config::new("/srv", ([127, 0, 0, 1], 0).into());
     assert_eq!(as_usize(serve.max_connections), library.max_connections);
     assert_eq!(as_usize(serve.max_connections_per_client), library.max_connections_per_client);
     assert_eq!(serve.max_header.as_usize(), library.max_header_bytes);

@@ -5,12 +5,12 @@ mod table;
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
+use anabranch_sim::Simulation;
+use anabranch_sim::model::Model;
+use anabranch_sim::output::{Output as Files, Summary};
+use anabranch_sim::scenario;
+use anabranch_units::Time;
 use indicatif::{ProgressBar, ProgressStyle};
-use sim::Simulation;
-use sim::model::Model;
-use sim::output::{Output as Files, Summary};
-use sim::scenario;
-use units::Time;
 
 use crate::arguments::SimArguments;
 use crate::failure::Failure;
@@ -19,8 +19,8 @@ use crate::output::Output;
 /// How often the progress is shown and signals are obeyed.
 const LOOK_UP: Duration = Duration::from_millis(100);
 /// The first look is after so much simulated time; no later step is shorter than the least.
-const FIRST_STEP: units::Duration = units::Duration::from_millis(10);
-const LEAST_STEP: units::Duration = units::Duration::from_micros(100);
+const FIRST_STEP: anabranch_units::Duration = anabranch_units::Duration::from_millis(10);
+const LEAST_STEP: anabranch_units::Duration = anabranch_units::Duration::from_micros(100);
 
 /// Simulates a scenario, writes what is asked for, and prints what it came to.
 ///
@@ -69,7 +69,7 @@ pub fn run(arguments: &SimArguments, output: &Output) -> Result<(), Failure> {
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|error| Failure::output(&error))
 }
 
-fn files(arguments: &SimArguments, model: &Model) -> Result<Files, sim::output::Failure> {
+fn files(arguments: &SimArguments, model: &Model) -> Result<Files, anabranch_sim::output::Failure> {
     let mut files = Files::default().loss_events(arguments.loss_events);
     if let Some(directory) = &arguments.out {
         files = files.directory(directory, model)?;
@@ -94,7 +94,7 @@ fn simulate(simulation: &mut Simulation, files: &mut Files, output: &Output, pro
         progress.set_message(message(simulation.now(), end, rate));
         // Twice as far at the most, so that a busy time after a quiet one does not take for ever.
         let faster = (LOOK_UP.as_secs_f64() / took.as_secs_f64().max(1e-6)).min(2.0);
-        step = (step * units::Ratio::from_f64(faster)).max(LEAST_STEP);
+        step = (step * anabranch_units::Ratio::from_f64(faster)).max(LEAST_STEP);
         (looked, packets) = (Instant::now(), simulation.data_packets());
     }
 }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use sim::output::{FlowSummary, LinkSummary, Summary};
-use units::Rate;
+use anabranch_sim::output::{FlowSummary, LinkSummary, Summary};
+use anabranch_units::Rate;
 
 /// So many flows and links are shown; all are in `summary.json`.
 const MOST_FLOWS: usize = 24;
@@ -61,7 +61,7 @@ fn stream(flow: &FlowSummary) -> Option<[String; 7]> {
         format!("{:.1} s", media.stall_s),
         format!("{:.1}", media.connections_mean),
         media.connections_max.to_string(),
-        units::Bytes::new(media.duplicate_bytes).to_string(),
+        anabranch_units::Bytes::new(media.duplicate_bytes).to_string(),
     ])
 }
 

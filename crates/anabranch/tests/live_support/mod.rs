@@ -9,14 +9,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use anabranch_stream::live::hello::{Message, PROTOCOL, SESSION_BYTES};
+use anabranch_stream::live::wire::{Content, Header, encode_data};
 use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use quinn::{ClientConfig, Connection, Endpoint, RecvStream, SendStream, ServerConfig};
 use rustls::RootCertStore;
 use rustls::crypto::ring::default_provider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use stream::live::hello::{Message, PROTOCOL, SESSION_BYTES};
-use stream::live::wire::{Content, Header, encode_data};
 use tokio::runtime::Runtime;
 use tokio::time::timeout;
 
@@ -79,7 +79,7 @@ impl RawSender {
 
     /// Is let in, with a stream that begins at packet 0.
     pub fn greet(&mut self, latency: Duration) {
-        let latency = units::Duration::from(latency);
+        let latency = anabranch_units::Duration::from(latency);
         let hello = Message::Hello { session: [7; SESSION_BYTES], next: 0, latency, token: TOKEN.into() };
         self.say(&hello.encode());
         let answer = self.runtime.block_on(read(&mut self.answers));

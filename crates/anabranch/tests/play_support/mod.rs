@@ -10,8 +10,8 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
-use transport::server::{Config, Metrics, Server, Shape};
-use units::Rate;
+use anabranch_transport::server::{Config, Metrics, Server, Shape};
+use anabranch_units::Rate;
 
 /// How long anything may take before the test fails.
 pub const LIMIT: Duration = Duration::from_secs(60);

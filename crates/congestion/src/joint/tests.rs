@@ -1,5 +1,5 @@
+use anabranch_units::Bytes;
 use proptest::prelude::*;
-use units::Bytes;
 
 use super::*;
 use crate::control::{Ack, Controller, Loss, Start, Timeout};

@@ -3,7 +3,7 @@
 //!
 //! Rates that a connection would need, such as T_b, come from [`simple_rate`] or from any other model of [`crate::response`].
 
-use units::{Bytes, Duration, Rate};
+use anabranch_units::{Bytes, Duration, Rate};
 
 /// The rate of one connection by the simple model, equation (1); at the least round-trip time and with the losses of the link
 /// alone its upper bound T_b, equation (3). `constant` is k, between 0.7 and 1.3 depending on the derivation.

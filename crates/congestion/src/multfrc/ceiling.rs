@@ -3,7 +3,7 @@
 //! Such a stream catches up after it had to wait. Given more than the link carries for that, it moves what waits from its own queue into the
 //! one on the way; the round trip grows, the control takes connections away, and the stream waits again.
 
-use units::{Duration, Rate, Time};
+use anabranch_units::{Duration, Rate, Time};
 
 use super::usage::Usage;
 use super::window::Window;

@@ -1,6 +1,6 @@
 //! How the number of connections follows the round-trip time.
 
-use units::Ratio;
+use anabranch_units::Ratio;
 
 /// What becomes of the number of connections at every average of the round-trip time.
 #[derive(Clone, Copy, Debug, PartialEq)]

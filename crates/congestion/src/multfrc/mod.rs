@@ -19,7 +19,7 @@ mod window;
 
 use std::fmt;
 
-use units::{Duration, Rate, Ratio, Time};
+use anabranch_units::{Duration, Rate, Ratio, Time};
 
 use ceiling::Ceiling;
 pub use law::Law;

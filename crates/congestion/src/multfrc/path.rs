@@ -9,7 +9,7 @@
 //! It can be wrong: a queue that never varies looks the same. What that costs is bounded: the number of connections rises
 //! from one until the queue is longer by what is borne, and falls again; and a shorter round trip sets things right at once.
 
-use units::{Duration, Ratio};
+use anabranch_units::{Duration, Ratio};
 
 use super::window::Average;
 

@@ -5,7 +5,7 @@
 //! round-trip time shows a queue; and when much of what is sent does not arrive, as a link with hardly a queue, or one that is
 //! policed, shows its limit so. It begins again when no queue was seen for long although the rate does hold the sender back.
 
-use units::{Duration, Time};
+use anabranch_units::{Duration, Time};
 
 use super::usage::Usage;
 use super::window::Window;

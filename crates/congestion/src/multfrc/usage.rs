@@ -1,6 +1,6 @@
 //! What a sender makes of its rate.
 
-use units::Rate;
+use anabranch_units::Rate;
 
 /// What a sender makes of its rate, as a report tells.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,6 +1,6 @@
 //! The mean round-trip time of some round trips.
 
-use units::{Duration, Time};
+use anabranch_units::{Duration, Time};
 
 /// The round-trip times of the last m round trips.
 #[derive(Clone, Copy, Debug, PartialEq)]

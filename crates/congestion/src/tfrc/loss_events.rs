@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use units::{Duration, Time};
+use anabranch_units::{Duration, Time};
 
 /// A packet that arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

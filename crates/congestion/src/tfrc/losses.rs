@@ -1,6 +1,6 @@
 //! What the receiver knows of the losses of one connection, or of each of the virtual ones that its packets stand for.
 
-use units::{Duration, Time};
+use anabranch_units::{Duration, Time};
 
 use super::loss_events::{Arrival, LossDetector, LossEvents};
 use super::{Filter, PacketInfo, Parameters, virtual_connections};

@@ -24,7 +24,7 @@ mod sender;
 mod timeout;
 mod virtual_connections;
 
-use units::{Duration, Rate, Time};
+use anabranch_units::{Duration, Rate, Time};
 
 pub use parameters::{Filter, Increase, InitialWindow, Parameters, Timeout};
 pub use receiver::Receiver;

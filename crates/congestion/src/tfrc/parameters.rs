@@ -1,6 +1,6 @@
 //! What the RFC and ns-2 do differently, and what the RFC leaves open.
 
-use units::{Bytes, Duration, Rate, Ratio};
+use anabranch_units::{Bytes, Duration, Rate, Ratio};
 
 use crate::response::{Equation, TcpModel};
 

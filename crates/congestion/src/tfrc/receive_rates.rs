@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use units::{Duration, Time};
+use anabranch_units::{Duration, Time};
 
 /// More reports than two round trips bring; a receiver that sends more is bounded by the newest ones.
 const MOST_RATES: usize = 8;

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use units::{Bytes, Duration, Packets, Rate, Time};
+use anabranch_units::{Bytes, Duration, Packets, Rate, Time};
 
 use super::losses::{FlowLosses, Judge};
 use super::{Feedback, PacketInfo, Parameters};

@@ -1,6 +1,6 @@
 //! The sender: the allowed rate, and when packets leave (RFC 5348, section 4).
 
-use units::{Bytes, Duration, Rate, Time};
+use anabranch_units::{Bytes, Duration, Rate, Time};
 
 use super::receive_rates::{DataLimit, ReceiveRates};
 use super::timeout::CoarseTimeout;

@@ -1,6 +1,6 @@
 //! TCP's retransmission time-out in whole ticks, as ns-2 has it in TFRC's equation.
 
-use units::Duration;
+use anabranch_units::Duration;
 
 /// More ticks than any round trip has.
 const MOST_TICKS: i64 = 1_000_000_000;

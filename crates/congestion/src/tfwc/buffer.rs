@@ -1,6 +1,6 @@
 //! The tuning parameter by the buffer of a player.
 
-use units::Duration;
+use anabranch_units::Duration;
 
 use super::Tuning;
 

@@ -23,7 +23,7 @@ mod buffer;
 mod equation;
 mod parameters;
 
-use units::{Bytes, Time};
+use anabranch_units::{Bytes, Time};
 
 use crate::control::{Ack, Controller, Loss, Start, Timeout};
 use crate::loss_history::LossHistory;

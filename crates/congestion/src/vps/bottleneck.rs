@@ -9,7 +9,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use units::{Duration, Time};
+use anabranch_units::{Duration, Time};
 
 use super::MemberId;
 

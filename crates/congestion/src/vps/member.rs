@@ -1,6 +1,6 @@
 //! A flow that really sends.
 
-use units::Time;
+use anabranch_units::Time;
 
 use super::pool::PoolId;
 use super::records::Records;

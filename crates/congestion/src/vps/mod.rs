@@ -37,7 +37,7 @@ mod weight;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use units::{Bytes, Duration, Time};
+use anabranch_units::{Bytes, Duration, Time};
 
 use crate::algorithm::Algorithm;
 use crate::control::Start;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use units::{Bytes, Time};
+use anabranch_units::{Bytes, Time};
 
 use super::pool::PoolId;
 use super::{Group, MemberId};

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use units::{Bytes, Time};
+use anabranch_units::{Bytes, Time};
 
 /// Gives the bytes that a QUIC connection sends places in a sequence, and finds them again by the time at which they were sent: its
 /// congestion controller is told of acknowledgements without packet numbers.

@@ -1,6 +1,6 @@
 //! A flow that runs a standard controller and sends nothing itself (section 3.2).
 
-use units::{Bytes, Time};
+use anabranch_units::{Bytes, Time};
 
 use super::Heard;
 use super::pool::PoolId;

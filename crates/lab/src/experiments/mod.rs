@@ -78,7 +78,7 @@ mod tests {
             }
             for job in (experiment.jobs)(1) {
                 for model in job.models {
-                    if let Err(error) = sim::Simulation::new(model) {
+                    if let Err(error) = anabranch_sim::Simulation::new(model) {
                         panic!("{id}, {}: {:?}: {error}", job.case, error.place);
                     }
                 }

@@ -1,10 +1,10 @@
 //! What a loss costs when the window is spread over several connections (MultiTCP section 6.1).
 
-use congestion::response::lost_volume;
-use sim::model::{
+use anabranch_congestion::response::lost_volume;
+use anabranch_sim::model::{
     Congestion, Discipline, Flow, Kind, Limit, Link, Loss, Model, Node, NodeId, Queue, Run, Source, Tcp, When,
 };
-use units::{Bytes, Duration, Packets, Rate, Time};
+use anabranch_units::{Bytes, Duration, Packets, Rate, Time};
 
 use crate::case::{Case, Measured};
 use crate::experiment::{

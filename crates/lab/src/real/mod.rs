@@ -6,7 +6,7 @@ mod observed;
 mod run;
 mod testbed;
 
-use units::Duration;
+use anabranch_units::Duration;
 
 use crate::case::{Case, Measured};
 

@@ -14,7 +14,7 @@ mod spec;
 use std::io;
 use std::path::PathBuf;
 
-use sim::scenario;
+use anabranch_sim::scenario;
 use thiserror::Error;
 
 pub use merge::merge;
@@ -34,7 +34,7 @@ pub enum SweepError {
         /// Which.
         scenario: String,
         /// What is wrong.
-        error: sim::ModelError,
+        error: anabranch_sim::ModelError,
     },
     /// A file cannot be written.
     #[error("cannot write {}: {error}", path.display())]

@@ -8,10 +8,10 @@ use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
+use anabranch_sim::Simulation;
+use anabranch_sim::model::Model;
+use anabranch_sim::output::Summary;
 use serde_json::Value;
-use sim::Simulation;
-use sim::model::Model;
-use sim::output::Summary;
 
 use super::kept::{Head, Journal, Row, path};
 use super::{Share, Sweep, SweepError};
@@ -96,7 +96,7 @@ fn simulated(sweep: &Sweep, run: usize, stop: &AtomicBool) -> Result<Option<Row>
     let (point, _) = sweep.of_run(run);
     let model = sweep.model(run)?;
     let mut simulation = simulation(sweep, &model)?;
-    let slice = model.run.duration / SLICES + units::Duration::from_nanos(1);
+    let slice = model.run.duration / SLICES + anabranch_units::Duration::from_nanos(1);
     while simulation.now() < simulation.end() {
         if stop.load(Ordering::Relaxed) {
             return Ok(None);

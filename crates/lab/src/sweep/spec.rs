@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use sim::model::Model;
-use sim::scenario::{self, Beside, Error, Fault, Faults, Item, Span, Table, Wrong};
+use anabranch_sim::model::Model;
+use anabranch_sim::scenario::{self, Beside, Error, Fault, Faults, Item, Span, Table, Wrong};
 use toml::Value;
 use toml::de::DeValue;
 

@@ -1,6 +1,6 @@
 //! A scenario of the validation as a job of the lab.
 
-use sim::model::Recovery;
+use anabranch_sim::model::Recovery;
 
 use super::network::Network;
 use crate::case::{Case, Measured};

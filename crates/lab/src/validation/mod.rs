@@ -1,7 +1,7 @@
 //! The simulator held against ns-2: the same scenarios, the same metrics, and how far apart they are.
 //!
 //! Every scenario runs by the rules of the RFCs, which is what programs use, and by those of ns-2 (see
-//! [`sim::model::Recovery`] and [`congestion::tfrc::Parameters::NS2`]), which shows which differences come from there.
+//! [`anabranch_sim::model::Recovery`] and [`anabranch_congestion::tfrc::Parameters::NS2`]), which shows which differences come from there.
 
 mod finding;
 mod job;
@@ -17,7 +17,7 @@ mod table;
 
 use std::collections::BTreeMap;
 
-use sim::model::Recovery;
+use anabranch_sim::model::Recovery;
 
 use crate::experiment::{Experiment, Job, Paper};
 use crate::results::Results;

@@ -1,8 +1,10 @@
 //! Building blocks of the reference's scenarios, and of experiments on the same networks: ns-2's TCP, links, flows.
 
-use congestion::tfrc;
-use sim::model::{Congestion, Flow, Kind, Link, Model, Node, NodeId, Recovery, Rto, Run, Source, Tcp, When};
-use units::{Bytes, Duration, Packets, Rate, Time};
+use anabranch_congestion::tfrc;
+use anabranch_sim::model::{
+    Congestion, Flow, Kind, Link, Model, Node, NodeId, Recovery, Rto, Run, Source, Tcp, When,
+};
+use anabranch_units::{Bytes, Duration, Packets, Rate, Time};
 
 /// ns-2's queues that are not the bottleneck.
 pub(crate) const PLENTY: u32 = 5000;

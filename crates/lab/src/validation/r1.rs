@@ -1,7 +1,7 @@
 //! R1: fixed windows on MultiTCP's dumbbell, beside datagrams and TCPs.
 
-use sim::model::{Kind, Pattern, Recovery};
-use units::{Bytes, Duration, Rate};
+use anabranch_sim::model::{Kind, Pattern, Recovery};
+use anabranch_units::{Bytes, Duration, Rate};
 
 use super::job::{job, phase_sum};
 use super::network::{Network, tcp};
@@ -99,7 +99,7 @@ pub(super) fn run(configuration: &str, seed: u64, recovery: Recovery) -> Job {
     })
 }
 
-fn within(at: units::Time, from: f64, to: f64) -> bool {
+fn within(at: anabranch_units::Time, from: f64, to: f64) -> bool {
     let seconds = at.as_secs_f64();
     from < seconds && seconds <= to
 }

@@ -1,7 +1,7 @@
 //! R2: one TCP over a lossy path.
 
-use sim::model::{DelayedAck, Loss, Recovery};
-use units::Duration;
+use anabranch_sim::model::{DelayedAck, Loss, Recovery};
+use anabranch_units::Duration;
 
 use super::job::job;
 use super::network::{Network, tcp};

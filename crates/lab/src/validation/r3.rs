@@ -1,8 +1,8 @@
 //! R3: TFRC to a wireless host (figure 2 of MULTFRC), and sixteen TCPs over a shared lossy link (its table V).
 
-use congestion::aggregate::Scheme;
-use sim::model::{Kind, Loss, Recovery};
-use units::{Bytes, Duration};
+use anabranch_congestion::aggregate::Scheme;
+use anabranch_sim::model::{Kind, Loss, Recovery};
+use anabranch_units::{Bytes, Duration};
 
 use super::job::job;
 use super::network::{Network, PLENTY, tcp, tfrc};
@@ -31,7 +31,9 @@ pub(super) fn wireless(configuration: &str, seed: u64, recovery: Recovery) -> Jo
         let totals = &recording.totals;
         let seconds = totals.counted.as_secs_f64();
         let link = &totals.links[bottleneck];
-        let sum = |of: fn(&sim::report::FlowTotals) -> u64| totals.flows.iter().map(of).sum::<u64>() as f64;
+        let sum = |of: fn(&anabranch_sim::report::FlowTotals) -> u64| {
+            totals.flows.iter().map(of).sum::<u64>() as f64
+        };
         let (sent, dropped, lost) = (sum(|flow| flow.sent), link.dropped as f64, link.lost as f64);
         let received = sum(|flow| flow.arrived_wire.get()) * 8e-3 / seconds;
         let delay_ms = link.waited.as_secs_f64() * 1e3 / link.packets as f64;
@@ -66,7 +68,9 @@ pub(super) fn table_v(configuration: &str, seed: u64, recovery: Recovery) -> Job
         let goodput: f64 =
             totals.flows.iter().map(|flow| flow.delivered.as_f64()).sum::<f64>() * 8e-3 / seconds / flows;
         let link = &totals.links[bottleneck];
-        let count = |of: fn(&sim::report::FlowTotals) -> u64| totals.flows.iter().map(of).sum::<u64>() as f64;
+        let count = |of: fn(&anabranch_sim::report::FlowTotals) -> u64| {
+            totals.flows.iter().map(of).sum::<u64>() as f64
+        };
         Measured::default()
             .figure("flow_goodput_kbps_mean", goodput, "kbit/s")
             .figure("flow_wire_kbps_mean", goodput * 1.04, "kbit/s")

@@ -1,7 +1,7 @@
 //! R4: two groups of TCPs and bursts of datagrams behind one bottleneck (VPS, figure 2, all flows plain).
 
-use sim::model::{Kind, Pattern, Recovery};
-use units::{Bytes, Duration, Rate};
+use anabranch_sim::model::{Kind, Pattern, Recovery};
+use anabranch_units::{Bytes, Duration, Rate};
 
 use super::job::job;
 use super::network::{Network, PLENTY, tcp};
@@ -37,11 +37,12 @@ pub(super) fn run(configuration: &str, seed: u64, recovery: Recovery) -> Job {
         let totals = &recording.totals;
         let seconds = totals.counted.as_secs_f64();
         let (tcps, udp) = totals.flows.split_at(2 * count);
-        let goodput =
-            |flows: &[sim::report::FlowTotals]| flows.iter().map(|flow| flow.delivered.as_f64()).sum::<f64>();
+        let goodput = |flows: &[anabranch_sim::report::FlowTotals]| {
+            flows.iter().map(|flow| flow.delivered.as_f64()).sum::<f64>()
+        };
         let (a, b) = (goodput(&tcps[..count]), goodput(&tcps[count..]));
         let link = &totals.links[bottleneck];
-        let sum = |of: fn(&sim::report::FlowTotals) -> u64| tcps.iter().map(of).sum::<u64>() as f64;
+        let sum = |of: fn(&anabranch_sim::report::FlowTotals) -> u64| tcps.iter().map(of).sum::<u64>() as f64;
         Measured::default()
             .figure("fairness_F", a / b, "")
             .figure("flow_goodput_kbps_mean", (a + b) * 8e-3 / seconds / (2 * count) as f64, "kbit/s")

@@ -1,8 +1,8 @@
 //! R5: TTFWC's dumbbell of TCP and TFRC, and two TCPs beside a constant rate that comes and goes.
 
-use congestion::aggregate::Scheme;
-use sim::model::{Kind, Pattern, Recovery};
-use units::{Bytes, Duration, Rate, Time};
+use anabranch_congestion::aggregate::Scheme;
+use anabranch_sim::model::{Kind, Pattern, Recovery};
+use anabranch_units::{Bytes, Duration, Rate, Time};
 
 use super::job::job;
 use super::network::{Network, PLENTY, tcp, tfrc};
@@ -82,7 +82,7 @@ pub(super) fn dumbbell(configuration: &str, seed: u64, recovery: Recovery, overh
                 );
             }
         }
-        let of_tcps = |of: fn(&sim::report::FlowTotals) -> u64| {
+        let of_tcps = |of: fn(&anabranch_sim::report::FlowTotals) -> u64| {
             flows[0].iter().map(|flow| of(&totals.flows[*flow])).sum::<u64>()
         };
         let goodput = kbps(Bytes::new(of_tcps(|flow| flow.delivered.get()))) / flows[0].len() as f64;
@@ -119,7 +119,7 @@ pub(super) fn slow_cc(configuration: &str, seed: u64, recovery: Recovery) -> Job
     let idle_bits = mbps * 1e6 * 200.0 - cbr_mbps * 1e6 * on_time;
     job(configuration, recovery, network, &[], move |recording| {
         let (tcps, udp) = recording.totals.flows.split_at(2);
-        let sum = |of: fn(&sim::report::FlowTotals) -> u64| tcps.iter().map(of).sum::<u64>() as f64;
+        let sum = |of: fn(&anabranch_sim::report::FlowTotals) -> u64| tcps.iter().map(of).sum::<u64>() as f64;
         let (sent, dropped) = (sum(|flow| flow.sent), sum(|flow| flow.dropped));
         let (udp_sent, udp_dropped) = (udp[0].sent as f64, udp[0].dropped as f64);
         Measured::default()

@@ -1,7 +1,7 @@
 //! R6: the course of one congestion window, with and without forced losses.
 
-use sim::model::{DelayedAck, Loss, Recovery};
-use units::{Duration, Packets};
+use anabranch_sim::model::{DelayedAck, Loss, Recovery};
+use anabranch_units::{Duration, Packets};
 
 use super::job::job;
 use super::network::{Network, tcp};

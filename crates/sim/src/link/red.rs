@@ -1,6 +1,6 @@
 //! Random early detection (Floyd and Jacobson 1993), gentle above the upper threshold.
 
-use units::{Bytes, Rate};
+use anabranch_units::{Bytes, Rate};
 
 use crate::model::Red;
 use crate::random::Random;

@@ -185,7 +185,7 @@ impl Slots {
 
 #[cfg(test)]
 mod tests {
-    use units::{Bytes, Duration, Time};
+    use anabranch_units::{Bytes, Duration, Time};
 
     use super::*;
 

@@ -1,7 +1,7 @@
 //! A fixed number of connections with fixed windows: what the papers compare with.
 
-use stream::control::{ConnectionId, Order, PathId, RateController, Sample, What, Window};
-use units::{Bytes, Duration, Time};
+use anabranch_stream::control::{ConnectionId, Order, PathId, RateController, Sample, What, Window};
+use anabranch_units::{Bytes, Duration, Time};
 
 /// Opens so many connections, sets the same window on each, and replaces those that go.
 #[derive(Debug)]

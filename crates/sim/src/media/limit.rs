@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use stream::control::ConnectionId;
-use units::{Bytes, Duration, Rate};
+use anabranch_stream::control::ConnectionId;
+use anabranch_units::{Bytes, Duration, Rate};
 
 /// How often what may be read is read.
 const PERIOD: u64 = 10_000_000;

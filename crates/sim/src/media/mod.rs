@@ -9,11 +9,11 @@ mod player;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use stream::content::ReaderId;
-use stream::control::{ConnectionId, RateController};
-use stream::ranges::RangeSet;
-use stream::session::{Action, Config, Pace, PathFigures, Session, Status};
-use units::{Bytes, Duration, Time};
+use anabranch_stream::content::ReaderId;
+use anabranch_stream::control::{ConnectionId, RateController};
+use anabranch_stream::ranges::RangeSet;
+use anabranch_stream::session::{Action, Config, Pace, PathFigures, Session, Status};
+use anabranch_units::{Bytes, Duration, Time};
 
 use crate::counted::{FlowCounted, half_counted};
 use crate::model::{Algorithm, FlowId, Media};
@@ -68,11 +68,11 @@ pub(crate) struct Stream {
 fn controller(algorithm: &Algorithm) -> Box<dyn RateController> {
     match algorithm {
         Algorithm::Fixed { connections, window } => Box::new(fixed::Fixed::new(*connections, *window)),
-        Algorithm::Basic(parameters) => Box::new(stream::multitcp::Basic::new(*parameters)),
-        Algorithm::Advanced(parameters) => Box::new(stream::multitcp::Advanced::new(*parameters)),
-        Algorithm::Mul(parameters) => Box::new(stream::mul::Mul::new(*parameters)),
-        Algorithm::Rome(parameters) => Box::new(stream::rome::Rome::new(*parameters)),
-        Algorithm::Auto(parameters) => Box::new(stream::auto::Auto::new(*parameters)),
+        Algorithm::Basic(parameters) => Box::new(anabranch_stream::multitcp::Basic::new(*parameters)),
+        Algorithm::Advanced(parameters) => Box::new(anabranch_stream::multitcp::Advanced::new(*parameters)),
+        Algorithm::Mul(parameters) => Box::new(anabranch_stream::mul::Mul::new(*parameters)),
+        Algorithm::Rome(parameters) => Box::new(anabranch_stream::rome::Rome::new(*parameters)),
+        Algorithm::Auto(parameters) => Box::new(anabranch_stream::auto::Auto::new(*parameters)),
     }
 }
 
@@ -282,7 +282,7 @@ impl Stream {
                     }
                 }
                 Action::LimitRate(rate) => {
-                    let value = rate.map(units::Rate::as_bps);
+                    let value = rate.map(anabranch_units::Rate::as_bps);
                     self.note(network, None, "limit_rate", value, "what is read is limited");
                     self.limit.set(rate, network.now);
                 }

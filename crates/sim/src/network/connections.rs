@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 
-use units::Time;
+use anabranch_units::Time;
 
 use super::{Kind, Network, Upcall};
 use crate::model::{FlowId, Tcp};

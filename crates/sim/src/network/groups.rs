@@ -5,11 +5,11 @@ mod joint;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use congestion::control::Start;
-use congestion::joint::JointWindow;
-use congestion::vps::bottleneck::Settings;
-use congestion::vps::{Group, Heard, MemberId, Regrouped, Weight};
-use units::{Duration, Time};
+use anabranch_congestion::control::Start;
+use anabranch_congestion::joint::JointWindow;
+use anabranch_congestion::vps::bottleneck::Settings;
+use anabranch_congestion::vps::{Group, Heard, MemberId, Regrouped, Weight};
+use anabranch_units::{Duration, Time};
 
 use super::{HalfId, Network};
 use crate::model::{Form, Share, Tcp};
@@ -121,7 +121,7 @@ impl Network {
             shared.group.leave(member);
             shared.halves.remove(&member);
         } else {
-            shared.group.want(member, units::Bytes::new(sender.could_send()));
+            shared.group.want(member, anabranch_units::Bytes::new(sender.could_send()));
         }
         if shared.watches {
             let regrouped = shared.group.regroup(Time::from_nanos(now));
@@ -164,7 +164,7 @@ impl Network {
             sender.set_allowance(allowance.get());
             let Some(segment) = sender.poll(self.now) else {
                 if !allowance.is_zero() {
-                    group.want(member, units::Bytes::ZERO);
+                    group.want(member, anabranch_units::Bytes::ZERO);
                 }
                 break;
             };

@@ -1,7 +1,7 @@
 //! Connections under TFRC in the network: packets at its rate, reports, timers.
 
-use congestion::tfrc::{Feedback, PacketInfo, Parameters, Receiver, Sender};
-use units::{Bytes, Duration, Rate, Time};
+use anabranch_congestion::tfrc::{Feedback, PacketInfo, Parameters, Receiver, Sender};
+use anabranch_units::{Bytes, Duration, Rate, Time};
 
 use super::{Kind, Network};
 use crate::model::FlowId;

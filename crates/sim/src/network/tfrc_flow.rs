@@ -1,9 +1,9 @@
 //! Flows under TFRC: how many connections they have, or stand for.
 
-use congestion::aggregate::{Aggregate, Scheme};
-use congestion::multfrc::Decision as Choice;
-use congestion::tfrc::Parameters;
-use units::{Bytes, Duration, Time};
+use anabranch_congestion::aggregate::{Aggregate, Scheme};
+use anabranch_congestion::multfrc::Decision as Choice;
+use anabranch_congestion::tfrc::Parameters;
+use anabranch_units::{Bytes, Duration, Time};
 
 use super::{Network, Tfrc};
 use crate::counted::{FlowCounted, tfrc_counted};

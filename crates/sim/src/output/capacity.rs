@@ -1,6 +1,6 @@
 //! What a link could have carried.
 
-use units::Time;
+use anabranch_units::Time;
 
 use crate::model::Link;
 
@@ -12,7 +12,7 @@ pub(super) fn capacity(link: &Link, from: Time, to: Time) -> u128 {
     let mut rate = before.iter().rev().find_map(|change| change.rate).unwrap_or(link.rate);
     let mut at = from;
     let mut sum = 0u128;
-    let mut add = |rate: units::Rate, at: Time, until: Time| {
+    let mut add = |rate: anabranch_units::Rate, at: Time, until: Time| {
         sum += u128::from(rate.as_bps()) * u128::from(until.since(at).as_nanos());
     };
     for change in after.iter().take_while(|change| change.at < to) {

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 
+use anabranch_units::Time;
 use etherparse::{IpNumber, Ipv4Header, TcpHeader, TcpOptionElement, UdpHeader};
 use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketBlock;
 use pcap_file::pcapng::blocks::interface_description::{
@@ -16,7 +17,6 @@ use pcap_file::pcapng::blocks::interface_description::{
 };
 use pcap_file::pcapng::{PcapNgBlock, PcapNgWriter};
 use pcap_file::{DataLink, Endianness, PcapError};
-use units::Time;
 
 use crate::model::{FlowId, Kind, Model, NodeId};
 use crate::report::{PacketRecord, Segment};

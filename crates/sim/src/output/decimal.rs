@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use units::Duration;
+use anabranch_units::Duration;
 
 /// A fraction with six decimals, rounded.
 #[derive(Clone, Copy, Debug)]

@@ -5,8 +5,8 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
+use anabranch_units::{Bytes, Duration, Rate, Time};
 use serde::Serialize;
-use units::{Bytes, Duration, Rate, Time};
 
 use super::decimal::Decimal;
 use super::failure::{Failure, create};

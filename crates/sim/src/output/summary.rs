@@ -1,7 +1,7 @@
 //! The totals of a run, as `summary.json` has them.
 
+use anabranch_units::{Bytes, Duration, Rate, Time};
 use serde::Serialize;
-use units::{Bytes, Duration, Rate, Time};
 
 use super::capacity::capacity;
 use super::decimal::Decimal;

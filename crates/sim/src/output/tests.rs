@@ -2,9 +2,9 @@
 
 use std::fs::File;
 
+use anabranch_units::{Bytes, Duration, Rate, Time};
 use etherparse::{SlicedPacket, TcpOptionElement, TransportSlice};
 use pcap_file::pcapng::{Block, PcapNgReader};
-use units::{Bytes, Duration, Rate, Time};
 
 use super::*;
 use crate::Simulation;

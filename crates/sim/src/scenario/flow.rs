@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use units::{Bytes, Time};
+use anabranch_units::{Bytes, Time};
 
 use super::error::Fault;
 use super::media;

@@ -1,6 +1,6 @@
 //! Links: `[[link]]`, and the tables of a generated topology that describe links.
 
-use units::{Bytes, Duration, Rate, Time};
+use anabranch_units::{Bytes, Duration, Rate, Time};
 
 use super::error::Fault;
 use super::files::Files;

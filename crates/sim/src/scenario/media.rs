@@ -1,9 +1,9 @@
 //! Media streams: flows of kind `media`. Their parameters have the names of the options of `anabranch play`.
 
-use stream::interval::Interval;
-use stream::session::Pace;
-use stream::{auto, content, multitcp, playback, rome};
-use units::{Bytes, Duration, Quantity, Rate, Ratio};
+use anabranch_stream::interval::Interval;
+use anabranch_stream::session::Pace;
+use anabranch_stream::{auto, content, multitcp, playback, rome};
+use anabranch_units::{Bytes, Duration, Quantity, Rate, Ratio};
 
 use super::error::Fault;
 use super::network::Network;
@@ -216,7 +216,7 @@ fn algorithm(item: Item<'_>, servers: usize) -> Result<(Algorithm, Option<Bytes>
             })
         }
         Named::Mul => {
-            Algorithm::Mul(super::tfrc::control(&mut table, congestion::multfrc::Parameters::PAPER))
+            Algorithm::Mul(super::tfrc::control(&mut table, anabranch_congestion::multfrc::Parameters::PAPER))
         }
         Named::Rome => {
             segment = Some(

@@ -21,8 +21,8 @@ mod tests;
 
 use std::path::Path;
 
+use anabranch_units::Duration;
 use toml::de::DeTable;
-use units::Duration;
 
 use crate::model::{Flow, Model, Run};
 pub use error::{Error, Fault, Faults, Mistakes, Span, Wrong};

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use units::{Bytes, Time};
+use anabranch_units::{Bytes, Time};
 
 use super::error::{Fault, Span, nearest};
 use super::files::Files;

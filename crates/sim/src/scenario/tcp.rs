@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use congestion::algorithm::NotAnAlgorithm;
-use congestion::tfwc::{BufferRule, Tuning};
-use congestion::vps::Weight;
-use units::{Bytes, Duration, Packets};
+use anabranch_congestion::algorithm::NotAnAlgorithm;
+use anabranch_congestion::tfwc::{BufferRule, Tuning};
+use anabranch_congestion::vps::Weight;
+use anabranch_units::{Bytes, Duration, Packets};
 
 use super::error::{Fault, nearest};
 use super::table::{Item, Table};

@@ -1,8 +1,8 @@
 //! `[[flow]]` of kind `tfrc`: how it behaves, and over how many connections.
 
-use congestion::aggregate::Scheme;
-use congestion::multfrc::{self, Law};
-use congestion::tfrc::{Filter, Parameters};
+use anabranch_congestion::aggregate::Scheme;
+use anabranch_congestion::multfrc::{self, Law};
+use anabranch_congestion::tfrc::{Filter, Parameters};
 
 use super::error::Fault;
 use super::table::{Item, Table};

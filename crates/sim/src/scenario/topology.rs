@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use units::{Duration, Rate};
+use anabranch_units::{Duration, Rate};
 
 use super::error::{Fault, Span};
 use super::link::{Direction, Pair};

@@ -1,6 +1,6 @@
 //! Traces of a link's capacity: delivery opportunities as mahimahi has them, or rates over time.
 
-use units::{Bytes, Duration, Quantity, Rate, Time};
+use anabranch_units::{Bytes, Duration, Quantity, Rate, Time};
 
 use super::error::Fault;
 use super::files::Files;

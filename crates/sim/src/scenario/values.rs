@@ -2,8 +2,8 @@
 
 use std::ops::RangeInclusive;
 
+use anabranch_units::{Bytes, Duration, Quantity, Rate, Ratio, Time};
 use toml::de::DeValue;
-use units::{Bytes, Duration, Quantity, Rate, Ratio, Time};
 
 use super::error::Fault;
 use super::table::Item;

@@ -10,8 +10,8 @@
 
 mod window;
 
-use congestion::control::{Loss, Timeout};
-use units::{Bytes, Time};
+use anabranch_congestion::control::{Loss, Timeout};
+use anabranch_units::{Bytes, Time};
 
 use super::sender::{Acknowledgement, DUPLICATE_THRESHOLD, Event, Phase, Segment, Sender};
 pub(super) use window::Window;

@@ -111,7 +111,7 @@ impl RoundTrip {
 
 #[cfg(test)]
 mod tests {
-    use units::Duration;
+    use anabranch_units::Duration;
 
     use super::*;
 

@@ -3,8 +3,8 @@
 
 use std::hint::black_box;
 
-use congestion::control::{Ack, Controller, Loss, Start, Timeout};
-use units::{Bytes, Duration, Time};
+use anabranch_congestion::control::{Ack, Controller, Loss, Start, Timeout};
+use anabranch_units::{Bytes, Duration, Time};
 
 use super::ns2::Ns2;
 use super::receiver::NO_LIMIT;
@@ -187,7 +187,7 @@ impl Sender {
     }
 
     /// How smooth or fast its controller is to be from now on.
-    pub(crate) fn tune(&mut self, tuning: congestion::tfwc::Tuning) {
+    pub(crate) fn tune(&mut self, tuning: anabranch_congestion::tfwc::Tuning) {
         self.controller.tune(tuning);
     }
 

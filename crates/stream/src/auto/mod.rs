@@ -28,7 +28,7 @@ mod trial;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use units::{Bytes, Duration, Packets, Rate, Ratio, Time};
+use anabranch_units::{Bytes, Duration, Packets, Rate, Ratio, Time};
 
 use crate::control::{ConnectionId, ConnectionSample, Order, PathId, RateController, Sample, What, Window};
 use trial::Trial;

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::control::PathSample;
-use congestion::response::minimum_connections;
+use anabranch_congestion::response::minimum_connections;
 
 /// A path: capacity, flows of others, and what one connection can reach alone (loss, window of the sender).
 #[derive(Clone, Copy)]

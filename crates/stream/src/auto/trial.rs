@@ -1,6 +1,6 @@
 //! Changes of the number of connections, each on trial until its effect has been measured.
 
-use units::{Duration, Rate, Ratio};
+use anabranch_units::{Duration, Rate, Ratio};
 
 use super::{Auto, FINDING_ITS_RATE};
 use crate::control::{ConnectionId, Order, Sample, What};
@@ -157,5 +157,5 @@ impl Auto {
 }
 
 fn as_f64(count: usize) -> f64 {
-    units::Bytes::of(count).as_f64()
+    anabranch_units::Bytes::of(count).as_f64()
 }

@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use units::{Duration, Time};
+use anabranch_units::{Duration, Time};
 
 use super::{Arrival, Coordinator, Pipe};
 use crate::control::ConnectionId;

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use units::{Bytes, Duration, Ratio, Time};
+use anabranch_units::{Bytes, Duration, Ratio, Time};
 
 use super::{Coordinator, Pipe, Request, RequestId};
 use crate::control::ConnectionId;

@@ -18,7 +18,7 @@ mod readers;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
 
-use units::{Bytes, Duration, Rate, Time};
+use anabranch_units::{Bytes, Duration, Rate, Time};
 
 use crate::control::ConnectionId;
 use crate::ranges::RangeSet;

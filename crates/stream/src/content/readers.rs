@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use units::{Bytes, Duration, Rate, Time};
+use anabranch_units::{Bytes, Duration, Rate, Time};
 
 use super::{Coordinator, Pipe};
 use crate::control::ConnectionId;

@@ -1,7 +1,7 @@
 //! What arrives on one connection: for the control of its rate, and so that the sender learns what was lost.
 
-use congestion::tfrc::{self, Feedback, PacketInfo};
-use units::{Bytes, Duration, Time};
+use anabranch_congestion::tfrc::{self, Feedback, PacketInfo};
+use anabranch_units::{Bytes, Duration, Time};
 
 use super::control::parameters;
 use super::wire::{

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use units::{Bytes, Duration, Time};
+use anabranch_units::{Bytes, Duration, Time};
 
 use super::clock::SenderClock;
 use super::wire::{MAX_MAP, expand, low_bits};
@@ -191,8 +191,8 @@ impl Buffer {
 
 #[cfg(test)]
 mod tests {
+    use anabranch_units::Rate;
     use proptest::prelude::*;
-    use units::Rate;
 
     use super::super::ConnectionId;
     use super::super::wire::{Header, micros};

@@ -13,7 +13,7 @@
 
 use std::collections::BTreeMap;
 
-use units::{Duration, Time};
+use anabranch_units::{Duration, Time};
 
 use super::ConnectionId;
 use super::levels::{Levels, signed};

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use congestion::tfrc::{self, Feedback};
-use units::{Bytes, Duration, Rate, Time};
+use anabranch_congestion::tfrc::{self, Feedback};
+use anabranch_units::{Bytes, Duration, Rate, Time};
 
 use super::LinkId;
 use super::bursts::Fate;

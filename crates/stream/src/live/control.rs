@@ -1,8 +1,8 @@
 //! The rate of a connection: which algorithm of [`congestion`] decides it.
 
-use congestion::response::Equation;
-use congestion::tfrc;
-use units::{Bytes, Duration};
+use anabranch_congestion::response::Equation;
+use anabranch_congestion::tfrc;
+use anabranch_units::{Bytes, Duration};
 
 use super::PACKET_OVERHEAD;
 use super::wire::{MAX_PAYLOAD, MEDIA_HEADER};

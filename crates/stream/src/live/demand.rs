@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use units::{Bytes, Duration, Rate, Time};
+use anabranch_units::{Bytes, Duration, Rate, Time};
 
 /// What came in so long ago counts.
 const SPAN: Duration = Duration::from_secs(1);

@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use anabranch_units::Time;
 use reed_solomon_simd::{ReedSolomonDecoder, ReedSolomonEncoder};
-use units::Time;
 
 use super::stuffing::MAX_PACKED;
 use super::wire::{MAX_BLOCK, MAX_SHARD, SHARD_HEADER};

@@ -2,7 +2,7 @@
 //!
 //! A message is its length (2 bytes, big endian), its kind (1 byte) and its fields.
 
-use units::Duration;
+use anabranch_units::Duration;
 
 /// The protocol's name in ALPN (RFC 7301).
 pub const PROTOCOL: &[u8] = b"anabranch-live/1";

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use units::{Bytes, Duration, Time};
+use anabranch_units::{Bytes, Duration, Time};
 
 use super::kept_size;
 use super::queue::Packet;
@@ -171,7 +171,7 @@ impl History {
 
 #[cfg(test)]
 mod tests {
-    use units::Rate;
+    use anabranch_units::Rate;
 
     use super::super::most_kept;
     use super::*;

@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-use units::{Duration, Time};
+use anabranch_units::{Duration, Time};
 
 /// The least of each such time is compared.
 const WINDOW: Duration = Duration::from_secs(5);

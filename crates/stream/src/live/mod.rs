@@ -35,9 +35,9 @@ pub use buffer::Counts;
 pub use receiver::{Receiver, ReceiverStatus};
 pub use sender::{ConnectionStatus, Fec, Sender, SenderStatus, Settings};
 
-pub use congestion::aggregate::Scheme;
+pub use anabranch_congestion::aggregate::Scheme;
 
-use units::{Bytes, Duration, Rate};
+use anabranch_units::{Bytes, Duration, Rate};
 
 /// What a datagram of QUIC has around its payload on an IPv4 network: IP 20 bytes, UDP 8, QUIC's short header with an
 /// identifier of 8 bytes and a packet number of 2, the frame's type and length 3, AEAD tag 16.

@@ -3,8 +3,8 @@
 //! The receiver finds loss events in each of the virtual connections that a stream stands for. What a full queue takes in a round trip is an
 //! event for each of them that loses something, and so for one connection's share a much higher rate than one connection would have.
 
-use congestion::loss_history::LossHistory;
-use units::{Duration, Packets, Time};
+use anabranch_congestion::loss_history::LossHistory;
+use anabranch_units::{Duration, Packets, Time};
 
 use super::control::parameters;
 

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use units::{Bytes, Duration, Time};
+use anabranch_units::{Bytes, Duration, Time};
 
 use super::stuffing::{cut, stream_bytes};
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use units::{Bytes, Duration, Time};
+use anabranch_units::{Bytes, Duration, Time};
 
 use super::arrivals::Arrivals;
 use super::buffer::{Buffer, Counts, Way};

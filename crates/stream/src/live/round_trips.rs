@@ -1,7 +1,7 @@
 //! What the round trips of a connection tell of the queue on its way: how long it is, whether others fill it, and how long it was when it
 //! lost packets.
 
-use units::{Duration, Ratio, Time};
+use anabranch_units::{Duration, Ratio, Time};
 
 use super::levels::{Levels, signed};
 

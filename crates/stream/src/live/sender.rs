@@ -10,9 +10,9 @@ mod ways;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use congestion::aggregate::{Aggregate, Scheme};
-use congestion::multfrc::Usage;
-use units::{Bytes, Duration, Time};
+use anabranch_congestion::aggregate::{Aggregate, Scheme};
+use anabranch_congestion::multfrc::Usage;
+use anabranch_units::{Bytes, Duration, Time};
 
 use super::bursts::Bursts;
 use super::connection::{Connection, Load};

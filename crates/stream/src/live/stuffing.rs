@@ -6,9 +6,9 @@
 
 use std::sync::Arc;
 
+use anabranch_units::{Bytes, Duration, Time};
 use mpeg2ts_reader::STUFFING_PID;
 use mpeg2ts_reader::packet::Packet;
-use units::{Bytes, Duration, Time};
 
 /// Most bytes of a stream in one packet: seven packets of a transport stream, what everyone puts into a datagram of UDP.
 pub const MAX_PAYLOAD: usize = 7 * 188;

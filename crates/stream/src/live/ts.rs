@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
+use anabranch_units::{Bytes, Duration, Rate};
 use mpeg2ts_reader::packet::{Packet, Pid};
-use units::{Bytes, Duration, Rate};
 
 use super::wire::MAX_PAYLOAD;
 

@@ -3,7 +3,7 @@
 //! Every datagram begins with its kind (1 byte); integers are big endian. Counters and times are the low 32 bits of what
 //! the sender counts: [`expand`] finds the rest. Times are in microseconds of the sender's clock.
 
-use units::{Duration, Rate, Time};
+use anabranch_units::{Duration, Rate, Time};
 
 pub use super::stuffing::MAX_PAYLOAD;
 use super::stuffing::{MAX_PACKED, has_left_out};

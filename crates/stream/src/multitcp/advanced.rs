@@ -1,6 +1,6 @@
 //! The advanced algorithm (section 6.5): the basic one with a number of connections that follows congestion.
 
-use units::{Duration, Ratio, Time};
+use anabranch_units::{Duration, Ratio, Time};
 
 use super::basic::{Basic, Measured};
 use super::{MOST_CONNECTIONS, Parameters};
@@ -213,8 +213,8 @@ impl RateController for Advanced {
 
 #[cfg(test)]
 mod tests {
+    use anabranch_units::{Packets, Rate};
     use proptest::prelude::*;
-    use units::{Packets, Rate};
 
     use super::*;
     use crate::path_model::{Path, Run};

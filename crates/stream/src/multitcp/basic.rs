@@ -1,7 +1,7 @@
 //! The basic algorithm (section 6.3): a fixed number of connections, windows that follow the measured throughput.
 
-use congestion::response::window_for;
-use units::{Bytes, Duration, Packets, Rate, Ratio, Time};
+use anabranch_congestion::response::window_for;
+use anabranch_units::{Bytes, Duration, Packets, Rate, Ratio, Time};
 
 use super::windows::Windows;
 use super::{MOST_CONNECTIONS, Parameters};

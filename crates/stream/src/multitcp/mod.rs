@@ -10,8 +10,8 @@ mod basic;
 mod windows;
 
 pub use advanced::{Advanced, AdvancedParameters, PreviousRatio};
+use anabranch_units::{Duration, Rate, Ratio};
 pub use basic::Basic;
-use units::{Duration, Rate, Ratio};
 
 use crate::interval::Interval;
 

@@ -2,8 +2,8 @@
 
 use std::cmp::Reverse;
 
-use congestion::response::window_for;
-use units::{Bytes, Duration, Packets, Rate};
+use anabranch_congestion::response::window_for;
+use anabranch_units::{Bytes, Duration, Packets, Rate};
 
 use crate::control::{ConnectionId, Order};
 use crate::orders::set_window;

@@ -5,8 +5,8 @@ mod share;
 
 use std::collections::BTreeMap;
 
-use congestion::response::TcpModel;
-use units::{Duration, Packets, Rate, Ratio, Time};
+use anabranch_congestion::response::TcpModel;
+use anabranch_units::{Duration, Packets, Rate, Ratio, Time};
 
 use crate::control::{ConnectionId, Order, PathId, RateController, Sample, Window};
 use crate::interval::Interval;
@@ -267,8 +267,8 @@ impl RateController for Rome {
 
 #[cfg(test)]
 mod tests {
+    use anabranch_units::Bytes;
     use proptest::prelude::*;
-    use units::Bytes;
 
     use super::*;
     use crate::control::{ConnectionSample, What};

@@ -1,7 +1,7 @@
 //! The wanted rate shared among connections in proportion to what each could get: equations (2) to (5) of TCP-ROME.
 
-use congestion::response::{TcpModel, window_for};
-use units::{Bytes, Duration, Packets, Rate, Ratio};
+use anabranch_congestion::response::{TcpModel, window_for};
+use anabranch_units::{Bytes, Duration, Packets, Rate, Ratio};
 
 use crate::control::ConnectionSample;
 

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use units::{Bytes, Duration, Rate};
+use anabranch_units::{Bytes, Duration, Rate};
 
 use crate::content::{Policy, RequestId};
 use crate::control::{ConnectionId, PathId, RateController};

@@ -1,6 +1,6 @@
 //! What is asked for next, and what again.
 
-use units::{Duration, Time};
+use anabranch_units::{Duration, Time};
 
 use super::{Action, Session};
 use crate::content::{Reassignment, Request};

@@ -1,6 +1,6 @@
 //! A connection as the session sees it.
 
-use units::{Bytes, Duration, Rate, Time};
+use anabranch_units::{Bytes, Duration, Rate, Time};
 
 use crate::control::{ConnectionId, ConnectionSample, PathId};
 

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use units::{Duration, Rate, Time};
+use anabranch_units::{Duration, Rate, Time};
 
 use super::{Action, Session};
 use crate::content::{Arrival, Request};

@@ -23,7 +23,7 @@ mod viewer;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
-use units::{Bytes, Duration, Rate, Time};
+use anabranch_units::{Bytes, Duration, Rate, Time};
 
 use crate::content::{Arrival, Coordinator, ReaderId, RequestId};
 use crate::control::{ConnectionId, Order, PathId, RateController, Sample, What, Window};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use units::{Bytes, Duration, Time};
+use anabranch_units::{Bytes, Duration, Time};
 
 use super::connection::Connection;
 use crate::control::{ConnectionId, PathId, PathSample};

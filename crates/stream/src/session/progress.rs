@@ -3,7 +3,7 @@
 //! Whatever else a server sends keeps a connection busy, but brings the stream no nearer to its end: one that sends the
 //! same bytes again and again would never be given up.
 
-use units::Time;
+use anabranch_units::Time;
 
 /// When a stream got on last.
 #[derive(Clone, Copy, Debug)]
@@ -50,7 +50,7 @@ impl Progress {
 
 #[cfg(test)]
 mod tests {
-    use units::Duration;
+    use anabranch_units::Duration;
 
     use super::*;
 

@@ -1,6 +1,6 @@
 //! What a session can tell about itself.
 
-use units::{Bytes, Duration, Rate};
+use anabranch_units::{Bytes, Duration, Rate};
 
 use super::Session;
 use crate::control::{ConnectionId, PathId};

@@ -142,7 +142,7 @@ impl World {
             .iter()
             .map(|id| {
                 let (path, ..) = self.connections[id];
-                self.servers[path.0 as usize].rate * units::Ratio::new(1, busy(path, self) as u32)
+                self.servers[path.0 as usize].rate * anabranch_units::Ratio::new(1, busy(path, self) as u32)
             })
             .sum();
         let late = 1.0 - self.lags as f64 / 100.0;
@@ -181,7 +181,7 @@ impl World {
             if server.silent || self.hung.contains(&id) {
                 continue;
             }
-            let share = server.rate * units::Ratio::from_f64(scale / busy(path, self) as f64);
+            let share = server.rate * anabranch_units::Ratio::from_f64(scale / busy(path, self) as f64);
             let cut = server.cut;
             let mut budget = share.amount_in(STEP).get();
             for (begins, left) in queue {

@@ -17,7 +17,7 @@
 //! tenth, and no less. A player that was full once, and since then has waited all that time although it got more than its
 //! rate, is thought to play what it takes: it holds no more than when it was full.
 
-use units::{Bytes, Duration, Rate, Ratio, Time};
+use anabranch_units::{Bytes, Duration, Rate, Ratio, Time};
 
 use super::{Pace, Session};
 use crate::content::ReaderId;

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use units::{Bytes, Duration, Rate, Ratio, Time};
+use anabranch_units::{Bytes, Duration, Rate, Ratio, Time};
 
 /// SplitMix64: small, and the same everywhere.
 #[derive(Clone, Debug)]

@@ -7,11 +7,13 @@ mod tcp;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use congestion::algorithm::Algorithm;
-use stream::live::control::packet_size;
-use stream::live::fec::Code;
-use stream::live::{ConnectionId, Fec, LinkId, PACKET_OVERHEAD, Receiver, Scheme, Sender, Settings};
-use units::{Bytes, Duration, Rate, Ratio, Time};
+use anabranch_congestion::algorithm::Algorithm;
+use anabranch_stream::live::control::packet_size;
+use anabranch_stream::live::fec::Code;
+use anabranch_stream::live::{
+    ConnectionId, Fec, LinkId, PACKET_OVERHEAD, Receiver, Scheme, Sender, Settings,
+};
+use anabranch_units::{Bytes, Duration, Rate, Ratio, Time};
 
 use link::Link;
 use rows::{Row, WIRELESS, rows};

@@ -1,7 +1,7 @@
 //! The links over which a stream goes, and what is beside it there.
 
-use congestion::algorithm::Algorithm;
-use units::{Duration, Rate};
+use anabranch_congestion::algorithm::Algorithm;
+use anabranch_units::{Duration, Rate};
 
 /// A row of the benchmark.
 #[derive(Clone, Copy, Debug)]

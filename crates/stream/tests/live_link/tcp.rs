@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use congestion::algorithm::Algorithm;
-use congestion::control::{Ack, Controller, Loss, Start, Timeout};
-use units::{Bytes, Duration, Time};
+use anabranch_congestion::algorithm::Algorithm;
+use anabranch_congestion::control::{Ack, Controller, Loss, Start, Timeout};
+use anabranch_units::{Bytes, Duration, Time};
 
 /// Bytes of a packet, and of its payload.
 pub const PACKET: Bytes = Bytes::new(1500);

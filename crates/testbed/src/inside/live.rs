@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration as StdDuration;
 
-use units::{Bytes, Duration};
+use anabranch_units::{Bytes, Duration};
 
 use super::order::{SCRATCH, TICK};
 use super::stage::{Stage, flows};

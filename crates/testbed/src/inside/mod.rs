@@ -11,8 +11,8 @@ use std::io::{self, Read};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 
+use anabranch_units::Rate;
 use rustix::mount::{MountFlags, mount};
-use units::Rate;
 
 pub use self::order::Order;
 use self::order::SCRATCH;

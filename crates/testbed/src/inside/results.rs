@@ -4,7 +4,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::time::Duration as StdDuration;
 
-use units::Duration;
+use anabranch_units::Duration;
 
 use super::stage::{Stage, flows};
 use super::watch::Record;

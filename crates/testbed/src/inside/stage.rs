@@ -5,7 +5,7 @@ use std::fs;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 
-use units::{Bytes, Duration};
+use anabranch_units::{Bytes, Duration};
 
 use super::order::{Order, SCRATCH};
 use crate::Error;

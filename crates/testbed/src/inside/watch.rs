@@ -6,8 +6,8 @@ use std::process::ExitStatus;
 use std::thread;
 use std::time::Instant;
 
-use stream::playback::Playback;
-use units::{Bytes, Duration, Time};
+use anabranch_stream::playback::Playback;
+use anabranch_units::{Bytes, Duration, Time};
 
 use super::order::{SCRATCH, TICK};
 use super::stage::Stage;

@@ -1,6 +1,6 @@
 //! Notices, while a run goes on, that its receiver stays behind for good.
 
-use units::{Bytes, Duration, Rate};
+use anabranch_units::{Bytes, Duration, Rate};
 
 /// The time after the latency in which what is due must have come out.
 const SLACK: Duration = Duration::from_secs(2);

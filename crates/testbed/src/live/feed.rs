@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration as StdDuration, Instant};
 
-use units::{Bytes, Rate};
+use anabranch_units::{Bytes, Rate};
 
 use super::{DATAGRAM, hurry};
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use units::Duration;
+use anabranch_units::Duration;
 
 use super::{CrossKind, Path, Scenario};
 

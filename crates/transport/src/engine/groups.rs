@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use ::http::HeaderValue;
-use stream::control::{ConnectionId, PathId};
-use stream::ranges::RangeSet;
-use units::{Bytes, Duration};
+use anabranch_stream::control::{ConnectionId, PathId};
+use anabranch_stream::ranges::RangeSet;
+use anabranch_units::{Bytes, Duration};
 
 use super::EngineError;
 use super::notice::Event;

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use anabranch_stream::control::{ConnectionId, PathId};
+use anabranch_units::Bytes;
 use bytes::BytesMut;
-use stream::control::{ConnectionId, PathId};
-use units::Bytes;
 
 use super::link::End;
 use super::open::{LARGE_SAMPLE, OpenError, SAMPLE, compare, samples};

@@ -4,11 +4,11 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
+use anabranch_stream::content::RequestId;
+use anabranch_stream::control::{ConnectionId, PathId};
+use anabranch_stream::session::Refusal;
+use anabranch_stream::stripe::frame::Frame;
 use bytes::BytesMut;
-use stream::content::RequestId;
-use stream::control::{ConnectionId, PathId};
-use stream::session::Refusal;
-use stream::stripe::frame::Frame;
 use tokio::sync::mpsc;
 
 use super::pacer::{LARGEST_READ, Pacer};
@@ -300,7 +300,7 @@ impl Link<'_> {
     }
 
     fn data(&mut self, buffer: &mut BytesMut) -> Result<(), End> {
-        let count = units::Bytes::of(buffer.len()).get();
+        let count = anabranch_units::Bytes::of(buffer.len()).get();
         if count > self.left {
             return Err(End::Failed("the server sends more than it was asked for".into()));
         }

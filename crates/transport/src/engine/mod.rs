@@ -20,13 +20,13 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
+use anabranch_stream::content::ReaderId;
+use anabranch_stream::ranges::RangeSet;
+use anabranch_stream::session::{self, Pace, Session};
+use anabranch_units::{Duration, Time};
 use bytes::Bytes;
-use stream::content::ReaderId;
-use stream::ranges::RangeSet;
-use stream::session::{self, Pace, Session};
 use tokio::sync::broadcast;
 use tokio::task::AbortHandle;
-use units::{Duration, Time};
 
 pub use notice::{Event, Notice};
 pub use open::{FilmInfo, OpenError};
@@ -126,7 +126,7 @@ impl Film {
         let (mut store, mut have) = Store::new(storage);
         let mut first_bytes = 0;
         for (offset, mut bytes) in opened.first.drain(..) {
-            let range = offset..offset + units::Bytes::of(bytes.len()).get();
+            let range = offset..offset + anabranch_units::Bytes::of(bytes.len()).get();
             store.take(offset, &mut bytes, &have).map_err(|error| match error.cure {
                 Cure::StartOver => OpenError::AnotherFilm(error.to_string()),
                 _ => OpenError::Storage(error.to_string()),
@@ -260,12 +260,12 @@ impl Reader {
                 }
                 let available = core.session.available(self.id).saturating_sub(self.position);
                 if available > 0 {
-                    let most = PIECE.min(units::Bytes::new(available).as_usize());
+                    let most = PIECE.min(anabranch_units::Bytes::new(available).as_usize());
                     let piece = core.store.read(self.position, most).map_err(|error| {
                         EngineError::new(format!("cannot read what was written: {error}"), Cure::Again)
                     })?;
                     if let Some(piece) = piece {
-                        self.position += units::Bytes::of(piece.len()).get();
+                        self.position += anabranch_units::Bytes::of(piece.len()).get();
                         shared.move_reader(core, self.id, self.position);
                         return Ok(Some(piece));
                     }

@@ -1,7 +1,7 @@
 //! What happens in a stream, with reasons, for logs and `--stats`.
 
+use anabranch_units::Duration;
 use serde::Serialize;
-use units::Duration;
 
 /// Something that happened.
 #[derive(Clone, Debug, Serialize)]

@@ -6,9 +6,9 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
 use ::http::HeaderValue;
+use anabranch_stream::ranges::RangeSet;
+use anabranch_units::{Bytes, Duration};
 use bytes::BytesMut;
-use stream::ranges::RangeSet;
-use units::{Bytes, Duration};
 use url::Url;
 
 use super::growth::Growth;

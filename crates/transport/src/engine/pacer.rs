@@ -6,7 +6,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use units::{Bytes, Duration, Rate};
+use anabranch_units::{Bytes, Duration, Rate};
 
 /// Shared by everyone who reads.
 #[derive(Debug)]

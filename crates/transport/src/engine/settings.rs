@@ -1,9 +1,9 @@
 //! What a stream is to be.
 
-use stream::control::RateController;
-use stream::session::Pace;
-use stream::{auto, content, mul, multitcp, playback, rome};
-use units::{Bytes, Duration, Rate, Ratio};
+use anabranch_stream::control::RateController;
+use anabranch_stream::session::Pace;
+use anabranch_stream::{auto, content, mul, multitcp, playback, rome};
+use anabranch_units::{Bytes, Duration, Rate, Ratio};
 use url::Url;
 
 use crate::http::{ConnectOptions, ExtraHeaders, Interface, Proxies};

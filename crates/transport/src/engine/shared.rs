@@ -5,14 +5,14 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use anabranch_stream::content::{ReaderId, RequestId};
+use anabranch_stream::control::{ConnectionId, PathId};
+use anabranch_stream::session::{Action, PathFigures, Session};
+use anabranch_stream::stripe::frame::Frame;
+use anabranch_units::{Bytes, Duration, Ratio, Time};
 use bytes::BytesMut;
-use stream::content::{ReaderId, RequestId};
-use stream::control::{ConnectionId, PathId};
-use stream::session::{Action, PathFigures, Session};
-use stream::stripe::frame::Frame;
 use tokio::sync::{Notify, broadcast, mpsc};
 use tokio::task::AbortHandle;
-use units::{Bytes, Duration, Ratio, Time};
 
 use super::groups::Groups;
 use super::link::{self, Asked, Command};
@@ -213,7 +213,7 @@ impl Shared {
                     }
                 }
                 Action::LimitRate(rate) => {
-                    self.note(Event::Limit { rate_bps: rate.map(units::Rate::as_bps) });
+                    self.note(Event::Limit { rate_bps: rate.map(anabranch_units::Rate::as_bps) });
                     self.pacer.set_rate(rate);
                 }
                 Action::Waiting { last_error } => self.note(Event::Waiting { error: last_error }),
@@ -492,7 +492,7 @@ impl Link {
             // Without windows: read as fast as such a window would let the sender send.
             let rtt = self.control.as_ref().and_then(SocketControl::info).map(|info| info.rtt);
             let rtt = rtt.filter(|rtt| !rtt.is_zero()).unwrap_or(Duration::from_millis(100));
-            self.pacer.set_rate(self.window.map(|window| units::Rate::of(window, rtt)));
+            self.pacer.set_rate(self.window.map(|window| anabranch_units::Rate::of(window, rtt)));
         }
     }
 }

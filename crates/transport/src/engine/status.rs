@@ -1,7 +1,7 @@
 //! How a stream stands.
 
-use stream::session;
-use units::{Duration, Rate, Time};
+use anabranch_stream::session;
+use anabranch_units::{Duration, Rate, Time};
 
 use super::shared::Shared;
 

@@ -6,8 +6,8 @@ use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
+use anabranch_stream::ranges::RangeSet;
 use bytes::{Bytes, BytesMut};
-use stream::ranges::RangeSet;
 
 use super::{Cure, EngineError};
 
@@ -60,7 +60,7 @@ impl Store {
         have: &RangeSet,
     ) -> Result<(), EngineError> {
         let failed = |what: &str, error| EngineError::new(format!("cannot {what}: {error}"), Cure::Again);
-        let range = offset..offset + units::Bytes::of(buffer.len()).get();
+        let range = offset..offset + anabranch_units::Bytes::of(buffer.len()).get();
         let there = have.iter_within(range.clone());
         let other = self.contradiction(offset, buffer, there).map_err(|error| failed("read again", error))?;
         if let Some(position) = other {
@@ -87,9 +87,9 @@ impl Store {
                 let Some(old) = self.read(position, index(end - position))? else { break };
                 let new = &arrived[index(position - offset)..];
                 if let Some(at) = old.iter().zip(new).position(|(old, new)| old != new) {
-                    return Ok(Some(position + units::Bytes::of(at).get()));
+                    return Ok(Some(position + anabranch_units::Bytes::of(at).get()));
                 }
-                position += units::Bytes::of(old.len()).get();
+                position += anabranch_units::Bytes::of(old.len()).get();
             }
         }
         Ok(None)
@@ -151,7 +151,7 @@ impl Store {
         let Self::Memory { pieces, total } = self else { return Vec::new() };
         let mut gone = Vec::new();
         pieces.retain(|start, piece| {
-            let end = start + units::Bytes::of(piece.len()).get();
+            let end = start + anabranch_units::Bytes::of(piece.len()).get();
             let keep = wanted.iter().any(|wanted| *start < wanted.end && end > wanted.start);
             if !keep {
                 *total -= end - start;
@@ -165,7 +165,7 @@ impl Store {
 
 /// A distance within one piece, which is in memory and so fits.
 fn index(distance: u64) -> usize {
-    units::Bytes::new(distance).as_usize()
+    anabranch_units::Bytes::new(distance).as_usize()
 }
 
 #[cfg(test)]

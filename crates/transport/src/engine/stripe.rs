@@ -11,11 +11,11 @@ use std::task::{Context, Poll};
 
 use ::http::HeaderValue;
 use ::http::header::{IF_MATCH, UPGRADE};
+use anabranch_stream::control::{ConnectionId, PathId};
+use anabranch_stream::session::Refusal;
+use anabranch_stream::stripe::PROTOCOL;
+use anabranch_stream::stripe::frame::{DATA_HEADER_BYTES, Frame, FrameError};
 use bytes::{Buf, BufMut, BytesMut};
-use stream::control::{ConnectionId, PathId};
-use stream::session::Refusal;
-use stream::stripe::PROTOCOL;
-use stream::stripe::frame::{DATA_HEADER_BYTES, Frame, FrameError};
 use tokio::io::{AsyncReadExt, AsyncWrite};
 use tokio::sync::mpsc;
 

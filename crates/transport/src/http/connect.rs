@@ -6,12 +6,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
+use anabranch_units::{Bytes, Duration};
 use quinn::Endpoint;
 use rustls_pki_types::ServerName;
 use tokio::net::{TcpSocket, TcpStream, lookup_host};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsConnector;
-use units::{Bytes, Duration};
 use url::Host;
 
 use super::error::ConnectError;

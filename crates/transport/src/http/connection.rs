@@ -5,9 +5,9 @@ use std::io;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
 
+use anabranch_units::Duration;
 use bytes::{Buf, BufMut, BytesMut};
 use tokio::io::{AsyncReadExt, AsyncWrite};
-use units::Duration;
 
 use super::connect::{self, ConnectOptions};
 use super::decoder::{Decoder, Received, Step};

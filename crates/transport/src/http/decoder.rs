@@ -8,7 +8,7 @@ use super::chunked::ChunkedDecoder;
 use super::error::{Error, Malformed};
 use super::head::{LONGEST_HEAD, ResponseHead};
 use super::request::Method;
-use units::Bytes;
+use anabranch_units::Bytes;
 
 /// Most requests without an answer. Two keep a connection busy; this only bounds the memory.
 pub(super) const MOST_IN_FLIGHT: usize = 16;

@@ -3,7 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 
-use units::{Bytes, Duration};
+use anabranch_units::{Bytes, Duration};
 
 use super::interface::InterfaceError;
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::SystemTime;
 
-use units::Duration;
+use anabranch_units::Duration;
 
 use super::error::Malformed;
 

@@ -5,7 +5,7 @@ use ::http::header::{
     LAST_MODIFIED, LOCATION, RETRY_AFTER, TRANSFER_ENCODING,
 };
 use ::http::{HeaderMap, HeaderName, HeaderValue};
-use units::{Bytes, Duration};
+use anabranch_units::{Bytes, Duration};
 
 use super::error::Malformed;
 use super::fields::{self, ContentRange, EntityTag};

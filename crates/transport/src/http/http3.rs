@@ -6,12 +6,12 @@ use std::fmt;
 use std::future::poll_fn;
 use std::sync::Arc;
 
+use anabranch_units::Bytes as Size;
 use bytes::{Buf, Bytes, BytesMut};
 use h3::client::{RequestStream, SendRequest};
 use h3::error::StreamError;
 use quinn::{ConnectionError, Endpoint, VarInt};
 use tokio::task::JoinSet;
-use units::Bytes as Size;
 
 use super::decoder::{MOST_IN_FLIGHT, Received};
 use super::error::{ConnectError, Error, Malformed};

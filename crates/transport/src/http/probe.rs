@@ -1,8 +1,8 @@
 //! The first request to a URL: follows redirects, and finds out how large the film is and whether ranges of it can be had.
 
 use ::http::HeaderValue;
+use anabranch_units::{Bytes, Duration};
 use bytes::BytesMut;
-use units::{Bytes, Duration};
 use url::Url;
 
 use super::connect::ConnectOptions;

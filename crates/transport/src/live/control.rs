@@ -1,7 +1,7 @@
-//! Messages of [`stream::live::hello`] on a stream of QUIC.
+//! Messages of [`anabranch_stream::live::hello`] on a stream of QUIC.
 
+use anabranch_stream::live::hello::{MAX_MESSAGE, Message};
 use quinn::{RecvStream, SendStream};
-use stream::live::hello::{MAX_MESSAGE, Message};
 
 /// No message could be read or written.
 #[derive(Clone, Debug, thiserror::Error)]

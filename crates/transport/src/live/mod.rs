@@ -1,7 +1,7 @@
-//! Live media over QUIC datagrams (RFC 9221): the sockets and the clock of [`stream::live`].
+//! Live media over QUIC datagrams (RFC 9221): the sockets and the clock of [`anabranch_stream::live`].
 //!
 //! Each connection of the sender is a QUIC connection of its own, so that each has its own path and its own numbers. QUIC's
-//! congestion control does not limit it: the control of the rate in [`stream::live`] decides when a datagram leaves.
+//! congestion control does not limit it: the control of the rate in [`anabranch_stream::live`] decides when a datagram leaves.
 //! `docs/live-protocol.md` describes the protocol.
 
 mod control;
@@ -13,9 +13,9 @@ mod unlimited;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use anabranch_units::Time;
 use quinn::{AckFrequencyConfig, Endpoint, IdleTimeout, MtuDiscoveryConfig, TransportConfig, VarInt};
 use tokio::time::timeout;
-use units::Time;
 
 pub use receiver::{MOST_SENDERS, Packets, Receiver, ReceiverError, ReceiverEvent, ReceiverSettings};
 pub use sender::{SendError, Sender, SenderEvent, SenderSettings};
@@ -59,20 +59,20 @@ impl Clock {
 
     /// Not zero: cores keep times before now.
     fn now(self) -> Time {
-        Time::ZERO + units::Duration::from(self.0.elapsed())
+        Time::ZERO + anabranch_units::Duration::from(self.0.elapsed())
     }
 
     /// Waits until then; at the least one turn of the timer, so that no mistake makes this a busy loop.
     async fn sleep_until(self, at: Time) {
-        let left = at.since(self.now()).max(units::Duration::from_micros(50));
-        tokio::time::sleep(left.min(units::Duration::from_secs(3600)).into()).await;
+        let left = at.since(self.now()).max(anabranch_units::Duration::from_micros(50));
+        tokio::time::sleep(left.min(anabranch_units::Duration::from_secs(3600)).into()).await;
     }
 }
 
 /// A whole packet of the stream in a datagram of UDP, as quinn reckons: a short header with an identifier of eight bytes and the longest
 /// packet number (RFC 9000, section 17.3.1), the tag of AEAD, and the longest frame around a datagram (RFC 9221).
 const WHOLE: u16 = 1394;
-const _: () = assert!(stream::live::wire::MAX_DATAGRAM + 1 + 8 + 4 + 16 + 9 == WHOLE as usize);
+const _: () = assert!(anabranch_stream::live::wire::MAX_DATAGRAM + 1 + 8 + 4 + 16 + 9 == WHOLE as usize);
 /// The search for the longest datagram that a path carries (RFC 8899) begins with the 1200 bytes that every path of QUIC does, tries what lies
 /// half way and then [`WHOLE`]: five, six and seven packets of a transport stream.
 const LEAST_STEP: u16 = 90;

@@ -5,10 +5,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use anabranch_stream::live::hello::{Message, SESSION_BYTES};
+use anabranch_stream::live::{self, ConnectionId, LEAST_LATENCY, MOST_LATENCY, ReceiverStatus};
 use bytes::Bytes;
 use quinn::{Connection, ConnectionError, Endpoint, Incoming, SendStream, ServerConfig};
-use stream::live::hello::{Message, SESSION_BYTES};
-use stream::live::{self, ConnectionId, LEAST_LATENCY, MOST_LATENCY, ReceiverStatus};
 use subtle::ConstantTimeEq;
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
@@ -44,7 +44,7 @@ pub struct ReceiverSettings {
     /// What a sender has to show; empty: nothing.
     pub token: Vec<u8>,
     /// The least latency budget: the larger of this and the sender's holds.
-    pub latency: units::Duration,
+    pub latency: anabranch_units::Duration,
     /// Whether it waits for the next sender when all streams have ended.
     pub keep: bool,
     /// Senders at a time, 1 to [`MOST_SENDERS`].
@@ -69,7 +69,7 @@ pub enum ReceiverEvent {
         /// Where it sends from.
         from: SocketAddr,
         /// The latency budget of both.
-        latency: units::Duration,
+        latency: anabranch_units::Duration,
         /// Its place, from 0: the stream goes to this one of [`Receiver::outputs`].
         place: usize,
     },
@@ -149,7 +149,7 @@ struct Hello {
     control: SendStream,
     session: [u8; SESSION_BYTES],
     next: u64,
-    latency: units::Duration,
+    latency: anabranch_units::Duration,
     /// What comes later from this connection.
     incoming: mpsc::Sender<Event>,
     messages: quinn::RecvStream,
@@ -283,10 +283,10 @@ struct Session {
     core: live::Receiver,
     connections: BTreeMap<ConnectionId, (Connection, SendStream)>,
     /// Since when there is no connection.
-    gone: Option<units::Time>,
+    gone: Option<anabranch_units::Time>,
     /// Its sender does not come back.
     has_left: bool,
-    latency: units::Duration,
+    latency: anabranch_units::Duration,
     tasks: JoinSet<()>,
 }
 
@@ -305,7 +305,7 @@ impl Place {
     }
 
     /// Hands on and reports what is due. Answers whether the stream has ended.
-    fn work(&mut self, now: units::Time) -> bool {
+    fn work(&mut self, now: anabranch_units::Time) -> bool {
         let Some(session) = &mut self.session else { return false };
         while let Some((id, datagram)) = session.core.transmit(now) {
             if let Some((connection, _)) = session.connections.get(&id)
@@ -323,9 +323,10 @@ impl Place {
     }
 
     /// Whether another sender may have this place.
-    fn is_free(&self, now: units::Time) -> bool {
+    fn is_free(&self, now: anabranch_units::Time) -> bool {
         self.session.as_ref().is_none_or(|session| {
-            let is_gone = session.gone.is_some_and(|gone| now.since(gone) > units::Duration::from(RETURN));
+            let is_gone =
+                session.gone.is_some_and(|gone| now.since(gone) > anabranch_units::Duration::from(RETURN));
             is_gone || session.has_left
         })
     }
@@ -356,7 +357,7 @@ impl Driver {
             }
             let sessions = self.places.iter().filter_map(|place| place.session.as_ref());
             let deadline =
-                sessions.map(|session| session.core.deadline()).min().unwrap_or(units::Time::NEVER);
+                sessions.map(|session| session.core.deadline()).min().unwrap_or(anabranch_units::Time::NEVER);
             tokio::select! {
                 event = events.recv() => match event {
                     Some(event) => self.event(event).await,

@@ -10,11 +10,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
+use anabranch_stream::live::hello::Message;
+use anabranch_stream::live::wire::MAX_PAYLOAD;
+use anabranch_stream::live::{self, ConnectionId, LinkId, SenderStatus};
 use quinn::{ClientConfig, Connection, SendDatagramError, SendStream};
 use rand::RngExt;
-use stream::live::hello::Message;
-use stream::live::wire::MAX_PAYLOAD;
-use stream::live::{self, ConnectionId, LinkId, SenderStatus};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::timeout;
@@ -31,9 +31,9 @@ pub use settings::SenderSettings;
 /// Events of connections that wait for the driver.
 const EVENTS: usize = 1024;
 /// How long a first connection is tried for.
-const FIRST_CONNECT: units::Duration = units::Duration::from_secs(10);
+const FIRST_CONNECT: anabranch_units::Duration = anabranch_units::Duration::from_secs(10);
 /// A link from which nothing is heard for so long gets a new socket.
-const SILENCE: units::Duration = units::Duration::from_millis(600);
+const SILENCE: anabranch_units::Duration = anabranch_units::Duration::from_millis(600);
 /// How long the end waits for the receiver to say that it is done, besides its latency budget.
 const LAST_WORDS: Duration = Duration::from_secs(3);
 
@@ -147,7 +147,7 @@ struct Driver {
     core: live::Sender,
     clock: Clock,
     /// When it began.
-    began: units::Time,
+    began: anabranch_units::Time,
     connections: BTreeMap<ConnectionId, Up>,
     shared: Arc<Shared>,
     status: watch::Sender<SenderStatus>,
@@ -158,7 +158,7 @@ struct Driver {
     /// What was told of links without a connection.
     told: BTreeMap<LinkId, String>,
     /// Links from which nothing is heard, and since when they have the socket of now.
-    silent: BTreeMap<LinkId, units::Time>,
+    silent: BTreeMap<LinkId, anabranch_units::Time>,
     /// Whether there was a connection.
     was_up: bool,
 }
@@ -172,7 +172,7 @@ impl Driver {
         let mut status = tokio::time::interval(Duration::from_millis(200));
         status.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut is_open = true;
-        let mut told_end: Option<units::Time> = None;
+        let mut told_end: Option<anabranch_units::Time> = None;
         loop {
             self.send_all();
             self.adjust();
@@ -202,7 +202,7 @@ impl Driver {
                 told_end = Some(self.clock.now());
                 self.tell_end().await;
             }
-            let patience = self.core.latency() + units::Duration::from(LAST_WORDS);
+            let patience = self.core.latency() + anabranch_units::Duration::from(LAST_WORDS);
             if told_end.is_some_and(|told| self.clock.now().since(told) > patience) {
                 break;
             }

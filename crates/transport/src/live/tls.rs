@@ -5,13 +5,13 @@ use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use anabranch_stream::live::hello::PROTOCOL;
 use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{verify_tls12_signature, verify_tls13_signature};
 use rustls::{DigitallySignedStruct, Error, SignatureScheme};
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use sha2::{Digest, Sha256};
-use stream::live::hello::PROTOCOL;
 
 use crate::tls::{TlsClient, TlsError, pair_in, provider, quic_client, quic_server, read_pair};
 

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use units::{Bytes, Duration, Rate};
+use anabranch_units::{Bytes, Duration, Rate};
 
 /// No request asks for more than this.
 pub(super) const LARGEST_REQUEST: u64 = 1 << 20;

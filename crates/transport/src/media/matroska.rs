@@ -3,9 +3,9 @@
 //! The segment's children are walked here, because a reader of whole files wants all of them; what is in Info and
 //! SeekHead is decoded by `mkv_element` from a slice that holds the element and nothing else.
 
+use anabranch_units::{Bytes, Duration};
 use mkv_element::io::blocking_impl::{ReadElement, ReadFrom};
 use mkv_element::prelude::{Cluster, Cues, Ebml, Element, Header, Info, SeekHead, Segment};
-use units::{Bytes, Duration};
 
 use super::film::{Chunk, Container, Film, Step};
 

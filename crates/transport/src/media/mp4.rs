@@ -7,8 +7,8 @@
 use std::io::Cursor;
 use std::ops::Range;
 
+use anabranch_units::{Bytes, Duration};
 use re_mp4::{MehdBox, MvhdBox, ReadBox};
-use units::{Bytes, Duration};
 
 use super::film::{Chunk, Container, Film, Step};
 

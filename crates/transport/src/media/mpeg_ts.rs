@@ -1,8 +1,8 @@
 //! MPEG transport stream: no header tells its duration, but the clock that it carries (PCR, ISO/IEC 13818-1, 2.4.3.5)
 //! does: the bytes and the time between two of its values give the rate.
 
+use anabranch_units::{Bytes, Duration, Rate};
 use mpeg2ts_reader::packet::{Packet, Pid};
-use units::{Bytes, Duration, Rate};
 
 use super::film::{Chunk, Container, Film, MediaFacts, Step};
 

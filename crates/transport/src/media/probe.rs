@@ -1,6 +1,6 @@
 //! The dialogue with the one who fetches.
 
-use units::Bytes;
+use anabranch_units::Bytes;
 
 use super::film::{Chunk, Film, LARGEST_REQUEST, Step};
 use super::{matroska, mp4, mpeg_ts};
@@ -13,9 +13,9 @@ const MOST_ANSWERS: u32 = 16;
 /// Finds a film's duration and mean rate in a few small reads, at most 16 of at most 1 MiB.
 ///
 /// ```
-/// use transport::media::{MediaProbe, Step};
+/// use anabranch_transport::media::{MediaProbe, Step};
 ///
-/// fn facts_of(film: &[u8]) -> Option<transport::media::MediaFacts> {
+/// fn facts_of(film: &[u8]) -> Option<anabranch_transport::media::MediaFacts> {
 ///     let mut probe = MediaProbe::new(Some(film.len() as u64), None);
 ///     loop {
 ///         match probe.next() {

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-use units::Bytes;
+use anabranch_units::Bytes;
 
 /// A packet is lost when so many later ones have come (RFC 5348, section 5.1; RFC 9002, section 6.1.1).
 const LATER: u8 = 3;

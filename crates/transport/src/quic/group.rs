@@ -1,4 +1,4 @@
-//! Connections that share their credit by weights: a group of [`congestion::vps`] over quinn.
+//! Connections that share their credit by weights: a group of [`anabranch_congestion::vps`] over quinn.
 //!
 //! Each connection is a member of the group from when its handshake is done. quinn asks a member for its window whenever it has something to
 //! send: that is how the group learns that it wants to, and a member that has sent all it has says so with the next acknowledgement.
@@ -11,14 +11,14 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
-use congestion::algorithm::Algorithm;
-use congestion::vps::bottleneck::Settings;
-use congestion::vps::{Grant, Group, Heard, MemberId, SentTimes, Weight};
+use anabranch_congestion::algorithm::Algorithm;
+use anabranch_congestion::vps::bottleneck::Settings;
+use anabranch_congestion::vps::{Grant, Group, Heard, MemberId, SentTimes, Weight};
+use anabranch_units::{Bytes, Duration};
 use quinn::Connection;
 use quinn::congestion::{Controller, ControllerFactory};
 use quinn_proto::RttEstimator;
 use tokio::sync::Notify;
-use units::{Bytes, Duration};
 
 use super::{Epoch, INITIAL_WINDOW, InFlight, opened, start};
 

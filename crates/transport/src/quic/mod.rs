@@ -17,11 +17,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use congestion::control::Start;
+use anabranch_congestion::control::Start;
+use anabranch_units::{Bytes, Time};
 use quinn::{Endpoint, EndpointConfig, IdleTimeout, TransportConfig, VarInt, default_runtime};
 use socket2::{Domain, SockRef, Socket, Type};
 use tokio::time::Duration;
-use units::{Bytes, Time};
 
 use crate::http::{ConnectError, Interface};
 
@@ -117,8 +117,8 @@ impl Epoch {
     /// Not zero: cores keep times before now.
     fn time(self, at: Instant) -> Time {
         Time::ZERO
-            + units::Duration::from_millis(1)
-            + units::Duration::from(at.saturating_duration_since(self.0))
+            + anabranch_units::Duration::from_millis(1)
+            + anabranch_units::Duration::from(at.saturating_duration_since(self.0))
     }
 }
 

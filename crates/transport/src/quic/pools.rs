@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use congestion::algorithm::Algorithm;
+use anabranch_congestion::algorithm::Algorithm;
 use tokio::task::{AbortHandle, JoinSet};
 
 use super::Sharing;

@@ -4,11 +4,11 @@ use std::any::Any;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use congestion::algorithm::Algorithm;
-use congestion::control::{Ack, Controller, Loss, Timeout};
+use anabranch_congestion::algorithm::Algorithm;
+use anabranch_congestion::control::{Ack, Controller, Loss, Timeout};
+use anabranch_units::{Bytes, Duration};
 use quinn::congestion::{Controller as QuinnController, ControllerFactory};
 use quinn_proto::RttEstimator;
-use units::{Bytes, Duration};
 
 use super::{Epoch, INITIAL_WINDOW, InFlight, LEAST_WINDOW, SEGMENT, opened, start};
 

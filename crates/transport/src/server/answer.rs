@@ -202,7 +202,7 @@ fn upgrade<B>(
         Some(Upgrade { on_upgrade, seat, entry: Entry::silent() });
     Reply::new(StatusCode::SWITCHING_PROTOCOLS)
         .with(header::CONNECTION, HeaderValue::from_static("Upgrade"))
-        .with(header::UPGRADE, HeaderValue::from_static(::stream::stripe::PROTOCOL))
+        .with(header::UPGRADE, HeaderValue::from_static(::anabranch_stream::stripe::PROTOCOL))
         .with(SIZE_HEADER, size.into())
         .with_text(header::ETAG, &etag)
 }

@@ -7,9 +7,9 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use anabranch_congestion::algorithm::Algorithm;
+use anabranch_congestion::vps::Weight;
 use bytes::{Buf, Bytes};
-use congestion::algorithm::Algorithm;
-use congestion::vps::Weight;
 use h3::error::{Code, StreamError};
 use h3::server::RequestResolver;
 use http::{Request, Response};
@@ -217,7 +217,7 @@ async fn request(
             }
             let piece = data.split_to(data.len().min(PIECE));
             let length = piece.len();
-            let _writing = place.turn_to_write(units::Bytes::of(length)).await;
+            let _writing = place.turn_to_write(anabranch_units::Bytes::of(length)).await;
             in_time(patience, stream.send_data(piece)).await?;
             add(&metrics.bytes_sent, length);
         }

@@ -1,4 +1,4 @@
-//! The answers on a connection of HTTP/3 stand in line: which goes on is the business of [`congestion::turns`].
+//! The answers on a connection of HTTP/3 stand in line: which goes on is the business of [`anabranch_congestion::turns`].
 //!
 //! QUIC keeps what is written to it until it is acknowledged and sends it in the order of writing, so the order is decided here: a piece is
 //! written when it is its answer's turn, and no more is kept than keeps the path busy ([`InFlight::send_window`]).
@@ -8,14 +8,14 @@ use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use congestion::turns::{AnswerId, Priority, Turns};
-use congestion::vps::Weight;
+use anabranch_congestion::turns::{AnswerId, Priority, Turns};
+use anabranch_congestion::vps::Weight;
+use anabranch_units::Bytes;
 use http::HeaderMap;
 use quinn::Connection;
 use sfv::{BareItem, Dictionary, ListEntry, Parser};
 use tokio::sync::Notify;
 use tokio::time::{Duration, timeout};
-use units::Bytes;
 
 use crate::quic::{InFlight, Membership};
 

@@ -2,8 +2,8 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use anabranch_units::{Bytes, Rate};
 use tokio::time::{Duration, Instant};
-use units::{Bytes, Rate};
 
 /// How slow a server makes itself.
 #[derive(Clone, Copy, Debug, Default)]

@@ -30,7 +30,8 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use congestion::vps::Weight;
+use anabranch_congestion::vps::Weight;
+use anabranch_units::Duration;
 use glob::Pattern;
 use http::{HeaderName, Request};
 use ipnet::IpNet;
@@ -38,7 +39,6 @@ use percent_encoding::percent_decode_str;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use toml::Spanned;
-use units::Duration;
 
 use super::files;
 

@@ -4,9 +4,9 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
+use anabranch_units::{Bytes, Duration};
 use libc::{c_int, c_void, socklen_t};
 use tokio::net::TcpStream;
-use units::{Bytes, Duration};
 
 use super::path_info::PathInfo;
 

@@ -17,8 +17,8 @@ use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Weak};
 
+use anabranch_units::{Bytes, Duration};
 use tokio::net::TcpStream;
-use units::{Bytes, Duration};
 
 pub use crate::quic::Arrivals;
 pub use path_info::PathInfo;

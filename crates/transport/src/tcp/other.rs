@@ -2,8 +2,8 @@
 
 use std::io;
 
+use anabranch_units::Bytes;
 use tokio::net::TcpStream;
-use units::Bytes;
 
 use super::path_info::PathInfo;
 

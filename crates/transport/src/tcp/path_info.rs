@@ -1,6 +1,6 @@
 //! What is known about the way from the sender to here.
 
-use units::{Bytes, Duration};
+use anabranch_units::{Bytes, Duration};
 
 /// What the kernel knows about the way from the sender to here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

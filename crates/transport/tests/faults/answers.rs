@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use stream::multitcp;
-use transport::engine::{Algorithm, Event, Settings};
+use anabranch_stream::multitcp;
+use anabranch_transport::engine::{Algorithm, Event, Settings};
 
 use crate::server::{Answered, Exchange, Server, film};
 use crate::viewer::{Fetch, comes_right, millis, notice, open, read, settings};

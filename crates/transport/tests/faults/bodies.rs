@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use transport::engine::{Event, Settings};
+use anabranch_transport::engine::{Event, Settings};
 
 use crate::server::{Answered, Exchange, Server, film};
 use crate::viewer::{Fetch, comes_right, events, in_time, millis, open, read, settings};
@@ -330,7 +330,7 @@ async fn a_body_that_trickles_beside_a_good_replica() {
     })
     .await;
     let mut settings = settings(vec![trickling.url(), good.url()]);
-    settings.memory = units::Bytes::mib(2);
+    settings.memory = anabranch_units::Bytes::mib(2);
     let film = open(settings).await;
     let mut notices = film.notices();
     assert!(read(&mut film.reader(0..u64::MAX)).await.unwrap() == *content);

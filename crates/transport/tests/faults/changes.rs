@@ -1,6 +1,6 @@
 //! Films that change on the server while they are got: never a file of two versions.
 
-use transport::engine::{Cure, Storage};
+use anabranch_transport::engine::{Cure, Storage};
 
 use crate::server::{Answered, Exchange, Server, film};
 use crate::viewer::{Fetch, in_time, open, read, settings};
@@ -96,10 +96,11 @@ async fn two_replicas_that_differ_where_no_sample_was_taken_are_noticed_where_bo
     // A file of which a part is there already, from the other one.
     let file = tempfile::tempfile().unwrap();
     std::os::unix::fs::FileExt::write_all_at(&file, &other[..200_000], 0).unwrap();
-    let mut have = stream::ranges::RangeSet::new();
+    let mut have = anabranch_stream::ranges::RangeSet::new();
     have.insert(0..200_000);
     let storage = Storage::File { file, have, in_doubt: false };
-    let opened = in_time(transport::engine::Film::open(settings(vec![server.url()]), storage)).await;
+    let opened =
+        in_time(anabranch_transport::engine::Film::open(settings(vec![server.url()]), storage)).await;
     let error = opened.err().expect("it is refused").to_string();
     assert!(error.contains("the byte at 10 came a second time"), "{error}");
 }
@@ -115,10 +116,11 @@ async fn a_file_that_may_be_of_another_film_is_compared_before_it_is_gone_on_wit
         }
         let file = tempfile::tempfile().unwrap();
         std::os::unix::fs::FileExt::write_all_at(&file, &there, 0).unwrap();
-        let mut have = stream::ranges::RangeSet::new();
+        let mut have = anabranch_stream::ranges::RangeSet::new();
         have.insert(0..1_000_000);
         let storage = Storage::File { file, have, in_doubt: true };
-        let opened = in_time(transport::engine::Film::open(settings(vec![server.url()]), storage)).await;
+        let opened =
+            in_time(anabranch_transport::engine::Film::open(settings(vec![server.url()]), storage)).await;
         match opened {
             Ok(film) => {
                 assert!(goes_on || changed_at == Some(1_000_000), "{changed_at:?}");

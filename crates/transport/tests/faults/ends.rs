@@ -130,8 +130,10 @@ async fn a_film_that_is_dropped_in_the_middle_leaves_nothing() {
 #[tokio::test]
 async fn an_opening_that_is_dropped_leaves_nothing() {
     let server = Server::start(&film(1), Exchange::silence).await;
-    let opening =
-        transport::engine::Film::open(settings(vec![server.url()]), transport::engine::Storage::Memory);
+    let opening = anabranch_transport::engine::Film::open(
+        settings(vec![server.url()]),
+        anabranch_transport::engine::Storage::Memory,
+    );
     assert!(tokio::time::timeout(Duration::from_millis(200), opening).await.is_err(), "it waits");
     assert_eq!(server.record.connections().len(), 1);
     server.is_left().await;

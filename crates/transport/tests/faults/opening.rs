@@ -2,9 +2,9 @@
 
 use std::net::TcpListener;
 
+use anabranch_transport::engine::{Film, OpenError, Storage};
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use tokio_rustls::TlsAcceptor;
-use transport::engine::{Film, OpenError, Storage};
 
 use crate::server::{Server, film};
 use crate::viewer::{millis, refused, settings};
@@ -87,7 +87,7 @@ async fn untrusted(certified: CertifiedKey<rcgen::KeyPair>) -> String {
     let (cert, key) = (folder.path().join("cert.pem"), folder.path().join("key.pem"));
     std::fs::write(&cert, own.pem()).unwrap();
     std::fs::write(&key, signing_key.serialize_pem()).unwrap();
-    let acceptor = TlsAcceptor::from(transport::tls::load_server(&cert, &key).unwrap());
+    let acceptor = TlsAcceptor::from(anabranch_transport::tls::load_server(&cert, &key).unwrap());
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     tokio::spawn(async move {
@@ -99,7 +99,7 @@ async fn untrusted(certified: CertifiedKey<rcgen::KeyPair>) -> String {
     let mut not_trusted = settings(vec![format!("https://localhost:{port}/film").parse().unwrap()]);
     let CertifiedKey { cert: another, .. } = generate_simple_self_signed(["other".to_owned()]).unwrap();
     std::fs::write(&cert, another.pem()).unwrap();
-    not_trusted.tls = transport::tls::TlsClient::new(&[cert]).unwrap();
+    not_trusted.tls = anabranch_transport::tls::TlsClient::new(&[cert]).unwrap();
     refused(not_trusted).await
 }
 

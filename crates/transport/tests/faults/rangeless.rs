@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use units::Bytes;
+use anabranch_units::Bytes;
 
 use crate::server::{Exchange, Server, film};
 use crate::viewer::{Fetch, comes_right, in_time, open, read, settings};

@@ -3,9 +3,9 @@
 use std::fs::File;
 use std::time::Duration;
 
-use stream::ranges::RangeSet;
-use transport::engine::{Film, Storage};
-use units::Bytes;
+use anabranch_stream::ranges::RangeSet;
+use anabranch_transport::engine::{Film, Storage};
+use anabranch_units::Bytes;
 
 use crate::server::{Exchange, Server, film};
 use crate::viewer::{events, in_time, open, read, settings};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use transport::engine::Event;
+use anabranch_transport::engine::Event;
 
 use crate::server::{Exchange, Server, film};
 use crate::viewer::{Fetch, comes_right, events, in_time, millis, notice, open, read, settings};

@@ -3,17 +3,17 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use stream::ranges::RangeSet;
+use anabranch_stream::ranges::RangeSet;
+use anabranch_transport::engine::{EngineError, Event, Film, Notice, Reader, Settings, Storage};
 use tempfile::TempDir;
 use tokio::sync::broadcast;
-use transport::engine::{EngineError, Event, Film, Notice, Reader, Settings, Storage};
 use url::Url;
 
 /// Everything ends in this time, with much to spare.
 const AT_MOST: Duration = Duration::from_secs(25);
 
-pub fn millis(millis: u64) -> units::Duration {
-    units::Duration::from_millis(millis)
+pub fn millis(millis: u64) -> anabranch_units::Duration {
+    anabranch_units::Duration::from_millis(millis)
 }
 
 /// Settings for tests: nothing waits for long.

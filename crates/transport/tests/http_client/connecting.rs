@@ -1,9 +1,11 @@
 //! Making connections, and failing to.
 
+use anabranch_transport::http::{
+    ConnectError, ConnectOptions, Connection, Interface, InterfaceError, Target,
+};
+use anabranch_units::Duration;
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpListener;
-use transport::http::{ConnectError, ConnectOptions, Connection, Interface, InterfaceError, Target};
-use units::Duration;
 use url::Url;
 
 use crate::server::{answer, connect, get, options, receive_response, serve, target};

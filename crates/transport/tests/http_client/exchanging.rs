@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use anabranch_transport::http::{Connection, Error, Received};
+use anabranch_units::Bytes;
 use bytes::BytesMut;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use transport::http::{Connection, Error, Received};
-use units::Bytes;
 
 use crate::server::{answer, connect, get, options, read_head, receive_response, serve, target};
 
@@ -44,7 +44,7 @@ async fn two_requests_in_flight_are_answered_in_order() {
     assert!(head.check_range(2_000_000, None).is_ok());
     assert!(body == film(3_000_000)[2_000_000..]);
     assert_eq!(connection.in_flight(), 0);
-    assert!(connection.is_open() && connection.handshake_rtt() > units::Duration::ZERO);
+    assert!(connection.is_open() && connection.handshake_rtt() > anabranch_units::Duration::ZERO);
 }
 
 #[tokio::test]

@@ -2,13 +2,13 @@
 
 use std::sync::{Arc, Mutex};
 
-use tokio::io::AsyncWriteExt;
-use transport::http::Method;
-use transport::http::{
+use anabranch_transport::http::Method;
+use anabranch_transport::http::{
     ConnectOptions, Error, ExtraHeaders, FIRST_BYTES, MOST_REDIRECTS, Probe, ProbeError, RangeError,
     RequestHead, Target, probe,
 };
-use units::Duration;
+use anabranch_units::Duration;
+use tokio::io::AsyncWriteExt;
 use url::Url;
 
 use crate::server::{answer, options, read_head, receive_response, serve, url};
@@ -73,9 +73,10 @@ async fn a_server_without_ranges_goes_on_with_its_one_response() {
     let mut film = probe_plain(&url(address, "/")).await.unwrap();
     assert_eq!((film.size, film.accepts_ranges, film.first.len()), (Some(100_000), false, 0));
     let mut body = bytes::BytesMut::new();
-    while !matches!(film.connection.receive(&mut body).await.unwrap(), transport::http::Received::End { .. })
-    {
-    }
+    while !matches!(
+        film.connection.receive(&mut body).await.unwrap(),
+        anabranch_transport::http::Received::End { .. }
+    ) {}
     assert_eq!(body.len(), 100_000);
 }
 

@@ -1,10 +1,10 @@
 //! Through a proxy to a server with TLS.
 
+use anabranch_transport::http::{ConnectError, ConnectOptions, Connection, Proxies, RequestHead, Target};
+use anabranch_transport::http::{ExtraHeaders, Method};
+use anabranch_transport::tls::load_server;
 use tokio::io::AsyncWriteExt;
 use tokio_rustls::TlsAcceptor;
-use transport::http::{ConnectError, ConnectOptions, Connection, Proxies, RequestHead, Target};
-use transport::http::{ExtraHeaders, Method};
-use transport::tls::load_server;
 
 use crate::securing::Identity;
 use crate::server::{options, read_head, receive_response, serve};

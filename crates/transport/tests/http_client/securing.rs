@@ -3,6 +3,11 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use anabranch_transport::http::{
+    ConnectError, ConnectOptions, Connection, Error, ExtraHeaders, ProbeError, Target, probe,
+};
+use anabranch_transport::tls::{TlsClient, TlsError, load_server};
+use anabranch_units::Bytes;
 use rcgen::{
     BasicConstraints, Certificate, CertificateParams, CertifiedKey, IsCa, KeyPair, date_time_ymd,
     generate_simple_self_signed,
@@ -10,11 +15,6 @@ use rcgen::{
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio_rustls::TlsAcceptor;
-use transport::http::{
-    ConnectError, ConnectOptions, Connection, Error, ExtraHeaders, ProbeError, Target, probe,
-};
-use transport::tls::{TlsClient, TlsError, load_server};
-use units::Bytes;
 use url::Url;
 
 use crate::server::{answer, get, options, read_head, receive_response, serve};
@@ -110,7 +110,10 @@ async fn a_certificate_that_is_trusted() {
     connection.send(&get(address)).unwrap();
     let (_, received, keep_alive) = receive_response(&mut connection).await.unwrap();
     assert!(received == body.as_bytes() && keep_alive);
-    assert_eq!(connection.control().info().is_some(), transport::tcp::SocketControl::is_supported());
+    assert_eq!(
+        connection.control().info().is_some(),
+        anabranch_transport::tcp::SocketControl::is_supported()
+    );
 }
 
 #[tokio::test]

@@ -2,13 +2,13 @@
 
 use std::net::SocketAddr;
 
+use anabranch_transport::http::{
+    ConnectOptions, Connection, Error, ExtraHeaders, Method, Received, RequestHead, ResponseHead, Target,
+};
+use anabranch_units::Duration;
 use bytes::BytesMut;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use transport::http::{
-    ConnectOptions, Connection, Error, ExtraHeaders, Method, Received, RequestHead, ResponseHead, Target,
-};
-use units::Duration;
 use url::Url;
 
 /// Starts a server that gives every connection to `script`.

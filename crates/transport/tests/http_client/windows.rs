@@ -1,10 +1,10 @@
 //! Receive windows, as far as this system can set them.
 
+use anabranch_transport::http::{ConnectOptions, Connection, Received};
+use anabranch_transport::tcp::{SMALLEST_WINDOW, SocketControl};
+use anabranch_units::{Bytes, Duration};
 use bytes::BytesMut;
 use tokio::io::AsyncWriteExt;
-use transport::http::{ConnectOptions, Connection, Received};
-use transport::tcp::{SMALLEST_WINDOW, SocketControl};
-use units::{Bytes, Duration};
 
 use crate::server::{get, options, read_head, serve, target};
 

@@ -5,12 +5,12 @@ use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use stream::stripe::Priority;
-use stream::stripe::frame::Frame;
+use anabranch_stream::stripe::Priority;
+use anabranch_stream::stripe::frame::Frame;
+use anabranch_transport::server::{Config, Shape};
+use anabranch_units::Rate;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use transport::server::{Config, Shape};
-use units::Rate;
 
 use crate::client::{Running, receive_head, send};
 use crate::stripe;

@@ -5,12 +5,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use anabranch_transport::server::{Config, Metrics, Server};
 use tempfile::TempDir;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
-use transport::server::{Config, Metrics, Server};
 
 /// A running server; it is cut off when this is dropped.
 pub struct Running {

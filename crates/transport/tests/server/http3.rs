@@ -5,8 +5,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use anabranch_congestion::algorithm::Algorithm;
+use anabranch_transport::server::{Config, Http3};
+use anabranch_transport::tls;
 use bytes::{Buf, Bytes};
-use congestion::algorithm::Algorithm;
 use h3::client::{RequestStream, SendRequest};
 use http::Request;
 use quinn::crypto::rustls::QuicClientConfig;
@@ -14,8 +16,6 @@ use quinn::{ClientConfig, Endpoint, EndpointConfig, TransportConfig, VarInt};
 use tokio::net::UdpSocket;
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
-use transport::server::{Config, Http3};
-use transport::tls;
 
 use crate::client::Running;
 

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use anabranch_transport::server::{AccessLog, BindError, Config, Listener, Rotation, Server, Shape};
+use anabranch_units::Rate;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use transport::server::{AccessLog, BindError, Config, Listener, Rotation, Server, Shape};
-use units::Rate;
 
 use crate::client::{Running, receive, receive_head, send};
 

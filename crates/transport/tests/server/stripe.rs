@@ -3,16 +3,16 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use stream::control::ConnectionId;
-use stream::stripe::frame::Frame;
-use stream::stripe::{Arrivals, Priority};
+use anabranch_stream::control::ConnectionId;
+use anabranch_stream::stripe::frame::Frame;
+use anabranch_stream::stripe::{Arrivals, Priority};
+use anabranch_transport::server::Shape;
+use anabranch_units::Rate;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::net::tcp::OwnedWriteHalf;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
-use transport::server::Shape;
-use units::Rate;
 
 use crate::client::{Running, receive_head, send};
 

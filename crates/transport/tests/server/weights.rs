@@ -2,9 +2,9 @@
 
 use std::net::IpAddr;
 
+use anabranch_transport::server::Weights;
 use http::Request;
 use proptest::prelude::*;
-use transport::server::Weights;
 
 const RULES: &str = r#"
     default = 0.5

@@ -1,9 +1,9 @@
 //! Tables I to III: a cellular network, emulated.
 
-use congestion::aggregate::Scheme as Connections;
-use congestion::multfrc::Parameters as Control;
-use sim::model::{Change, Model};
-use units::{Bytes, Duration, Rate, Time};
+use anabranch_congestion::aggregate::Scheme as Connections;
+use anabranch_congestion::multfrc::Parameters as Control;
+use anabranch_sim::model::{Change, Model};
+use anabranch_units::{Bytes, Duration, Rate, Time};
 
 use super::describe::{Figure, explained, table};
 use super::packets::{INTERVAL, bursts, packets};

@@ -1,8 +1,8 @@
 //! Equation (10): what the control law leaves unused.
 
-use congestion::multfrc::analysis::utilization;
-use congestion::multfrc::{Law, Parameters as Control};
-use units::Ratio;
+use anabranch_congestion::multfrc::analysis::utilization;
+use anabranch_congestion::multfrc::{Law, Parameters as Control};
+use anabranch_units::Ratio;
 
 use super::describe::{Figure, explained, plot_figures, table};
 use super::sending::{ASSUMED, Sending};

@@ -1,7 +1,7 @@
 //! The dumbbell of figure 11: streams and TCPs over one lossy link.
 
-use sim::model::{Kind, Loss, Model, Recovery, Tcp};
-use units::Duration;
+use anabranch_sim::model::{Kind, Loss, Model, Recovery, Tcp};
+use anabranch_units::Duration;
 
 use super::sending::Sending;
 use super::wireless::SIZE;

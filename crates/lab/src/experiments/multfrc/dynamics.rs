@@ -1,6 +1,6 @@
 //! Figures 8 and 9: courses at a steady loss rate and at one that changes.
 
-use congestion::multfrc::Parameters as Control;
+use anabranch_congestion::multfrc::Parameters as Control;
 
 use super::describe::{Figure, course, plot_courses, table};
 use super::sending::{ASSUMED, Sending};

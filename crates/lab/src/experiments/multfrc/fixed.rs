@@ -1,7 +1,7 @@
 //! Figure 2: a fixed number of TFRC connections.
 
-use congestion::aggregate::Scheme as Connections;
-use congestion::tfrc::Parameters;
+use anabranch_congestion::aggregate::Scheme as Connections;
+use anabranch_congestion::tfrc::Parameters;
 
 use super::describe::{Figure, explained, extreme, plot_figures, table};
 use super::sending::{ASSUMED, Sending};

@@ -1,7 +1,7 @@
 //! Figures 12 and 13: eight streams, and eight more that come later.
 
-use congestion::multfrc::{Least, Parameters as Control};
-use units::Duration;
+use anabranch_congestion::multfrc::{Least, Parameters as Control};
+use anabranch_units::Duration;
 
 use super::describe::{Figure, course, explained, plot_courses, table};
 use super::dumbbell::{DUMBBELL, model};
@@ -43,7 +43,7 @@ const VARIATION_BEFORE: &str = "variation of the number of connections before th
 fn rates(run: &Recording, streams: std::ops::Range<usize>) -> Vec<(f64, f64)> {
     let count = streams.len() as f64;
     let samples: Vec<_> = run.flows.iter().filter(|sample| streams.contains(&sample.flow)).collect();
-    let rate = |samples: &[&sim::report::FlowSample]| {
+    let rate = |samples: &[&anabranch_sim::report::FlowSample]| {
         let bytes: f64 = samples.iter().map(|sample| sample.delivered.as_f64()).sum();
         (samples[0].at.as_secs_f64(), bytes * 8e-3 / BIN.as_secs_f64() / count)
     };

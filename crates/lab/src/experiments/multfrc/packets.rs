@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use units::{Bytes, Duration};
+use anabranch_units::{Bytes, Duration};
 
 use crate::simulate::Recording;
 

@@ -1,6 +1,6 @@
 //! Figure 7 (i) over QUIC: `anabranch send` and `receive` over a link that loses packets.
 
-use units::Duration;
+use anabranch_units::Duration;
 
 use super::steady::LOSSES;
 use super::wireless::{CONNECTIONS, LOSS, LOSS_RATIO, RTT, RTT_RATIO, THROUGHPUT, UTILIZATION};

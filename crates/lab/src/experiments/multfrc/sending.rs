@@ -1,8 +1,8 @@
 //! How the schemes of the figures send, and what the paper leaves open in all of its simulations.
 
-use congestion::aggregate::Scheme as Connections;
-use congestion::multfrc::Parameters as Control;
-use congestion::tfrc::{Filter, Parameters};
+use anabranch_congestion::aggregate::Scheme as Connections;
+use anabranch_congestion::multfrc::Parameters as Control;
+use anabranch_congestion::tfrc::{Filter, Parameters};
 
 use crate::scheme::{self, Scheme};
 

@@ -1,7 +1,7 @@
 //! Figures 7 and 10: MULTFRC, AIO-TFRC and ours at steady loss rates.
 
-use congestion::multfrc::Parameters as Control;
-use congestion::tfrc::Parameters;
+use anabranch_congestion::multfrc::Parameters as Control;
+use anabranch_congestion::tfrc::Parameters;
 
 use super::describe::{Figure, explained, extreme, plot_figures, table};
 use super::sending::{ASSUMED, Sending};

@@ -1,7 +1,7 @@
 //! Table IV: sixteen streams share one lossy link.
 
-use congestion::multfrc::Parameters as Control;
-use units::Duration;
+use anabranch_congestion::multfrc::Parameters as Control;
+use anabranch_units::Duration;
 
 use super::describe::{Figure, explained, table};
 use super::dumbbell::{

@@ -1,8 +1,8 @@
 //! Table V: eight streams beside eight TCPs, and sixteen TCPs alone.
 
-use congestion::aggregate::Scheme as Connections;
-use congestion::multfrc::Parameters as Control;
-use units::{Duration, Ratio};
+use anabranch_congestion::aggregate::Scheme as Connections;
+use anabranch_congestion::multfrc::Parameters as Control;
+use anabranch_units::{Duration, Ratio};
 
 use super::describe::{Figure, course, explained, plot_courses, table};
 use super::dumbbell::{CONNECTIONS, DUMBBELL, RTT, RUN, STREAM_RATE, TCP_RATE, UTILIZATION, measure, model};

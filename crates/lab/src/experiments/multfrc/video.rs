@@ -1,8 +1,8 @@
 //! Figure 17: a film with parity over the cellular link.
 
-use congestion::aggregate::Scheme as Connections;
-use congestion::multfrc::Parameters as Control;
-use units::Bytes;
+use anabranch_congestion::aggregate::Scheme as Connections;
+use anabranch_congestion::multfrc::Parameters as Control;
+use anabranch_units::Bytes;
 
 use super::cellular::{PATH, assumed, packet_by_packet};
 use super::describe::{Figure, course, plot_courses, table};

@@ -1,8 +1,8 @@
 //! The path of figures 1 and 6: a fixed host, a base, and a mobile behind a link that loses packets.
 
-use congestion::multfrc::analysis::utilization;
-use sim::model::{Change, Kind, Loss, Model};
-use units::{Bytes, Duration, Time};
+use anabranch_congestion::multfrc::analysis::utilization;
+use anabranch_sim::model::{Change, Kind, Loss, Model};
+use anabranch_units::{Bytes, Duration, Time};
 
 use super::sending::Sending;
 use crate::case::{Case, Measured};

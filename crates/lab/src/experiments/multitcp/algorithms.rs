@@ -1,8 +1,8 @@
 //! The algorithms as the chapter sets them.
 
-use sim::model::Algorithm;
-use stream::multitcp::{AdvancedParameters, Parameters};
-use units::Bytes;
+use anabranch_sim::model::Algorithm;
+use anabranch_stream::multitcp::{AdvancedParameters, Parameters};
+use anabranch_units::Bytes;
 
 /// One connection with a window of 8 packets: 800 kbps at 80 ms.
 pub(super) fn fixed() -> Algorithm {

@@ -1,7 +1,7 @@
 //! The Internet experiments of the thesis, whose paths are emulated: figures 8.4 to 8.6.
 
-use stream::multitcp::Parameters;
-use units::{Bytes, Duration, Rate};
+use anabranch_stream::multitcp::Parameters;
+use anabranch_units::{Bytes, Duration, Rate};
 
 use super::algorithms::{advanced, basic};
 use super::family::{Setup, because, one, ratio};

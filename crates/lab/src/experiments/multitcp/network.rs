@@ -1,12 +1,12 @@
 //! The network of the thesis' figure 8.1, who sends in it, and the two ways in which it is run.
 
-use sim::model::{
+use anabranch_sim::model::{
     Algorithm, Congestion, Flow, Kind, Link, Media, Model, Node, NodeId, Pattern, Run, Source, Tcp, When,
 };
-use stream::content::Policy;
-use stream::playback;
-use stream::session::Pace;
-use units::{Bytes, Duration, Packets, Rate, Time};
+use anabranch_stream::content::Policy;
+use anabranch_stream::playback;
+use anabranch_stream::session::Pace;
+use anabranch_units::{Bytes, Duration, Packets, Rate, Time};
 
 /// As the thesis has it: every link of the bottleneck's rate, nothing random but the times of start.
 pub(super) const AS_PRINTED: &str = "as printed";

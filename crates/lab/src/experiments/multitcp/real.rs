@@ -1,6 +1,6 @@
 //! Figure 8.7 with real programs: nginx, the kernel's Reno, and the program that streams.
 
-use units::Duration;
+use anabranch_units::Duration;
 
 use super::measure::{
     CONNECTIONS, CROSS, MEAN_CONNECTIONS, MOST_CONNECTIONS, STALLED, STALLS, THROUGHPUT, during,

@@ -1,7 +1,7 @@
 //! The simulations of the thesis: figures 8.2 and 8.3, and the buffering of figure 8.7.
 
-use stream::multitcp::Parameters;
-use units::{Duration, Rate};
+use anabranch_stream::multitcp::Parameters;
+use anabranch_units::{Duration, Rate};
 
 use super::algorithms::{advanced, basic, fixed};
 use super::family::{Setup, because, one, ratio};

@@ -1,9 +1,9 @@
 //! Many streams in the random network of figure 10: figures 11, 12 and 13.
 
-use sim::model::{Algorithm, Flow, Kind, Media, Model, Run, Source, When};
-use stream::auto;
-use stream::session::Pace;
-use units::{Duration, Rate, Time};
+use anabranch_sim::model::{Algorithm, Flow, Kind, Media, Model, Run, Source, When};
+use anabranch_stream::auto;
+use anabranch_stream::session::Pace;
+use anabranch_units::{Duration, Rate, Time};
 
 use super::network::{ASSUMED, NEVER, media, rome, tcp};
 use super::random::{CLIENTS, Client, MOST_SERVERS, Network, behind_one_link, draw};

@@ -1,10 +1,10 @@
 //! What the networks of TCP-ROME's evaluation have in common: links, TCPs and streams.
 
-use sim::model::{Algorithm, Congestion, Link, Media, NodeId, Tcp};
-use stream::content::Policy;
-use stream::playback;
-use stream::session::Pace;
-use units::{Bytes, Duration, Packets, Rate};
+use anabranch_sim::model::{Algorithm, Congestion, Link, Media, NodeId, Tcp};
+use anabranch_stream::content::Policy;
+use anabranch_stream::playback;
+use anabranch_stream::session::Pace;
+use anabranch_units::{Bytes, Duration, Packets, Rate};
 
 /// A segment of the content: a frame of 3 Mbps at 30 a second.
 pub(super) const SEGMENT: Bytes = Bytes::new(12_500);
@@ -44,11 +44,11 @@ pub(super) fn tcp() -> Tcp {
 
 /// TCP-ROME over so many connections.
 pub(super) fn rome(connections: u32) -> Algorithm {
-    Algorithm::Rome(stream::rome::Parameters { connections, ..stream::rome::Parameters::default() })
+    Algorithm::Rome(anabranch_stream::rome::Parameters { connections, ..stream::rome::Parameters::default() })
 }
 
 pub(super) fn auto() -> Algorithm {
-    Algorithm::Auto(stream::auto::Parameters::default())
+    Algorithm::Auto(anabranch_stream::auto::Parameters::default())
 }
 
 /// A stream from one connection to each server; `auto` may have more.

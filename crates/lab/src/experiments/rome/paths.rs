@@ -1,9 +1,11 @@
 //! Three servers behind unequal access links (figure 7): figures 8 and 9.
 
-use sim::model::{Algorithm, Flow, FlowId, Kind, LinkId, Media, Model, Node, NodeId, Run, Source, When};
-use stream::playback::{Parameters, Playback};
-use stream::session::Pace;
-use units::{Bytes, Duration, Rate, Time};
+use anabranch_sim::model::{
+    Algorithm, Flow, FlowId, Kind, LinkId, Media, Model, Node, NodeId, Run, Source, When,
+};
+use anabranch_stream::playback::{Parameters, Playback};
+use anabranch_stream::session::Pace;
+use anabranch_units::{Bytes, Duration, Rate, Time};
 
 use super::network::{ASSUMED, NEVER, auto, duplex, media, rome, tcp};
 use crate::case::{Case, Measured};
@@ -188,7 +190,7 @@ fn measure(recording: &Recording, plays: bool) -> Measured {
 /// What one server sent over time, in Mbit/s on the wire.
 fn sent_course(recording: &Recording, link: LinkId) -> Vec<(f64, f64)> {
     let samples: Vec<_> = recording.link(link).collect();
-    let second = |samples: &[&sim::report::LinkSample]| {
+    let second = |samples: &[&anabranch_sim::report::LinkSample]| {
         let sent: Bytes = samples.iter().map(|sample| sample.transmitted).sum();
         Some((samples.last()?.at.as_secs_f64(), Rate::of(sent, Duration::from_secs(1)).as_f64() / 1e6))
     };

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use sim::model::{Link, Node, NodeId};
-use units::{Duration, Rate};
+use anabranch_sim::model::{Link, Node, NodeId};
+use anabranch_units::{Duration, Rate};
 
 use super::network::duplex;
 use crate::experiments::draw::numbers;

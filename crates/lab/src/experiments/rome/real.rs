@@ -1,6 +1,6 @@
 //! Figure 8 with real programs: three nginx behind unequal links, and the program that streams.
 
-use units::Duration;
+use anabranch_units::Duration;
 
 use super::paths::{
     ACCESS, CONNECTION, CROSS, CROSS_FROM, MEAN_CONNECTIONS, MOST_CONNECTIONS, PHASES, STALLED, STALLS,

@@ -1,11 +1,11 @@
 //! Ours: the tuning parameter by the buffer of the player, the first item of the thesis's future work.
 
-use congestion::tfwc::{BufferRule, Update};
-use sim::model::{Algorithm, Kind, Media, Model, Tcp};
-use stream::content::Policy;
-use stream::playback;
-use stream::session::Pace;
-use units::{Bytes, Duration, Rate};
+use anabranch_congestion::tfwc::{BufferRule, Update};
+use anabranch_sim::model::{Algorithm, Kind, Media, Model, Tcp};
+use anabranch_stream::content::Policy;
+use anabranch_stream::playback;
+use anabranch_stream::session::Pace;
+use anabranch_units::{Bytes, Duration, Rate};
 
 use super::friendliness::PATH;
 use super::network::{ASSUMED, Sender, control, model};

@@ -1,7 +1,7 @@
 //! Figures 5.6 to 5.8: as many flows of TTFWC as of TCP.
 
-use congestion::tfwc::Update;
-use units::Duration;
+use anabranch_congestion::tfwc::Update;
+use anabranch_units::Duration;
 
 use super::network::{ASSUMED, Path, Sender, control, loss, model, rates};
 use crate::case::{Case, Measured};

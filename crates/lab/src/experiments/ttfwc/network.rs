@@ -1,9 +1,9 @@
 //! Flows through one bottleneck, each from a host of its own to a host of its own.
 
-use congestion::algorithm::Algorithm;
-use congestion::tfwc::{Parameters, Tuning, Update};
-use sim::model::{Kind, Model, Pattern, Recovery, Tcp};
-use units::{Bytes, Duration, Rate};
+use anabranch_congestion::algorithm::Algorithm;
+use anabranch_congestion::tfwc::{Parameters, Tuning, Update};
+use anabranch_sim::model::{Kind, Model, Pattern, Recovery, Tcp};
+use anabranch_units::{Bytes, Duration, Rate};
 
 use crate::scheme::{CUBIC, Scheme, TTFWC_0_0, TTFWC_0_4, TTFWC_0_9};
 use crate::simulate::Recording;

@@ -1,6 +1,6 @@
 //! Figures 5.16 to 5.18 with the kernel's TCP: TTFWC as a congestion control of the kernel, beside its Reno.
 
-use units::Duration;
+use anabranch_units::Duration;
 
 use super::beside_tcp::{RATE, TCP_RATE};
 use super::round_trips::{SLOW, SPREAD_MS, TRIPS, tp};

@@ -1,8 +1,8 @@
 //! Figures 5.1 to 5.4: two flows beside datagrams that come and go.
 
-use congestion::tfwc::Update;
-use sim::model::{Kind, Model};
-use units::{Bytes, Duration};
+use anabranch_congestion::tfwc::Update;
+use anabranch_sim::model::{Kind, Model};
+use anabranch_units::{Bytes, Duration};
 
 use super::network::{ASSUMED, Path, Sender, control, loss, model};
 use crate::case::{Case, Measured};

@@ -1,7 +1,7 @@
 //! Figures 5.11 and 5.12: fairness in the thesis's measurements over dummynet, simulated.
 
-use congestion::tfwc::Update;
-use units::Duration;
+use anabranch_congestion::tfwc::Update;
+use anabranch_units::Duration;
 
 use super::network::{Path, Sender, control, model, rates};
 use crate::case::{Case, Measured};

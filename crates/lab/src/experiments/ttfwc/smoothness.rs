@@ -1,6 +1,6 @@
 //! Figure 5.9: how much throughput varies; and what the approximate mean interval changes.
 
-use congestion::tfwc::Update;
+use anabranch_congestion::tfwc::Update;
 
 use super::friendliness::{PATH, every_second, senders};
 use super::network::{ASSUMED, model, rates};

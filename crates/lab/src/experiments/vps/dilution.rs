@@ -1,7 +1,7 @@
 //! Section 1: what becomes of the rate that an application leaves, when it limits one of two streams beside two competitors.
 
-use sim::model::Source;
-use units::Rate;
+use anabranch_sim::model::Source;
+use anabranch_units::Rate;
 
 use super::network::{ASSUMED, Setup};
 use crate::case::{Case, Measured};

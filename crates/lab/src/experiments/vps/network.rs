@@ -1,9 +1,9 @@
 //! Figure 2 of the paper, and figure 8 with its longer ways.
 
-use congestion::algorithm::Algorithm;
-use congestion::vps::Weight;
-use sim::model::{Form, Kind, Model, Pattern, Recovery, Share, Source, Tcp};
-use units::{Bytes, Duration, Rate};
+use anabranch_congestion::algorithm::Algorithm;
+use anabranch_congestion::vps::Weight;
+use anabranch_sim::model::{Form, Kind, Model, Pattern, Recovery, Share, Source, Tcp};
+use anabranch_units::{Bytes, Duration, Rate};
 
 use crate::scheme::{MULTCP, RENO, Scheme, VPS, WINDOWS};
 use crate::validation::network::{Network, PLENTY, tcp};

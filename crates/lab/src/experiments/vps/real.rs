@@ -1,6 +1,6 @@
 //! Figure 3 over HTTP/3: `anabranch serve --weights` beside the kernel's Reno.
 
-use units::Duration;
+use anabranch_units::Duration;
 
 use super::measure::metrics_of;
 use super::network::WARM_UP;

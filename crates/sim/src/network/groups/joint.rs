@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use congestion::joint::Heard;
-use units::{Duration, Time};
+use anabranch_congestion::joint::Heard;
+use anabranch_units::{Duration, Time};
 
 use super::super::{HalfId, Network};
 use crate::tcp::Note;

@@ -1,7 +1,7 @@
 //! The window of ns-2's TCP (`opencwnd` and `slowdown` in its `tcp.cc`, version 2.35, defaults).
 
-use congestion::control::{Ack, Controller, Loss, Start, Timeout};
-use units::{Bytes, Time};
+use anabranch_congestion::control::{Ack, Controller, Loss, Start, Timeout};
+use anabranch_units::{Bytes, Time};
 
 /// Reno as ns-2 has it, counted in segments. Where windows are small it is not RFC 5681: a loss event halves the window without a
 /// floor, from three segments to one and a half, of which the sender uses one; `ssthresh` is cut off to whole segments, and
@@ -60,7 +60,7 @@ impl Controller for Window {
 
 #[cfg(test)]
 mod tests {
-    use units::Duration;
+    use anabranch_units::Duration;
 
     use super::*;
 

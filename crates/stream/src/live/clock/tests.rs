@@ -65,7 +65,7 @@ impl World {
                 let report = RateReport {
                     timestamp,
                     delay: Duration::ZERO,
-                    receive_rate: units::Rate::ZERO,
+                    receive_rate: anabranch_units::Rate::ZERO,
                     loss_event_rate: 0.0,
                 };
                 self.clock.reported(ID, &report, now);

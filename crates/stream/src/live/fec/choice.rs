@@ -6,7 +6,7 @@
 //! and the code is the one with the least parity that leaves no more than a target of losses. Parity is for what sending again does not
 //! bring in time: what that repairs is taken off before, and where it leaves next to nothing there is no parity.
 
-use units::{Duration, Ratio};
+use anabranch_units::{Duration, Ratio};
 
 use super::super::wire::MAX_BLOCK;
 use super::Code;
@@ -108,7 +108,7 @@ pub fn choose(losses: Losses, most_lost: impl Fn(usize) -> usize, limits: Limits
 }
 
 fn is_within(parity: usize, media: usize, share: Ratio) -> bool {
-    let count = |count: usize| units::Bytes::of(count).as_f64();
+    let count = |count: usize| anabranch_units::Bytes::of(count).as_f64();
     count(parity) <= count(media) * share.as_f64()
 }
 

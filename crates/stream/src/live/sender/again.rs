@@ -1,6 +1,6 @@
 //! What a sender sends again.
 
-use units::{Duration, Ratio, Time};
+use anabranch_units::{Duration, Ratio, Time};
 
 use super::super::control::packet_size;
 use super::super::history::Chance;

@@ -1,6 +1,6 @@
 //! What a sender does at the end of its stream.
 
-use units::Time;
+use anabranch_units::Time;
 
 use super::super::ConnectionId;
 use super::{LEAST_END_PROBE, Sender};

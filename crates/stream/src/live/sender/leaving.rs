@@ -1,6 +1,6 @@
 //! What leaves a sender next: what is sent again, parity, media.
 
-use units::Time;
+use anabranch_units::Time;
 
 use super::super::connection::Load;
 use super::super::control::packet_size;

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use units::{Duration, Rate, Ratio, Time};
+use anabranch_units::{Duration, Rate, Ratio, Time};
 
 use super::super::bursts::Recent;
 use super::super::control::packet_size;

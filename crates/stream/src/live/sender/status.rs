@@ -1,6 +1,6 @@
 //! How a sender is doing.
 
-use units::{Bytes, Duration, Rate, Ratio};
+use anabranch_units::{Bytes, Duration, Rate, Ratio};
 
 use super::super::fec::Code;
 use super::super::fec::choice::Losses;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use anabranch_units::Rate;
 use proptest::prelude::*;
-use units::Rate;
 
 use super::super::Receiver;
 use super::super::fec::Code;

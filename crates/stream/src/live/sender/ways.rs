@@ -1,7 +1,7 @@
 //! The connections of a sender, taken together: what they allow, how long they take, and which of them brings a packet first.
 
-use congestion::aggregate::Aggregate;
-use units::{Bytes, Duration, Rate, Ratio, Time};
+use anabranch_congestion::aggregate::Aggregate;
+use anabranch_units::{Bytes, Duration, Rate, Ratio, Time};
 
 use super::super::ConnectionId;
 use super::super::connection::Connection;

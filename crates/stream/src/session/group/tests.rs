@@ -3,8 +3,8 @@
 
 use std::collections::VecDeque;
 
+use anabranch_units::Bytes;
 use proptest::prelude::*;
-use units::Bytes;
 
 use super::super::{Config, Pace, PathFigures};
 use super::*;

@@ -6,7 +6,7 @@ use crate::content::Policy;
 use crate::playback;
 use crate::ranges::RangeSet;
 use crate::session::Config;
-use units::Bytes;
+use anabranch_units::Bytes;
 
 const READER: ReaderId = ReaderId(0);
 const STEP: Duration = Duration::from_millis(100);

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
+use anabranch_stream::live::hello::{Message, SESSION_BYTES};
+use anabranch_stream::live::{ConnectionId, LinkId};
 use bytes::Bytes;
 use quinn::{ClientConfig, Connection, ConnectionError, SendStream};
-use stream::live::hello::{Message, SESSION_BYTES};
-use stream::live::{ConnectionId, LinkId};
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
@@ -44,7 +44,7 @@ pub(super) enum Event {
         link: LinkId,
         connection: Connection,
         control: SendStream,
-        latency: units::Duration,
+        latency: anabranch_units::Duration,
     },
     Datagram(ConnectionId, Bytes),
     /// The receiver has everything.
@@ -114,7 +114,7 @@ fn failure(error: ConnectionError, shared: &Shared) -> SendError {
 async fn connect(
     shared: &Shared,
     link: LinkId,
-) -> Result<(Connection, SendStream, quinn::RecvStream, units::Duration), SendError> {
+) -> Result<(Connection, SendStream, quinn::RecvStream, anabranch_units::Duration), SendError> {
     let settings = &shared.settings;
     let nobody = || SendError::NoReceiver(settings.to);
     let link = usize::try_from(link.0).ok().and_then(|link| shared.links.get(link));

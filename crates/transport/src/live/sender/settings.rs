@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use stream::live;
+use anabranch_stream::live;
 
 use crate::http::Interface;
 use crate::live::Trusted;

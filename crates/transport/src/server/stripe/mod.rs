@@ -6,9 +6,9 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use anabranch_stream::stripe::{MAX_CONNECTIONS, PROTOCOL};
 use http::header::{self, HeaderName, HeaderValue};
 use http::{Method, Request, StatusCode};
-use stream::stripe::{MAX_CONNECTIONS, PROTOCOL};
 use tokio::sync::{mpsc, watch};
 
 use super::Shared;
