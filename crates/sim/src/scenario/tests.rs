@@ -297,7 +297,7 @@ fn the_parameters_of_streams() {
     assert!(matches!(
         of("{ kind = \"basic\", preset = \"table8.2\", connections = 4 }").algorithm,
         Algorithm::Basic(found)
-            if found == anabranch_stream::multitcp::Parameters { connections: 4, ..stream::multitcp::Parameters::TABLE_8_2 }
+            if found == anabranch_stream::multitcp::Parameters { connections: 4, ..anabranch_stream::multitcp::Parameters::TABLE_8_2 }
     ));
     assert!(matches!(
         of("\"advanced\"").algorithm,

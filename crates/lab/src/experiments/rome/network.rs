@@ -44,7 +44,10 @@ pub(super) fn tcp() -> Tcp {
 
 /// TCP-ROME over so many connections.
 pub(super) fn rome(connections: u32) -> Algorithm {
-    Algorithm::Rome(anabranch_stream::rome::Parameters { connections, ..stream::rome::Parameters::default() })
+    Algorithm::Rome(anabranch_stream::rome::Parameters {
+        connections,
+        ..anabranch_stream::rome::Parameters::default()
+    })
 }
 
 pub(super) fn auto() -> Algorithm {
