@@ -9,7 +9,7 @@ CARGO ?= cargo
 PACKAGES := build-essential pkg-config libelf-dev zlib1g-dev clang llvm libbpf-dev nginx-light ffmpeg mpv curl aria2 axel iperf3 iproute2 iputils-ping openssl srt-tools rist-tools
 WASM := wasm32-unknown-unknown
 # The crates without input and output, which must build where there is none.
-CORE := anabranch-units anabranch-congestion anabranch-stream
+CORE := anabranch-units anabranch-congestion anabranch-protocol anabranch-film anabranch-live
 
 .PHONY: help setup build demo test fmt clippy unit doc wasm bench fuzz soak bpf install uninstall
 

@@ -7,9 +7,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use anabranch_stream::live::fec::Code;
-use anabranch_stream::live::wire::{Datagram, encode_data, encode_report};
-use anabranch_stream::live::{ConnectionId, Fec, LinkId, Receiver, Scheme, Sender, Settings};
+use anabranch_live::fec::Code;
+use anabranch_protocol::live::wire::{Datagram, encode_data, encode_report};
+use anabranch_live::{ConnectionId, Fec, LinkId, Receiver, Scheme, Sender, Settings};
 use anabranch_units::{Duration, Time};
 
 const LATENCY: Duration = Duration::from_millis(300);

@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use anabranch_stream::live::hello::{MAX_MESSAGE, Message};
+use anabranch_protocol::live::hello::{MAX_MESSAGE, Message};
 
 fuzz_target!(|bytes: &[u8]| {
     let Ok(message) = Message::decode(bytes) else { return };

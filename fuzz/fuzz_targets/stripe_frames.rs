@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use anabranch_stream::stripe::frame::{Frame, MAX_FRAME_BYTES};
+use anabranch_protocol::stripe::frame::{Frame, MAX_FRAME_BYTES};
 
 fuzz_target!(|input: &[u8]| {
     let mut rest = input;

@@ -2,8 +2,8 @@
 
 mod headers;
 
-use anabranch_stream::session::Pace;
-use anabranch_stream::{auto, mul, multitcp, rome};
+use anabranch_film::session::Pace;
+use anabranch_film::{auto, mul, multitcp, rome};
 use anabranch_transport::engine::{Algorithm, Settings};
 use anabranch_transport::http::Proxies;
 use anabranch_transport::tls::TlsClient;

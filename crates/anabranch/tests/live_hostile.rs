@@ -8,7 +8,7 @@ mod live_support;
 use std::fs;
 use std::time::Duration;
 
-use anabranch_stream::live::wire::{RateReport, Report, encode_report};
+use anabranch_protocol::live::wire::{RateReport, Report, encode_report};
 use anabranch_units::Rate;
 
 use common::live::{Receiver, TOKEN, summary};

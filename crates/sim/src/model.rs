@@ -374,15 +374,15 @@ pub struct Media {
     /// Size of the media; `None`: until the flow stops.
     pub size: Option<Bytes>,
     /// What is held: the media's rate with a buffer, this rate exactly, or as much as comes.
-    pub pace: anabranch_stream::session::Pace,
+    pub pace: anabranch_film::session::Pace,
     /// How many connections, which windows.
     pub algorithm: Algorithm,
     /// When the player starts and stops.
-    pub playback: anabranch_stream::playback::Parameters,
+    pub playback: anabranch_film::playback::Parameters,
     /// How the player takes what has arrived; `None`: all of it at once.
     pub reader: Option<Reader>,
     /// The content coordinator's parameters.
-    pub policy: anabranch_stream::content::Policy,
+    pub policy: anabranch_film::content::Policy,
     /// The most that a connection's receive window can be (a socket's buffer).
     pub largest_window: Option<Bytes>,
     /// Most connections to each server.
@@ -424,15 +424,15 @@ pub enum Algorithm {
         window: Option<Bytes>,
     },
     /// MultiTCP, basic.
-    Basic(anabranch_stream::multitcp::Parameters),
+    Basic(anabranch_film::multitcp::Parameters),
     /// MultiTCP, advanced.
-    Advanced(anabranch_stream::multitcp::AdvancedParameters),
+    Advanced(anabranch_film::multitcp::AdvancedParameters),
     /// MUL-TCP.
     Mul(anabranch_congestion::multfrc::Parameters),
     /// TCP-ROME.
-    Rome(anabranch_stream::rome::Parameters),
+    Rome(anabranch_film::rome::Parameters),
     /// Ours.
-    Auto(anabranch_stream::auto::Parameters),
+    Auto(anabranch_film::auto::Parameters),
 }
 
 /// How long, and what is written down.

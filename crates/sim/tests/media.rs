@@ -1,9 +1,9 @@
 //! Media streams through the simulator: the session of `stream` holds a film's rate over simulated TCP.
 
+use anabranch_film::session::Pace;
 use anabranch_sim::Simulation;
 use anabranch_sim::model::{Algorithm, Flow, Kind, Link, Loss, Media, Model, Node, Run, Tcp, When};
 use anabranch_sim::report::{FlowSample, Observer, Totals};
-use anabranch_stream::session::Pace;
 use anabranch_units::{Bytes, Duration, Rate, Time};
 
 fn link(from: usize, to: usize, kbps: u64, loss: Loss) -> Link {
@@ -27,9 +27,9 @@ fn model(kbps: &[u64], loss: f64, algorithm: Algorithm, pace: Pace) -> Model {
         size: Some(rate.amount_in(Duration::from_secs(60))),
         pace,
         algorithm,
-        playback: anabranch_stream::playback::Parameters::default(),
+        playback: anabranch_film::playback::Parameters::default(),
         reader: None,
-        policy: anabranch_stream::content::Policy::expected(Bytes::mib(64)),
+        policy: anabranch_film::content::Policy::expected(Bytes::mib(64)),
         largest_window: None,
         connections_per_server: 8,
     };
@@ -62,7 +62,7 @@ fn fixed(connections: u32) -> Algorithm {
 }
 
 fn auto() -> Algorithm {
-    Algorithm::Auto(anabranch_stream::auto::Parameters::default())
+    Algorithm::Auto(anabranch_film::auto::Parameters::default())
 }
 
 #[test]

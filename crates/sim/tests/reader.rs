@@ -1,12 +1,12 @@
 //! Players with a buffer of their own before the session of `stream`: what their viewers do, what they see, and what the
 //! session makes of it.
 
+use anabranch_film::session::Pace;
 use anabranch_sim::Simulation;
 use anabranch_sim::model::{
     Act, Algorithm, Change, Flow, Kind, Link, Media, Model, Node, Reader, Run, Tcp, When,
 };
 use anabranch_sim::report::{FlowSample, MediaTotals, Observer};
-use anabranch_stream::session::Pace;
 use anabranch_units::{Bytes, Duration, Rate, Time};
 
 const RATE: Rate = Rate::from_mbps(4);
@@ -25,14 +25,14 @@ fn model(pace: Pace, acts: &[(u64, Act)]) -> Model {
         rate: RATE,
         size: Some(RATE.amount_in(seconds(600))),
         pace,
-        algorithm: Algorithm::Auto(anabranch_stream::auto::Parameters::default()),
-        playback: anabranch_stream::playback::Parameters::default(),
+        algorithm: Algorithm::Auto(anabranch_film::auto::Parameters::default()),
+        playback: anabranch_film::playback::Parameters::default(),
         reader: Some(Reader {
             buffer: Bytes::mib(2),
             takes: None,
             acts: acts.iter().map(|(at, act)| (seconds(*at), *act)).collect(),
         }),
-        policy: anabranch_stream::content::Policy::expected(Bytes::mib(24)),
+        policy: anabranch_film::content::Policy::expected(Bytes::mib(24)),
         largest_window: None,
         connections_per_server: 16,
     };

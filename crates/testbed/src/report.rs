@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use anabranch_stream::playback::PlaybackReport;
+use anabranch_film::playback::PlaybackReport;
 use anabranch_units::{Bytes, Duration, Rate};
 use serde::{Deserialize, Serialize};
 

@@ -6,7 +6,7 @@
 //! - [`tls`]: certificates and roots.
 //! - [`server`]: `anabranch serve`.
 //! - [`media`]: the rate that a film needs, read from the film itself.
-//! - [`engine`]: drives a receiver session of [`stream`] over real connections.
+//! - [`engine`]: drives a receiver session of [`anabranch_film`] over real connections.
 
 pub mod engine;
 pub mod http;

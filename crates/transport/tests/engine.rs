@@ -4,8 +4,8 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::path::Path;
 
-use anabranch_stream::ranges::RangeSet;
-use anabranch_stream::session::Pace;
+use anabranch_film::session::Pace;
+use anabranch_protocol::ranges::RangeSet;
 use anabranch_transport::engine::{Algorithm, Film, Settings, Storage};
 use anabranch_transport::server::{Config, Server, Shape};
 use anabranch_units::{Bytes, Rate};
@@ -85,8 +85,8 @@ async fn a_limit_is_held_by_every_algorithm() {
     film(root.path(), 2_500_000);
     let (address, _server) = serve(root.path(), None).await;
     for algorithm in [
-        Algorithm::Auto(anabranch_stream::auto::Parameters::default()),
-        Algorithm::Basic(anabranch_stream::multitcp::Parameters::default()),
+        Algorithm::Auto(anabranch_film::auto::Parameters::default()),
+        Algorithm::Basic(anabranch_film::multitcp::Parameters::default()),
     ] {
         let mut settings = Settings::new(vec![url(address)]);
         settings.pace = Pace::Limit(Rate::from_mbps(10));

@@ -8,10 +8,10 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use anabranch_stream::multitcp;
-use anabranch_stream::ranges::RangeSet;
-use anabranch_stream::session::Pace;
-use anabranch_stream::stripe::frame::Frame;
+use anabranch_film::multitcp;
+use anabranch_film::session::Pace;
+use anabranch_protocol::ranges::RangeSet;
+use anabranch_protocol::stripe::frame::Frame;
 use anabranch_transport::engine::{Algorithm, Event, Film, Settings, Storage};
 use anabranch_transport::server::{Config, Metrics, Server, Shape};
 use anabranch_units::Rate;

@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use anabranch_stream::live::fec::Code;
-use anabranch_stream::live::{LEAST_LATENCY, MOST_LATENCY};
+use anabranch_live::fec::Code;
+use anabranch_live::{LEAST_LATENCY, MOST_LATENCY};
 use anabranch_transport::http::Interface;
 use anabranch_transport::live::{Fingerprint, MOST_SENDERS};
 use anabranch_units::{Duration, Rate};

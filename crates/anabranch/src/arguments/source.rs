@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use anabranch_stream::interval::Interval;
-use anabranch_stream::playback::StallRule;
+use anabranch_film::interval::Interval;
+use anabranch_film::playback::StallRule;
 use anabranch_transport::http::Interface;
 use anabranch_units::{Bytes, Duration, Rate, Ratio};
 use clap::{Args, ValueEnum};

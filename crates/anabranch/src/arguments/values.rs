@@ -5,8 +5,8 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use anabranch_stream::interval::Interval;
-use anabranch_stream::playback::StallRule;
+use anabranch_film::interval::Interval;
+use anabranch_film::playback::StallRule;
 use anabranch_transport::http::{ExtraHeaders, Target, shown};
 use anabranch_units::{Bytes, Duration, Rate, Ratio};
 use base64::Engine;

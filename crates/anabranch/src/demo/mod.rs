@@ -10,8 +10,8 @@ mod viewer;
 
 use std::io::{self, Write};
 
-use anabranch_stream::session::Pace;
-use anabranch_stream::{auto, multitcp};
+use anabranch_film::session::Pace;
+use anabranch_film::{auto, multitcp};
 use anabranch_transport::engine::{Algorithm, Settings};
 use anabranch_units::{Bytes, Duration, Rate, Ratio};
 use indicatif::ProgressStyle;

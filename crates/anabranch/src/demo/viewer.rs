@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use anabranch_stream::playback::{self, Playback, PlaybackReport};
+use anabranch_film::playback::{self, Playback, PlaybackReport};
 use anabranch_transport::engine::{Film, Settings, Status, Storage};
 use anabranch_transport::http::{
     ConnectOptions, Connection, ExtraHeaders, Method, Received, RequestHead, Target,

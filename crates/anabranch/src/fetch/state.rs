@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use anabranch_stream::ranges::RangeSet;
+use anabranch_protocol::ranges::RangeSet;
 use anabranch_transport::engine::FilmInfo;
 use serde::{Deserialize, Serialize};
 

@@ -5,8 +5,8 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_stream::live::ts::{Clock, NoClock, Packetiser, Part};
-use anabranch_stream::live::wire::MAX_PAYLOAD;
+use anabranch_live::ts::{Clock, NoClock, Packetiser, Part};
+use anabranch_protocol::live::wire::MAX_PAYLOAD;
 use anabranch_transport::ListenError;
 use anabranch_units::{Bytes, Rate};
 use tokio::fs::File;

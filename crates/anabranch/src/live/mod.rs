@@ -30,8 +30,8 @@ fn token(arguments: &TokenArguments) -> Result<Vec<u8>, Failure> {
         }
         (None, None) => std::env::var(TOKEN_VARIABLE).unwrap_or_default(),
     };
-    if token.len() > anabranch_stream::live::hello::MAX_TOKEN {
-        let most = anabranch_stream::live::hello::MAX_TOKEN;
+    if token.len() > anabranch_protocol::live::hello::MAX_TOKEN {
+        let most = anabranch_protocol::live::hello::MAX_TOKEN;
         return Err(Failure::usage(format_args!("a token has {most} bytes at the most")));
     }
     Ok(token.into_bytes())

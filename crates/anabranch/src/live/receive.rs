@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use anabranch_stream::live::ReceiverStatus;
+use anabranch_live::ReceiverStatus;
 use anabranch_transport::live::{Receiver, ReceiverEvent, ReceiverSettings};
 use serde::Serialize;
 use tokio::task::JoinSet;

@@ -193,7 +193,7 @@ fn rate(bytes: u64, span: Duration) -> Rate {
 
 #[cfg(test)]
 mod tests {
-    use anabranch_stream::live::{ReceiverStatus, SenderStatus};
+    use anabranch_live::{ReceiverStatus, SenderStatus};
 
     use super::*;
     use crate::documented;

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use anabranch_stream::live::{Fec, Scheme, SenderStatus, Settings};
+use anabranch_live::{Fec, Scheme, SenderStatus, Settings};
 use anabranch_transport::live::{SendError, Sender, SenderEvent, SenderSettings, Trusted};
 use anabranch_transport::tls::TlsClient;
 use serde::Serialize;

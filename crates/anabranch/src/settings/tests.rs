@@ -1,9 +1,9 @@
 //! What a command line comes to: the table has every option of `play`, `fetch` and `proxy` with a value that is taken and one that is not.
 
-use anabranch_stream::interval::Interval;
-use anabranch_stream::live::fec::Code;
-use anabranch_stream::mul;
-use anabranch_stream::playback::StallRule;
+use anabranch_film::interval::Interval;
+use anabranch_film::mul;
+use anabranch_film::playback::StallRule;
+use anabranch_live::fec::Code;
 use anabranch_transport::http::{ExtraHeaders, HeaderError, Interface, Target};
 use anabranch_units::{Rate, Ratio};
 use clap::FromArgMatches;

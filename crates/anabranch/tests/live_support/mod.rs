@@ -9,8 +9,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_stream::live::hello::{Message, PROTOCOL, SESSION_BYTES};
-use anabranch_stream::live::wire::{Content, Header, encode_data};
+use anabranch_protocol::live::hello::{Message, PROTOCOL, SESSION_BYTES};
+use anabranch_protocol::live::wire::{Content, Header, encode_data};
 use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use quinn::{ClientConfig, Connection, Endpoint, RecvStream, SendStream, ServerConfig};
 use rustls::RootCertStore;

@@ -1,6 +1,6 @@
 //! A fixed number of connections with fixed windows: what the papers compare with.
 
-use anabranch_stream::control::{ConnectionId, Order, PathId, RateController, Sample, What, Window};
+use anabranch_film::control::{ConnectionId, Order, PathId, RateController, Sample, What, Window};
 use anabranch_units::{Bytes, Duration, Time};
 
 /// Opens so many connections, sets the same window on each, and replaces those that go.

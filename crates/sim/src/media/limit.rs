@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use anabranch_stream::control::ConnectionId;
+use anabranch_film::control::ConnectionId;
 use anabranch_units::{Bytes, Duration, Rate};
 
 /// How often what may be read is read.

@@ -9,10 +9,10 @@ mod player;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use anabranch_stream::content::ReaderId;
-use anabranch_stream::control::{ConnectionId, RateController};
-use anabranch_stream::ranges::RangeSet;
-use anabranch_stream::session::{Action, Config, Pace, PathFigures, Session, Status};
+use anabranch_film::content::ReaderId;
+use anabranch_film::control::{ConnectionId, RateController};
+use anabranch_film::session::{Action, Config, Pace, PathFigures, Session, Status};
+use anabranch_protocol::ranges::RangeSet;
 use anabranch_units::{Bytes, Duration, Time};
 
 use crate::counted::{FlowCounted, half_counted};
@@ -68,11 +68,11 @@ pub(crate) struct Stream {
 fn controller(algorithm: &Algorithm) -> Box<dyn RateController> {
     match algorithm {
         Algorithm::Fixed { connections, window } => Box::new(fixed::Fixed::new(*connections, *window)),
-        Algorithm::Basic(parameters) => Box::new(anabranch_stream::multitcp::Basic::new(*parameters)),
-        Algorithm::Advanced(parameters) => Box::new(anabranch_stream::multitcp::Advanced::new(*parameters)),
-        Algorithm::Mul(parameters) => Box::new(anabranch_stream::mul::Mul::new(*parameters)),
-        Algorithm::Rome(parameters) => Box::new(anabranch_stream::rome::Rome::new(*parameters)),
-        Algorithm::Auto(parameters) => Box::new(anabranch_stream::auto::Auto::new(*parameters)),
+        Algorithm::Basic(parameters) => Box::new(anabranch_film::multitcp::Basic::new(*parameters)),
+        Algorithm::Advanced(parameters) => Box::new(anabranch_film::multitcp::Advanced::new(*parameters)),
+        Algorithm::Mul(parameters) => Box::new(anabranch_film::mul::Mul::new(*parameters)),
+        Algorithm::Rome(parameters) => Box::new(anabranch_film::rome::Rome::new(*parameters)),
+        Algorithm::Auto(parameters) => Box::new(anabranch_film::auto::Auto::new(*parameters)),
     }
 }
 

@@ -3,9 +3,9 @@
 //! It looks at its buffer every [`STEP`]: plays what the time asks for, and fills the buffer again with what lies ready. Play starts
 //! and goes on by the stream's playback parameters, counted in what the player itself holds.
 
-use anabranch_stream::content::ReaderId;
-use anabranch_stream::playback::{Parameters, StallRule};
-use anabranch_stream::session::Session;
+use anabranch_film::content::ReaderId;
+use anabranch_film::playback::{Parameters, StallRule};
+use anabranch_film::session::Session;
 use anabranch_units::{Bytes, Duration, Rate, Ratio, Time};
 
 use crate::model::{Act, Reader};

@@ -1,8 +1,8 @@
 //! Media streams: flows of kind `media`. Their parameters have the names of the options of `anabranch play`.
 
-use anabranch_stream::interval::Interval;
-use anabranch_stream::session::Pace;
-use anabranch_stream::{auto, content, multitcp, playback, rome};
+use anabranch_film::interval::Interval;
+use anabranch_film::session::Pace;
+use anabranch_film::{auto, content, multitcp, playback, rome};
 use anabranch_units::{Bytes, Duration, Quantity, Rate, Ratio};
 
 use super::error::Fault;

@@ -297,15 +297,15 @@ fn the_parameters_of_streams() {
     assert!(matches!(
         of("{ kind = \"basic\", preset = \"table8.2\", connections = 4 }").algorithm,
         Algorithm::Basic(found)
-            if found == anabranch_stream::multitcp::Parameters { connections: 4, ..anabranch_stream::multitcp::Parameters::TABLE_8_2 }
+            if found == anabranch_film::multitcp::Parameters { connections: 4, ..anabranch_film::multitcp::Parameters::TABLE_8_2 }
     ));
     assert!(matches!(
         of("\"advanced\"").algorithm,
-        Algorithm::Advanced(found) if found == anabranch_stream::multitcp::AdvancedParameters::TABLE_8_3
+        Algorithm::Advanced(found) if found == anabranch_film::multitcp::AdvancedParameters::TABLE_8_3
     ));
     let media = of("{ kind = \"auto\", connections = 20 }");
     assert!(matches!(&media.algorithm, Algorithm::Auto(found) if found.most == 20 && found.at_start == 2));
-    assert_eq!(media.pace, anabranch_stream::session::Pace::Media(Some(Rate::from_mbps(3))));
+    assert_eq!(media.pace, anabranch_film::session::Pace::Media(Some(Rate::from_mbps(3))));
     assert_eq!(media.policy.segment_size.1, Bytes::mib(2));
     let media = of("{ kind = \"rome\", segment_size = \"10kB\" }");
     assert_eq!(media.policy.segment_size, (Bytes::new(10_000), Bytes::new(10_000)));

@@ -6,7 +6,7 @@ use std::process::ExitStatus;
 use std::thread;
 use std::time::Instant;
 
-use anabranch_stream::playback::Playback;
+use anabranch_film::playback::Playback;
 use anabranch_units::{Bytes, Duration, Time};
 
 use super::order::{SCRATCH, TICK};

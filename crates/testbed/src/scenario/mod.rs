@@ -7,7 +7,7 @@ use std::fs;
 use std::marker::PhantomData;
 use std::path::{Path as FilePath, PathBuf};
 
-use anabranch_stream::playback::{Parameters, StallRule};
+use anabranch_film::playback::{Parameters, StallRule};
 use anabranch_units::{Duration, Quantity, Rate};
 use serde::de::Visitor;
 use serde::{Deserialize, Deserializer};

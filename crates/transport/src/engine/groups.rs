@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use ::http::HeaderValue;
-use anabranch_stream::control::{ConnectionId, PathId};
-use anabranch_stream::ranges::RangeSet;
+use anabranch_film::control::{ConnectionId, PathId};
+use anabranch_protocol::ranges::RangeSet;
 use anabranch_units::{Bytes, Duration};
 
 use super::EngineError;

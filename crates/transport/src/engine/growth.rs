@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use anabranch_stream::control::{ConnectionId, PathId};
+use anabranch_film::control::{ConnectionId, PathId};
 use anabranch_units::Bytes;
 use bytes::BytesMut;
 

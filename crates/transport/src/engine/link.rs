@@ -4,10 +4,10 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-use anabranch_stream::content::RequestId;
-use anabranch_stream::control::{ConnectionId, PathId};
-use anabranch_stream::session::Refusal;
-use anabranch_stream::stripe::frame::Frame;
+use anabranch_film::content::RequestId;
+use anabranch_film::control::{ConnectionId, PathId};
+use anabranch_film::session::Refusal;
+use anabranch_protocol::stripe::frame::Frame;
 use bytes::BytesMut;
 use tokio::sync::mpsc;
 

@@ -20,9 +20,9 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
-use anabranch_stream::content::ReaderId;
-use anabranch_stream::ranges::RangeSet;
-use anabranch_stream::session::{self, Pace, Session};
+use anabranch_film::content::ReaderId;
+use anabranch_film::session::{self, Pace, Session};
+use anabranch_protocol::ranges::RangeSet;
 use anabranch_units::{Duration, Time};
 use bytes::Bytes;
 use tokio::sync::broadcast;

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
 use ::http::HeaderValue;
-use anabranch_stream::ranges::RangeSet;
+use anabranch_protocol::ranges::RangeSet;
 use anabranch_units::{Bytes, Duration};
 use bytes::BytesMut;
 use url::Url;
@@ -18,7 +18,7 @@ use crate::http::{
     ResponseHead, Target, Version, probe, shown,
 };
 use crate::media::{MediaFacts, MediaProbe, Step};
-use crate::server::TOKEN_HEADER;
+use anabranch_protocol::stripe::TOKEN_HEADER;
 
 /// What is known of a film when it is opened.
 #[derive(Clone)]

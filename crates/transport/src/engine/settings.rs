@@ -1,8 +1,8 @@
 //! What a stream is to be.
 
-use anabranch_stream::control::RateController;
-use anabranch_stream::session::Pace;
-use anabranch_stream::{auto, content, mul, multitcp, playback, rome};
+use anabranch_film::control::RateController;
+use anabranch_film::session::Pace;
+use anabranch_film::{auto, content, mul, multitcp, playback, rome};
 use anabranch_units::{Bytes, Duration, Rate, Ratio};
 use url::Url;
 

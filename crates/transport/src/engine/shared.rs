@@ -5,10 +5,10 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use anabranch_stream::content::{ReaderId, RequestId};
-use anabranch_stream::control::{ConnectionId, PathId};
-use anabranch_stream::session::{Action, PathFigures, Session};
-use anabranch_stream::stripe::frame::Frame;
+use anabranch_film::content::{ReaderId, RequestId};
+use anabranch_film::control::{ConnectionId, PathId};
+use anabranch_film::session::{Action, PathFigures, Session};
+use anabranch_protocol::stripe::frame::Frame;
 use anabranch_units::{Bytes, Duration, Ratio, Time};
 use bytes::BytesMut;
 use tokio::sync::{Notify, broadcast, mpsc};

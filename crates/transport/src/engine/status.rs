@@ -1,6 +1,6 @@
 //! How a stream stands.
 
-use anabranch_stream::session;
+use anabranch_film::session;
 use anabranch_units::{Duration, Rate, Time};
 
 use super::shared::Shared;

@@ -6,7 +6,7 @@ use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
-use anabranch_stream::ranges::RangeSet;
+use anabranch_protocol::ranges::RangeSet;
 use bytes::{Bytes, BytesMut};
 
 use super::{Cure, EngineError};

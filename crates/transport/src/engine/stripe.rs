@@ -11,10 +11,10 @@ use std::task::{Context, Poll};
 
 use ::http::HeaderValue;
 use ::http::header::{IF_MATCH, UPGRADE};
-use anabranch_stream::control::{ConnectionId, PathId};
-use anabranch_stream::session::Refusal;
-use anabranch_stream::stripe::PROTOCOL;
-use anabranch_stream::stripe::frame::{DATA_HEADER_BYTES, Frame, FrameError};
+use anabranch_film::control::{ConnectionId, PathId};
+use anabranch_film::session::Refusal;
+use anabranch_protocol::stripe::PROTOCOL;
+use anabranch_protocol::stripe::frame::{DATA_HEADER_BYTES, Frame, FrameError};
 use bytes::{Buf, BufMut, BytesMut};
 use tokio::io::{AsyncReadExt, AsyncWrite};
 use tokio::sync::mpsc;
@@ -24,8 +24,8 @@ use super::link::{Command, EARLY_READS, End};
 use super::pacer::Pacer;
 use super::shared::Shared;
 use crate::http::{Connection, Error, Method, Received, RequestHead, ResponseHead, Stream, status_in_words};
-use crate::server::{SIZE_HEADER, TOKEN_HEADER};
 use crate::tcp::SocketControl;
+use anabranch_protocol::stripe::{SIZE_HEADER, TOKEN_HEADER};
 
 /// What the answer to the upgrade says.
 enum Answer {

@@ -1,6 +1,6 @@
-//! Messages of [`anabranch_stream::live::hello`] on a stream of QUIC.
+//! Messages of [`anabranch_protocol::live::hello`] on a stream of QUIC.
 
-use anabranch_stream::live::hello::{MAX_MESSAGE, Message};
+use anabranch_protocol::live::hello::{MAX_MESSAGE, Message};
 use quinn::{RecvStream, SendStream};
 
 /// No message could be read or written.

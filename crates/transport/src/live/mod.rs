@@ -1,7 +1,7 @@
-//! Live media over QUIC datagrams (RFC 9221): the sockets and the clock of [`anabranch_stream::live`].
+//! Live media over QUIC datagrams (RFC 9221): the sockets and the clock of [`anabranch_live`].
 //!
 //! Each connection of the sender is a QUIC connection of its own, so that each has its own path and its own numbers. QUIC's
-//! congestion control does not limit it: the control of the rate in [`anabranch_stream::live`] decides when a datagram leaves.
+//! congestion control does not limit it: the control of the rate in [`anabranch_live`] decides when a datagram leaves.
 //! `docs/live-protocol.md` describes the protocol.
 
 mod control;
@@ -72,7 +72,7 @@ impl Clock {
 /// A whole packet of the stream in a datagram of UDP, as quinn reckons: a short header with an identifier of eight bytes and the longest
 /// packet number (RFC 9000, section 17.3.1), the tag of AEAD, and the longest frame around a datagram (RFC 9221).
 const WHOLE: u16 = 1394;
-const _: () = assert!(anabranch_stream::live::wire::MAX_DATAGRAM + 1 + 8 + 4 + 16 + 9 == WHOLE as usize);
+const _: () = assert!(anabranch_protocol::live::wire::MAX_DATAGRAM + 1 + 8 + 4 + 16 + 9 == WHOLE as usize);
 /// The search for the longest datagram that a path carries (RFC 8899) begins with the 1200 bytes that every path of QUIC does, tries what lies
 /// half way and then [`WHOLE`]: five, six and seven packets of a transport stream.
 const LEAST_STEP: u16 = 90;

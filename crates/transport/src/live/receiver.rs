@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_stream::live::hello::{Message, SESSION_BYTES};
-use anabranch_stream::live::{self, ConnectionId, LEAST_LATENCY, MOST_LATENCY, ReceiverStatus};
+use anabranch_live::{ConnectionId, LEAST_LATENCY, MOST_LATENCY, ReceiverStatus};
+use anabranch_protocol::live::hello::{Message, SESSION_BYTES};
 use bytes::Bytes;
 use quinn::{Connection, ConnectionError, Endpoint, Incoming, SendStream, ServerConfig};
 use subtle::ConstantTimeEq;
@@ -280,7 +280,7 @@ async fn listen(
 /// One sender and its stream.
 struct Session {
     name: [u8; SESSION_BYTES],
-    core: live::Receiver,
+    core: anabranch_live::Receiver,
     connections: BTreeMap<ConnectionId, (Connection, SendStream)>,
     /// Since when there is no connection.
     gone: Option<anabranch_units::Time>,
@@ -449,7 +449,7 @@ impl Driver {
             let latency = hello.latency.max(self.settings.latency).clamp(LEAST_LATENCY, MOST_LATENCY);
             let before = self.places[number].session.replace(Session {
                 name: hello.session,
-                core: live::Receiver::new(latency, hello.next),
+                core: anabranch_live::Receiver::new(latency, hello.next),
                 connections: BTreeMap::new(),
                 gone: None,
                 has_left: false,

@@ -10,9 +10,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-use anabranch_stream::live::hello::Message;
-use anabranch_stream::live::wire::MAX_PAYLOAD;
-use anabranch_stream::live::{self, ConnectionId, LinkId, SenderStatus};
+use anabranch_live::{ConnectionId, LinkId, SenderStatus};
+use anabranch_protocol::live::hello::Message;
+use anabranch_protocol::live::wire::MAX_PAYLOAD;
 use quinn::{ClientConfig, Connection, SendDatagramError, SendStream};
 use rand::RngExt;
 use tokio::sync::{mpsc, watch};
@@ -89,7 +89,7 @@ impl Sender {
         });
         let clock = Clock::start();
         let driver = Driver {
-            core: live::Sender::new(shared.settings.live),
+            core: anabranch_live::Sender::new(shared.settings.live),
             clock,
             began: clock.now(),
             connections: BTreeMap::new(),
@@ -144,7 +144,7 @@ struct Up {
 }
 
 struct Driver {
-    core: live::Sender,
+    core: anabranch_live::Sender,
     clock: Clock,
     /// When it began.
     began: anabranch_units::Time,

@@ -1,4 +1,4 @@
-//! No congestion control in QUIC: datagrams leave at a rate that [`anabranch_stream::live`] has decided already.
+//! No congestion control in QUIC: datagrams leave at a rate that [`anabranch_live`] has decided already.
 
 use std::any::Any;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! QUIC with the window controllers of [`congestion`]: what `anabranch serve --h3` sends with, and what a client asks with.
+//! QUIC with the window controllers of [`anabranch_congestion`]: what `anabranch serve --h3` sends with, and what a client asks with.
 //!
 //! What came to a client, and what was lost on the way, [`Arrivals`] counts.
 //!

@@ -17,7 +17,7 @@ const IDLE_ROUND_TRIPS: u64 = 4;
 /// The least time for that (RFC 6298, rule 2.4).
 const LEAST_IDLE: Duration = Duration::from_secs(1);
 
-/// Runs one of [`congestion`]'s window controllers for a connection of quinn.
+/// Runs one of [`anabranch_congestion`]'s window controllers for a connection of quinn.
 #[derive(Debug)]
 pub(crate) struct Single {
     algorithm: Algorithm,

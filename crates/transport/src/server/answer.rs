@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::io;
 use std::sync::{Arc, PoisonError};
 
+use anabranch_protocol::stripe::{SIZE_HEADER, TOKEN_HEADER};
 use http::header::{self, HeaderValue};
 use http::uri::Authority;
 use http::{Method, Request, Response, StatusCode, Version};
@@ -16,7 +17,7 @@ use super::log::Entry;
 use super::metrics::increment;
 use super::reply::{Reply, Representation, content_reply, precondition_reply};
 use super::source::Source;
-use super::stripe::{self, SIZE_HEADER, TOKEN_HEADER};
+use super::stripe;
 
 const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, OPTIONS");
 const CLOSE: HeaderValue = HeaderValue::from_static("close");
@@ -202,7 +203,7 @@ fn upgrade<B>(
         Some(Upgrade { on_upgrade, seat, entry: Entry::silent() });
     Reply::new(StatusCode::SWITCHING_PROTOCOLS)
         .with(header::CONNECTION, HeaderValue::from_static("Upgrade"))
-        .with(header::UPGRADE, HeaderValue::from_static(::anabranch_stream::stripe::PROTOCOL))
+        .with(header::UPGRADE, HeaderValue::from_static(::anabranch_protocol::stripe::PROTOCOL))
         .with(SIZE_HEADER, size.into())
         .with_text(header::ETAG, &etag)
 }

@@ -54,7 +54,6 @@ pub use log::{AccessLog, Listener, Rotation};
 pub use metrics::Metrics;
 pub use reply::{Reply, Representation, content_reply, precondition_reply};
 pub use shape::Shape;
-pub use stripe::{SIZE_HEADER, TOKEN_HEADER};
 pub use weights::{Weights, WeightsError};
 
 /// What to serve, and how.

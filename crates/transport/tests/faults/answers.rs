@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anabranch_stream::multitcp;
+use anabranch_film::multitcp;
 use anabranch_transport::engine::{Algorithm, Event, Settings};
 
 use crate::server::{Answered, Exchange, Server, film};

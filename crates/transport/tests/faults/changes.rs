@@ -96,7 +96,7 @@ async fn two_replicas_that_differ_where_no_sample_was_taken_are_noticed_where_bo
     // A file of which a part is there already, from the other one.
     let file = tempfile::tempfile().unwrap();
     std::os::unix::fs::FileExt::write_all_at(&file, &other[..200_000], 0).unwrap();
-    let mut have = anabranch_stream::ranges::RangeSet::new();
+    let mut have = anabranch_protocol::ranges::RangeSet::new();
     have.insert(0..200_000);
     let storage = Storage::File { file, have, in_doubt: false };
     let opened =
@@ -116,7 +116,7 @@ async fn a_file_that_may_be_of_another_film_is_compared_before_it_is_gone_on_wit
         }
         let file = tempfile::tempfile().unwrap();
         std::os::unix::fs::FileExt::write_all_at(&file, &there, 0).unwrap();
-        let mut have = anabranch_stream::ranges::RangeSet::new();
+        let mut have = anabranch_protocol::ranges::RangeSet::new();
         have.insert(0..1_000_000);
         let storage = Storage::File { file, have, in_doubt: true };
         let opened =

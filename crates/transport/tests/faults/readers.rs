@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::time::Duration;
 
-use anabranch_stream::ranges::RangeSet;
+use anabranch_protocol::ranges::RangeSet;
 use anabranch_transport::engine::{Film, Storage};
 use anabranch_units::Bytes;
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anabranch_stream::ranges::RangeSet;
+use anabranch_protocol::ranges::RangeSet;
 use anabranch_transport::engine::{EngineError, Event, Film, Notice, Reader, Settings, Storage};
 use tempfile::TempDir;
 use tokio::sync::broadcast;

@@ -5,8 +5,8 @@ use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use anabranch_stream::stripe::Priority;
-use anabranch_stream::stripe::frame::Frame;
+use anabranch_protocol::stripe::Priority;
+use anabranch_protocol::stripe::frame::Frame;
 use anabranch_transport::server::{Config, Shape};
 use anabranch_units::Rate;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

@@ -3,9 +3,9 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use anabranch_stream::control::ConnectionId;
-use anabranch_stream::stripe::frame::Frame;
-use anabranch_stream::stripe::{Arrivals, Priority};
+use anabranch_film::control::ConnectionId;
+use anabranch_protocol::stripe::frame::Frame;
+use anabranch_protocol::stripe::{Arrivals, Priority};
 use anabranch_transport::server::Shape;
 use anabranch_units::Rate;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -362,7 +362,7 @@ async fn more_connections_than_a_group_takes_are_closed_and_the_others_go_on() {
     let server = Running::start(|_| {});
     let film = server.put("film.mp4", 100_000);
     let mut members = Vec::new();
-    for _ in 0..anabranch_stream::stripe::MAX_CONNECTIONS {
+    for _ in 0..anabranch_protocol::stripe::MAX_CONNECTIONS {
         members.push(join(&server, "/film.mp4", TOKEN).await.0);
     }
     let mut beyond = join(&server, "/film.mp4", TOKEN).await.0;

@@ -1,7 +1,7 @@
 //! The algorithms as the chapter sets them.
 
+use anabranch_film::multitcp::{AdvancedParameters, Parameters};
 use anabranch_sim::model::Algorithm;
-use anabranch_stream::multitcp::{AdvancedParameters, Parameters};
 use anabranch_units::Bytes;
 
 /// One connection with a window of 8 packets: 800 kbps at 80 ms.

@@ -1,6 +1,6 @@
 //! The Internet experiments of the thesis, whose paths are emulated: figures 8.4 to 8.6.
 
-use anabranch_stream::multitcp::Parameters;
+use anabranch_film::multitcp::Parameters;
 use anabranch_units::{Bytes, Duration, Rate};
 
 use super::algorithms::{advanced, basic};

@@ -40,7 +40,7 @@ impl Setup {
     /// The experiment: `auto` runs beside the figure's algorithms, and is told apart in the tables.
     pub(super) fn experiment(mut self, mut relations: Vec<Relation>) -> Experiment {
         relations.extend(self.ours());
-        self.schemes.push((scheme::AUTO, Algorithm::Auto(anabranch_stream::auto::Parameters::default())));
+        self.schemes.push((scheme::AUTO, Algorithm::Auto(anabranch_film::auto::Parameters::default())));
         let looks: Vec<Scheme> = self.schemes.iter().map(|(scheme, _)| *scheme).collect();
         let tables = VARIANTS.iter().flat_map(|variant| [self.rates(variant), self.costs(variant)]).collect();
         Experiment {

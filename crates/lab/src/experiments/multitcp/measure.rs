@@ -1,7 +1,7 @@
 //! What is measured in a run: the stream in each phase, its player, and what is left to the cross traffic.
 
+use anabranch_film::playback::{Parameters, Playback, PlaybackReport};
 use anabranch_sim::report::FlowSample;
-use anabranch_stream::playback::{Parameters, Playback, PlaybackReport};
 use anabranch_units::{Bytes, Duration, Rate, Time};
 
 use super::network::{STREAM, seconds};

@@ -1,11 +1,11 @@
 //! The network of the thesis' figure 8.1, who sends in it, and the two ways in which it is run.
 
+use anabranch_film::content::Policy;
+use anabranch_film::playback;
+use anabranch_film::session::Pace;
 use anabranch_sim::model::{
     Algorithm, Congestion, Flow, Kind, Link, Media, Model, Node, NodeId, Pattern, Run, Source, Tcp, When,
 };
-use anabranch_stream::content::Policy;
-use anabranch_stream::playback;
-use anabranch_stream::session::Pace;
 use anabranch_units::{Bytes, Duration, Packets, Rate, Time};
 
 /// As the thesis has it: every link of the bottleneck's rate, nothing random but the times of start.

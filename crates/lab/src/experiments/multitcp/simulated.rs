@@ -1,6 +1,6 @@
 //! The simulations of the thesis: figures 8.2 and 8.3, and the buffering of figure 8.7.
 
-use anabranch_stream::multitcp::Parameters;
+use anabranch_film::multitcp::Parameters;
 use anabranch_units::{Duration, Rate};
 
 use super::algorithms::{advanced, basic, fixed};

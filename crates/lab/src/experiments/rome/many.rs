@@ -1,8 +1,8 @@
 //! Many streams in the random network of figure 10: figures 11, 12 and 13.
 
+use anabranch_film::auto;
+use anabranch_film::session::Pace;
 use anabranch_sim::model::{Algorithm, Flow, Kind, Media, Model, Run, Source, When};
-use anabranch_stream::auto;
-use anabranch_stream::session::Pace;
 use anabranch_units::{Duration, Rate, Time};
 
 use super::network::{ASSUMED, NEVER, media, rome, tcp};

@@ -1,9 +1,9 @@
 //! What the networks of TCP-ROME's evaluation have in common: links, TCPs and streams.
 
+use anabranch_film::content::Policy;
+use anabranch_film::playback;
+use anabranch_film::session::Pace;
 use anabranch_sim::model::{Algorithm, Congestion, Link, Media, NodeId, Tcp};
-use anabranch_stream::content::Policy;
-use anabranch_stream::playback;
-use anabranch_stream::session::Pace;
 use anabranch_units::{Bytes, Duration, Packets, Rate};
 
 /// A segment of the content: a frame of 3 Mbps at 30 a second.
@@ -18,7 +18,7 @@ pub(super) const ASSUMED: [&str; 3] = [
     "Reno with SACK, packets of 1000 bytes and 40 of headers, one acknowledgement per packet, initial window 2, no timestamps, \
      time-out of at least 200 ms; queues of 50 packets, DropTail; every TCP waits up to 1 ms before it sends, against phase effects",
     "R- and R+ are 0.95 and 1.05 of the display rate, phi is one round trip, varphi 5/4 of what it has to be above, b = 1 and T_0 as \
-     in crates/stream; compensation below R-; segments of 12.5 kB",
+     in crates/film; compensation below R-; segments of 12.5 kB",
     "auto has its default parameters, but no more than 15 connections; segments by play time",
 ];
 
@@ -44,14 +44,14 @@ pub(super) fn tcp() -> Tcp {
 
 /// TCP-ROME over so many connections.
 pub(super) fn rome(connections: u32) -> Algorithm {
-    Algorithm::Rome(anabranch_stream::rome::Parameters {
+    Algorithm::Rome(anabranch_film::rome::Parameters {
         connections,
-        ..anabranch_stream::rome::Parameters::default()
+        ..anabranch_film::rome::Parameters::default()
     })
 }
 
 pub(super) fn auto() -> Algorithm {
-    Algorithm::Auto(anabranch_stream::auto::Parameters::default())
+    Algorithm::Auto(anabranch_film::auto::Parameters::default())
 }
 
 /// A stream from one connection to each server; `auto` may have more.

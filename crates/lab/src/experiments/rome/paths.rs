@@ -1,10 +1,10 @@
 //! Three servers behind unequal access links (figure 7): figures 8 and 9.
 
+use anabranch_film::playback::{Parameters, Playback};
+use anabranch_film::session::Pace;
 use anabranch_sim::model::{
     Algorithm, Flow, FlowId, Kind, LinkId, Media, Model, Node, NodeId, Run, Source, When,
 };
-use anabranch_stream::playback::{Parameters, Playback};
-use anabranch_stream::session::Pace;
 use anabranch_units::{Bytes, Duration, Rate, Time};
 
 use super::network::{ASSUMED, NEVER, auto, duplex, media, rome, tcp};

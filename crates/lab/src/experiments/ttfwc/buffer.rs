@@ -1,10 +1,10 @@
 //! Ours: the tuning parameter by the buffer of the player, the first item of the thesis's future work.
 
 use anabranch_congestion::tfwc::{BufferRule, Update};
+use anabranch_film::content::Policy;
+use anabranch_film::playback;
+use anabranch_film::session::Pace;
 use anabranch_sim::model::{Algorithm, Kind, Media, Model, Tcp};
-use anabranch_stream::content::Policy;
-use anabranch_stream::playback;
-use anabranch_stream::session::Pace;
 use anabranch_units::{Bytes, Duration, Rate};
 
 use super::friendliness::PATH;

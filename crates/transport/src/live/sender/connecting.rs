@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-use anabranch_stream::live::hello::{Message, SESSION_BYTES};
-use anabranch_stream::live::{ConnectionId, LinkId};
+use anabranch_live::{ConnectionId, LinkId};
+use anabranch_protocol::live::hello::{Message, SESSION_BYTES};
 use bytes::Bytes;
 use quinn::{ClientConfig, Connection, ConnectionError, SendStream};
 use tokio::sync::mpsc;

@@ -2,8 +2,6 @@
 
 use std::net::SocketAddr;
 
-use anabranch_stream::live;
-
 use crate::http::Interface;
 use crate::live::Trusted;
 
@@ -19,7 +17,7 @@ pub struct SenderSettings {
     /// What the receiver lets in.
     pub token: Vec<u8>,
     /// Decisions.
-    pub live: live::Settings,
+    pub live: anabranch_live::Settings,
     /// A link for each of these; none: the one that the system chooses.
     pub interfaces: Vec<Interface>,
 }

@@ -7,9 +7,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use anabranch_stream::control::ConnectionId;
-use anabranch_stream::stripe::frame::{DATA_HEADER_BYTES, Frame, data_header};
-use anabranch_stream::stripe::{Block, MAX_BLOCK_BYTES, MAX_CONNECTIONS, Striper, WantError};
+use anabranch_film::control::ConnectionId;
+use anabranch_protocol::stripe::frame::{DATA_HEADER_BYTES, Frame, data_header};
+use anabranch_protocol::stripe::{Block, MAX_BLOCK_BYTES, MAX_CONNECTIONS, Striper, WantError};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Duration, Instant, timeout};

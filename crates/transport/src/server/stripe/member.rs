@@ -4,7 +4,7 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use anabranch_stream::stripe::frame::{Frame, MAX_FRAME_BYTES};
+use anabranch_protocol::stripe::frame::{Frame, MAX_FRAME_BYTES};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::server::io_guard::Stream;
@@ -43,7 +43,7 @@ impl Member {
         // "Blocked" (MultiTCP section 7.3) must mean the network, not a large buffer in front of it.
         #[cfg(target_os = "linux")]
         socket2::SockRef::from(stream.socket()).set_tcp_notsent_lowat(
-            u32::try_from(anabranch_stream::stripe::MAX_BLOCK_BYTES).unwrap_or(u32::MAX),
+            u32::try_from(anabranch_protocol::stripe::MAX_BLOCK_BYTES).unwrap_or(u32::MAX),
         )?;
         Ok(Self { stream, input, output: Vec::new(), written: 0, sync: None, entry, _permit: permit })
     }

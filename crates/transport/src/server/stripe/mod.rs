@@ -6,8 +6,8 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anabranch_stream::stripe::{MAX_CONNECTIONS, PROTOCOL};
-use http::header::{self, HeaderName, HeaderValue};
+use anabranch_protocol::stripe::{MAX_CONNECTIONS, PROTOCOL, TOKEN_HEADER};
+use http::header::{self, HeaderValue};
 use http::{Method, Request, StatusCode};
 use tokio::sync::{mpsc, watch};
 
@@ -20,11 +20,6 @@ mod group;
 mod member;
 
 pub(super) use member::Member;
-
-/// The token of a group: 32 hexadecimal digits that the client drew at random.
-pub const TOKEN_HEADER: HeaderName = HeaderName::from_static("anabranch-stripe");
-/// The file's size in bytes, in the answer 101.
-pub const SIZE_HEADER: HeaderName = HeaderName::from_static("anabranch-size");
 
 /// The token, when a request asks for striping: a GET that offers the protocol and has the header.
 pub(super) fn requested<B>(request: &Request<B>) -> Option<HeaderValue> {

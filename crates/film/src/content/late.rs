@@ -1,0 +1,202 @@
+//! Segments that miss their play time, and who is asked for them instead (TCP-ROME section III.C).
+
+use std::ops::Range;
+
+use anabranch_units::{Bytes, Duration, Ratio, Time};
+
+use super::{Coordinator, Pipe, Request, RequestId};
+use crate::control::ConnectionId;
+use anabranch_protocol::stripe::Priority;
+
+/// When an outstanding segment counts as missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MissingRule {
+    /// As published: its play time is nearer than the RTT of the connection it is assigned to.
+    RoundTrip,
+    /// Ours: it is expected after its play time, by what its connection has before it and delivers; a silent
+    /// connection is expected to stay silent as long again as it has been.
+    Expected,
+}
+
+/// A segment, or its tail, that another connection was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reassignment {
+    /// Who was to deliver it. A stripe group is so no longer: what it has not sent yet can be cancelled.
+    pub from: ConnectionId,
+    /// Who is asked now.
+    pub to: ConnectionId,
+    /// The request to be sent.
+    pub request: Request,
+}
+
+/// So many of the outstanding segments nearest to a reader are looked at in one decision. What is further away is
+/// looked at when it has come nearer.
+const NEAREST: usize = 8;
+
+impl Coordinator {
+    /// Finds a segment that misses its play time and a connection that brings it sooner; asks that one. To be called
+    /// until it answers `None`.
+    pub fn reassign_late(&mut self, now: Time) -> Option<Reassignment> {
+        let (request, to, range) = self
+            .late_segments(now)
+            .into_iter()
+            .find_map(|(id, range)| self.rescue(id, range, now).map(|(to, range)| (id, to, range)))?;
+        let from = self.segments.get(&request)?.connection;
+        if let Some(pipe) = self.pipes.get_mut(&from) {
+            pipe.misses += 1;
+        }
+        Some(self.hand_over(request, to, range, "it would miss its play time", now))
+    }
+
+    /// When nothing is left to ask for, at the end or because a reader waits for what is late, an idle connection helps the
+    /// one that would finish last, so that no slow source sets the time.
+    pub fn help_at_the_end(&mut self, idle: ConnectionId, now: Time) -> Option<Reassignment> {
+        let own = self.pipes.get(&idle)?;
+        if own.draining
+            || !own.queue.is_empty()
+            || self.has_work()
+            || !(self.reaches_the_end() || self.is_waiting())
+        {
+            return None;
+        }
+        let last = self
+            .pipes
+            .iter()
+            .filter(|(id, _)| **id != idle)
+            .flat_map(|(_, pipe)| pipe.queue.iter().map(move |id| (pipe, *id)))
+            .filter_map(|(pipe, id)| {
+                let segment = self.segments.get(&id)?;
+                let needed = segment.needed(&self.have, segment.range.start, segment.needed_until)?;
+                Some((self.expected(pipe, segment.mark, now), id, segment.rest(needed.start)))
+            })
+            .max_by_key(|(expected, id, _)| (*expected, *id));
+        let (_, request, range) = last?;
+        let (to, range) = self.split(request, range, idle, now)?;
+        Some(self.hand_over(request, to, range, "nothing else is left to ask for", now))
+    }
+
+    /// Whether some reader can take nothing.
+    fn is_waiting(&self) -> bool {
+        self.readers.values().any(|reader| {
+            reader.position < reader.end && self.have.run_end(reader.position) == reader.position
+        })
+    }
+
+    /// Whether all that some reader still wants is at least assigned.
+    pub(super) fn reaches_the_end(&self) -> bool {
+        let end = |reader: &super::Reader| self.size.map_or(reader.end, |size| reader.end.min(size));
+        self.readers.values().any(|reader| {
+            let end = end(reader);
+            reader.position < end && self.claimed.contains(&(reader.position..end))
+        })
+    }
+
+    /// The segments nearest to the readers that are missing after the rule, and the bytes of them that are needed.
+    fn late_segments(&self, now: Time) -> Vec<(RequestId, Range<u64>)> {
+        if self.media_rate.is_none() {
+            return Vec::new();
+        }
+        let largest = self.policy.segment_size.1.get();
+        let late = self.readers.values().flat_map(|reader| {
+            let from = reader.position.saturating_sub(largest);
+            let ahead = self.by_start.range((from, RequestId(0))..).filter_map(move |(_, id)| {
+                let segment = self.segments.get(id)?;
+                let needed_from = segment.range.start.max(reader.position);
+                Some((id, segment, segment.needed(&self.have, needed_from, reader.end)?))
+            });
+            // What the reader has left behind is not among its nearest.
+            ahead.take(NEAREST).filter_map(move |(id, segment, needed)| {
+                let pipe = self.pipes.get(&segment.connection)?;
+                let missing = match self.policy.missing {
+                    MissingRule::RoundTrip => self.play_time(reader, needed.start) < pipe.rtt,
+                    MissingRule::Expected => {
+                        self.expected(pipe, segment.mark, now) > self.play_time(reader, segment.range.end)
+                    }
+                };
+                missing.then_some((*id, segment.rest(needed.start)))
+            })
+        });
+        late.collect()
+    }
+
+    /// Who brings the late bytes soonest, and which of them it is asked for.
+    fn rescue(&self, request: RequestId, range: Range<u64>, now: Time) -> Option<(ConnectionId, Range<u64>)> {
+        let segment = self.segments.get(&request)?;
+        let length = range.end - range.start;
+        let candidates = self.pipes.iter().filter(|(id, pipe)| {
+            **id != segment.connection && !pipe.draining && self.has_room_for_repair(pipe)
+        });
+        match self.policy.missing {
+            MissingRule::RoundTrip => {
+                // "re-requests it over the connection with lower RTT than the expected playback time": the lowest.
+                let own = self.pipes.get(&segment.connection)?.rtt;
+                let (id, _) = candidates
+                    .filter(|(_, pipe)| pipe.rtt < own)
+                    .min_by_key(|(id, pipe)| (pipe.rtt, **id))?;
+                Some((*id, range))
+            }
+            MissingRule::Expected => {
+                let (id, _) =
+                    candidates.min_by_key(|(id, pipe)| (self.time_to_bring(pipe, length, now), **id))?;
+                self.split(request, range, *id, now)
+            }
+        }
+    }
+
+    /// When a pipe would have brought so many more bytes.
+    pub(super) fn time_to_bring(&self, pipe: &Pipe, length: u64, now: Time) -> Duration {
+        self.expected(pipe, pipe.asked.saturating_add(length), now) + pipe.rtt
+    }
+
+    /// Divides late bytes between the connection that has them and a helper, so that both finish together: the helper
+    /// gets the tail. `None` when less than a fifth of the time would be gained.
+    fn split(
+        &self,
+        request: RequestId,
+        range: Range<u64>,
+        helper: ConnectionId,
+        now: Time,
+    ) -> Option<(ConnectionId, Range<u64>)> {
+        let segment = self.segments.get(&request)?;
+        let owner = self.pipes.get(&segment.connection)?;
+        let pipe = self.pipes.get(&helper)?;
+        let length = Bytes::new(range.end - range.start);
+        let (owner_rate, helper_rate) = (self.rate_or_guess(owner), self.rate_or_guess(pipe));
+        let alone = self.expected(owner, segment.mark, now).as_secs_f64();
+        // When each of the two can begin with these bytes.
+        let owner_free = alone - owner_rate.time_for(length).as_secs_f64();
+        let helper_free = self.time_to_bring(pipe, 0, now).as_secs_f64();
+        // Both done after t: owner_rate (t - owner_free) + helper_rate (t - helper_free) = length.
+        let (owner_rate, helper_rate) = (owner_rate.bytes_per_second(), helper_rate.bytes_per_second());
+        let together = (length.as_f64() + owner_rate * owner_free + helper_rate * helper_free)
+            / (owner_rate + helper_rate).max(1.0);
+        let smallest = self.policy.segment_size.0.min(length);
+        let head_share = owner_rate * (together - owner_free) / length.as_f64().max(1.0);
+        let head = length * Ratio::from_f64(head_share.min(1.0));
+        let head = if head < smallest { Bytes::ZERO } else { head };
+        let tail = length - head;
+        let finish = helper_free + tail.as_f64() / helper_rate.max(1.0);
+        let tail = range.start + head.get()..range.end;
+        (finish < 0.8 * alone && tail.end - tail.start >= smallest.get()).then_some((helper, tail))
+    }
+
+    fn hand_over(
+        &mut self,
+        request: RequestId,
+        to: ConnectionId,
+        range: Range<u64>,
+        why: &'static str,
+        now: Time,
+    ) -> Reassignment {
+        let from = self.segments.get(&request).map_or(to, |segment| segment.connection);
+        if self.is_group(from) {
+            self.unassign(from, &range);
+        } else if let Some(segment) = self.segments.get_mut(&request) {
+            segment.needed_until = range.start;
+            self.shared.insert(request);
+        }
+        let again = self.assign(to, range, Priority::Front, why, now);
+        self.shared.insert(again.id);
+        Reassignment { from, to, request: again }
+    }
+}

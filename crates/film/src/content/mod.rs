@@ -1,0 +1,515 @@
+//! The content coordinator of TCP-ROME (section III.A to III.C): which bytes are asked for on which connection.
+//!
+//! Every byte of the media is in one of three states: received, assigned to a connection, or neither. The *partition
+//! rule* (III.B) is the table of what is assigned; it is bounded by the smallest missing segment below and the last
+//! assigned one above. A connection that can take a request gets the unassigned bytes with the nearest play time
+//! (equation (1)), as many as it delivers in [`Policy::segment_time`], so that connections carry segments in
+//! proportion to what they deliver. Segments that would miss their play time are asked for again on a connection that
+//! makes it ([`Coordinator::reassign_late`]).
+//!
+//! Cost: a decision is O(log n) in the number of outstanding segments and linear in the number of connections and
+//! readers, which are few; nothing scans the table. (libtorrent's time-critical picker, the strongest of its kind,
+//! sorts all pieces and peers at every decision.)
+
+mod group;
+mod late;
+mod readers;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Range;
+
+use anabranch_units::{Bytes, Duration, Rate, Time};
+
+use crate::control::ConnectionId;
+use anabranch_protocol::ranges::RangeSet;
+use anabranch_protocol::stripe::Priority;
+
+pub use late::{MissingRule, Reassignment};
+pub use readers::{Reader, ReaderId};
+
+/// One request for a range of bytes; never used twice in a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RequestId(pub u64);
+
+/// Parameters of the content coordinator.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Policy {
+    /// When a segment counts as missing.
+    pub missing: MissingRule,
+    /// How much of a connection's throughput one segment takes: its size is rate x this time.
+    pub segment_time: Duration,
+    /// Bounds of a segment's size. Equal bounds give the fixed size of the paper.
+    pub segment_size: (Bytes, Bytes),
+    /// Size of the first segment of a connection whose rate is not known.
+    pub first_segment: Bytes,
+    /// Requests in flight on a connection: with two, the next response follows without an idle round trip.
+    pub requests_in_flight: usize,
+    /// How far ahead of a reader bytes are asked for (the bound on memory).
+    pub look_ahead: Bytes,
+    /// After so many missed segments in a row a connection is given up (0: never).
+    pub abandon_after: u32,
+}
+
+impl Policy {
+    /// TCP-ROME as published: segments of one size, missing when the play time is nearer than the RTT.
+    pub fn rome(segment: Bytes, look_ahead: Bytes) -> Self {
+        Self {
+            missing: MissingRule::RoundTrip,
+            segment_time: Duration::ZERO,
+            segment_size: (segment, segment),
+            first_segment: segment,
+            requests_in_flight: 2,
+            look_ahead,
+            abandon_after: 8,
+        }
+    }
+
+    /// Ours: segments sized by time, missing when they are expected after their play time.
+    pub fn expected(look_ahead: Bytes) -> Self {
+        Self {
+            missing: MissingRule::Expected,
+            segment_time: Duration::from_millis(400),
+            segment_size: (Bytes::kib(32), Bytes::mib(16)),
+            first_segment: Bytes::kib(128),
+            requests_in_flight: 2,
+            look_ahead,
+            abandon_after: 4,
+        }
+    }
+}
+
+/// A request to be sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// Its name.
+    pub id: RequestId,
+    /// The bytes to ask for.
+    pub range: Range<u64>,
+    /// For a stripe group: whether they are needed before everything that it was asked for.
+    pub priority: Priority,
+    /// Why these.
+    pub why: &'static str,
+}
+
+/// What became of arrived bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Arrival {
+    /// Bytes that were not there before.
+    pub fresh: u64,
+    /// Bytes that had come before over another connection.
+    pub duplicate: u64,
+    /// Whether the request is complete.
+    pub complete: bool,
+}
+
+/// An outstanding segment.
+#[derive(Clone, Debug)]
+struct Segment {
+    connection: ConnectionId,
+    range: Range<u64>,
+    /// What has not arrived: from a connection the tail, from a stripe group any part.
+    missing: RangeSet,
+    /// From here on another connection was asked as well.
+    needed_until: u64,
+    /// What the connection will have delivered in all when the segment is complete.
+    mark: u64,
+}
+
+impl Segment {
+    /// The first byte that has not arrived.
+    fn next(&self) -> u64 {
+        self.missing.iter().next().map_or(self.range.end, |first| first.start)
+    }
+
+    /// The first run of bytes at or after `from` and below `limit` that it is still needed for.
+    fn needed(&self, have: &RangeSet, from: u64, limit: u64) -> Option<Range<u64>> {
+        let limit = limit.min(self.needed_until);
+        self.missing
+            .iter_within(from.min(limit)..limit)
+            .find_map(|missing| have.first_gap(missing.start, missing.end))
+    }
+
+    /// What another connection can be asked for from `start` on: what is missing there in one piece.
+    fn rest(&self, start: u64) -> Range<u64> {
+        start..self.missing.run_end(start).min(self.needed_until)
+    }
+}
+
+/// A connection as the coordinator sees it: a queue of requests that is answered in order. Or a stripe group: a queue
+/// whose bytes come over any of its connections, nearly in order.
+#[derive(Clone, Debug)]
+struct Pipe {
+    /// Connections of a stripe group; 0: a connection that is asked for ranges.
+    members: u32,
+    /// End of the block that a stripe group brought last.
+    newest: u64,
+    hole: Option<group::Hole>,
+    queue: VecDeque<RequestId>,
+    asked: u64,
+    arrived: u64,
+    rate: Rate,
+    rtt: Duration,
+    /// Last arrival, or when the first request of an empty queue was made.
+    active: Time,
+    misses: u32,
+    /// Gets no new requests: it is to be closed when its queue is empty.
+    draining: bool,
+}
+
+impl Pipe {
+    /// Takes a request out of the queue: nearly always the first, since answers come in order.
+    fn forget(&mut self, request: RequestId) {
+        if self.queue.front() == Some(&request) {
+            self.queue.pop_front();
+        } else {
+            self.queue.retain(|id| *id != request);
+        }
+    }
+}
+
+/// Sizes, readers, what is there and what is assigned.
+#[derive(Debug)]
+pub struct Coordinator {
+    policy: Policy,
+    /// End of the media, once known.
+    size: Option<u64>,
+    /// Received.
+    have: RangeSet,
+    /// Received or assigned.
+    claimed: RangeSet,
+    segments: BTreeMap<RequestId, Segment>,
+    /// The segments by the position at which they begin.
+    by_start: BTreeSet<(u64, RequestId)>,
+    /// Segments that share bytes with another one, because one of them was late.
+    shared: BTreeSet<RequestId>,
+    pipes: BTreeMap<ConnectionId, Pipe>,
+    readers: BTreeMap<ReaderId, Reader>,
+    /// What the media needs, for play times; unknown at first.
+    media_rate: Option<Rate>,
+    next_request: u64,
+    last_assigned: u64,
+}
+
+impl Coordinator {
+    /// A coordinator for media of `size` bytes (`None`: not known), of which `have` is there already.
+    pub fn new(policy: Policy, size: Option<u64>, have: RangeSet) -> Self {
+        Self {
+            policy,
+            size,
+            claimed: have.clone(),
+            have,
+            segments: BTreeMap::new(),
+            by_start: BTreeSet::new(),
+            shared: BTreeSet::new(),
+            pipes: BTreeMap::new(),
+            readers: BTreeMap::new(),
+            media_rate: None,
+            next_request: 0,
+            last_assigned: 0,
+        }
+    }
+
+    /// The media needs this rate (R_v): the scale of play times.
+    pub fn set_media_rate(&mut self, rate: Rate) {
+        self.media_rate = Some(rate);
+    }
+
+    /// Bytes are asked for so far ahead of a reader from now on.
+    pub fn set_look_ahead(&mut self, look_ahead: Bytes) {
+        self.policy.look_ahead = look_ahead;
+    }
+
+    /// The media ends here (it was not known, or a server without ranges said so by ending).
+    pub fn set_size(&mut self, size: u64) {
+        self.size = Some(size);
+    }
+
+    /// End of the media, if known.
+    pub fn size(&self) -> Option<u64> {
+        self.size
+    }
+
+    /// What has been received.
+    pub fn have(&self) -> &RangeSet {
+        &self.have
+    }
+
+    /// Forgets received bytes that the driver no longer holds, so that they can be asked for again.
+    pub fn forget(&mut self, range: Range<u64>) {
+        self.have.remove(range.clone());
+        self.claimed.remove(range);
+        self.reclaim_outstanding();
+    }
+
+    /// Whether all of the media has been received.
+    pub fn is_complete(&self) -> bool {
+        self.size.is_some_and(|size| self.have.contains(&(0..size)))
+    }
+
+    /// SMS of the partition rule: everything below has been received (as a byte position).
+    pub fn smallest_missing(&self) -> u64 {
+        self.have.run_end(0)
+    }
+
+    /// LAS of the partition rule: nothing at or above was ever assigned (as a byte position).
+    pub fn last_assigned(&self) -> u64 {
+        self.last_assigned
+    }
+
+    /// How many segments are outstanding.
+    pub fn outstanding(&self) -> usize {
+        self.segments.len()
+    }
+
+    /// A connection can take requests from now on.
+    pub fn add_connection(&mut self, connection: ConnectionId, rtt: Duration, now: Time) {
+        let pipe = Pipe {
+            members: 0,
+            newest: 0,
+            hole: None,
+            queue: VecDeque::new(),
+            asked: 0,
+            arrived: 0,
+            rate: Rate::ZERO,
+            rtt,
+            active: now,
+            misses: 0,
+            draining: false,
+        };
+        self.pipes.insert(connection, pipe);
+    }
+
+    /// A connection is gone: what it was asked for and has not delivered is unassigned again.
+    pub fn remove_connection(&mut self, connection: ConnectionId) {
+        let Some(pipe) = self.pipes.remove(&connection) else { return };
+        for id in pipe.queue {
+            self.release(id);
+        }
+    }
+
+    /// The connection gets no new requests, except to repair what another one misses.
+    pub fn drain(&mut self, connection: ConnectionId) {
+        if let Some(pipe) = self.pipes.get_mut(&connection) {
+            pipe.draining = true;
+        }
+    }
+
+    /// The connection gets requests again.
+    pub fn resume(&mut self, connection: ConnectionId) {
+        if let Some(pipe) = self.pipes.get_mut(&connection) {
+            pipe.draining = false;
+        }
+    }
+
+    /// What the connection delivers, and its smoothed round-trip time.
+    pub fn estimate(&mut self, connection: ConnectionId, rate: Rate, rtt: Duration) {
+        if let Some(pipe) = self.pipes.get_mut(&connection) {
+            pipe.rate = rate;
+            pipe.rtt = rtt;
+        }
+    }
+
+    /// Requests outstanding on a connection.
+    pub fn queue_length(&self, connection: ConnectionId) -> usize {
+        self.pipes.get(&connection).map_or(0, |pipe| pipe.queue.len())
+    }
+
+    /// The request that the connection is answering, and the first byte of it that has not arrived.
+    pub fn answering(&self, connection: ConnectionId) -> Option<(RequestId, u64)> {
+        let id = *self.pipes.get(&connection)?.queue.front()?;
+        Some((id, self.segments.get(&id)?.next()))
+    }
+
+    /// Whether this connection kept missing and should be given up (section III.C, end).
+    pub fn keeps_missing(&self, connection: ConnectionId) -> bool {
+        let limit = self.policy.abandon_after;
+        limit > 0 && self.pipes.get(&connection).is_some_and(|pipe| pipe.misses >= limit)
+    }
+
+    /// What the connection still carries, and how much of it is needed. Zero needed and much to carry: close it.
+    pub fn carries(&self, connection: ConnectionId) -> (Bytes, Bytes) {
+        let Some(pipe) = self.pipes.get(&connection) else { return (Bytes::ZERO, Bytes::ZERO) };
+        let needed = pipe.queue.iter().filter_map(|id| self.segments.get(id)).map(|segment| {
+            let missing = segment.missing.iter_within(segment.range.start..segment.needed_until);
+            missing.flat_map(|missing| self.have.gaps(missing)).map(|gap| gap.end - gap.start).sum::<u64>()
+        });
+        (Bytes::new(pipe.asked.saturating_sub(pipe.arrived)), Bytes::new(needed.sum()))
+    }
+
+    /// The next request for a connection, if it can take one and there is something to ask for.
+    pub fn next_request(&mut self, connection: ConnectionId, now: Time) -> Option<Request> {
+        let pipe = self.pipes.get(&connection)?;
+        // A reader that has got nothing yet does not wait until a request of another one is answered.
+        let first = self.first_bytes_wanted().filter(|_| self.has_room_for_repair(pipe));
+        if pipe.draining || !(first.is_some() || self.has_room(pipe, Priority::Front)) {
+            return None;
+        }
+        let (gap, why) = self.best_gap(connection, now)?;
+        let priority = self.priority(pipe, gap.start);
+        if !(first == Some(gap.start) || self.has_room(pipe, priority)) {
+            return None;
+        }
+        let length = self.segment_length(pipe).min(gap.end - gap.start);
+        Some(self.assign(connection, gap.start..gap.start + length, priority, why, now))
+    }
+
+    /// Asks the connection for everything, from a server that knows no ranges.
+    pub fn request_whole(&mut self, connection: ConnectionId, now: Time) -> Option<Request> {
+        self.pipes.get(&connection)?;
+        let end = self.size.unwrap_or(u64::MAX);
+        Some(self.assign(connection, 0..end, Priority::Back, "the server knows no ranges", now))
+    }
+
+    /// Bytes have arrived as the answer to a request, in order from [`Coordinator::answering`]'s position. Bytes
+    /// beyond the request are ignored.
+    pub fn arrived(&mut self, request: RequestId, length: u64, now: Time) -> Arrival {
+        let Some(segment) = self.segments.get_mut(&request) else { return Arrival::default() };
+        let next = segment.next();
+        let end = segment.range.end.min(next.saturating_add(length));
+        let range = next..end;
+        segment.missing.remove(range.clone());
+        let complete = end == segment.range.end;
+        let connection = segment.connection;
+        if let Some(pipe) = self.pipes.get_mut(&connection) {
+            pipe.arrived = pipe.arrived.saturating_add(range.end - range.start);
+            pipe.active = now;
+        }
+        let fresh = self.have.insert(range.clone());
+        // The bytes may have been forgotten, and so unclaimed, while they were on their way.
+        self.claimed.insert(range.clone());
+        if complete {
+            self.retire(request);
+        }
+        Arrival { fresh, duplicate: (range.end - range.start) - fresh, complete }
+    }
+
+    /// The answer to a request ended before its last byte: the rest is unassigned again.
+    pub fn cut_short(&mut self, request: RequestId) {
+        let Some(segment) = self.segments.get(&request) else { return };
+        let missing = segment.missing.total();
+        if let Some(pipe) = self.pipes.get_mut(&segment.connection) {
+            pipe.forget(request);
+            pipe.arrived = pipe.arrived.saturating_add(missing);
+        }
+        self.release(request);
+    }
+
+    fn assign(
+        &mut self,
+        connection: ConnectionId,
+        range: Range<u64>,
+        priority: Priority,
+        why: &'static str,
+        now: Time,
+    ) -> Request {
+        let id = RequestId(self.next_request);
+        self.next_request += 1;
+        let mut mark = 0;
+        if let Some(pipe) = self.pipes.get_mut(&connection) {
+            if pipe.queue.is_empty() {
+                pipe.active = now;
+            }
+            pipe.asked = pipe.asked.saturating_add(range.end - range.start);
+            mark = pipe.asked;
+            pipe.queue.push_back(id);
+        }
+        self.claimed.insert(range.clone());
+        self.last_assigned = self.last_assigned.max(range.end);
+        self.by_start.insert((range.start, id));
+        let mut missing = RangeSet::new();
+        missing.insert(range.clone());
+        let needed_until = range.end;
+        self.segments.insert(id, Segment { connection, range: range.clone(), missing, needed_until, mark });
+        Request { id, range, priority, why }
+    }
+
+    /// A segment that is complete leaves the table.
+    fn retire(&mut self, request: RequestId) {
+        let Some(segment) = self.segments.remove(&request) else { return };
+        self.by_start.remove(&(segment.range.start, request));
+        self.shared.remove(&request);
+        if let Some(pipe) = self.pipes.get_mut(&segment.connection) {
+            pipe.forget(request);
+            if segment.needed_until == segment.range.end {
+                // Nobody else had to bring any of it.
+                pipe.misses = 0;
+            }
+        }
+    }
+
+    /// A segment that will not be completed leaves the table, and its missing bytes are unassigned again, except
+    /// those that another connection was asked for too.
+    fn release(&mut self, request: RequestId) {
+        let Some(segment) = self.segments.remove(&request) else { return };
+        self.by_start.remove(&(segment.range.start, request));
+        self.shared.remove(&request);
+        for rest in segment.missing.iter() {
+            self.unclaim(&rest);
+        }
+    }
+
+    /// `gone` is no longer assigned where it was: unassigned again are the bytes of it that are not there and that no
+    /// other connection was asked for too.
+    fn unclaim(&mut self, gone: &Range<u64>) {
+        self.claimed.remove(gone.clone());
+        for there in self.have.iter_within(gone.clone()) {
+            self.claimed.insert(there);
+        }
+        // Those that share bytes with it still bring them, and are needed to their end again.
+        for id in &self.shared {
+            if let Some(other) = self.segments.get_mut(id)
+                && other.range.end > gone.start
+                && other.range.start < gone.end
+            {
+                other.missing.iter().for_each(|missing| {
+                    self.claimed.insert(missing);
+                });
+                other.needed_until = other.range.end;
+            }
+        }
+    }
+
+    fn reclaim_outstanding(&mut self) {
+        for segment in self.segments.values() {
+            segment.missing.iter().for_each(|missing| {
+                self.claimed.insert(missing);
+            });
+        }
+    }
+
+    /// How many bytes a connection is asked for at once.
+    fn segment_length(&self, pipe: &Pipe) -> u64 {
+        let (smallest, largest) = self.policy.segment_size;
+        if pipe.rate.is_zero() {
+            let first = self.policy.first_segment * u64::from(pipe.members.max(1));
+            return first.max(smallest).min(largest).get().max(1);
+        }
+        // A segment shorter than a round trip would leave the connection idle behind it.
+        let time = self.policy.segment_time.max(pipe.rtt + pipe.rtt / 2);
+        pipe.rate.amount_in(time).max(smallest).min(largest).get().max(1)
+    }
+
+    /// When a connection will have delivered up to `mark`: the queue before it at the connection's rate, and if it
+    /// has been silent for long, as long again.
+    fn expected(&self, pipe: &Pipe, mark: u64, now: Time) -> Duration {
+        let ahead = Bytes::new(mark.saturating_sub(pipe.arrived));
+        let silent = now.since(pipe.active);
+        let patience = pipe.rtt * 2 + Duration::from_millis(200);
+        let stalled = if pipe.queue.is_empty() || silent < patience { Duration::ZERO } else { silent };
+        stalled + self.rate_or_guess(pipe).time_for(ahead)
+    }
+
+    /// What a pipe delivers, or for a new one what the others do on average.
+    fn rate_or_guess(&self, pipe: &Pipe) -> Rate {
+        if !pipe.rate.is_zero() {
+            return pipe.rate;
+        }
+        let known = self.pipes.values().filter(|other| !other.rate.is_zero());
+        let (sum, count) =
+            known.fold((0.0, 0.0), |(sum, count), other| (sum + other.rate.as_f64(), count + 1.0));
+        if count > 0.0 { Rate::from_bps_f64(sum / count) } else { Rate::from_kbps(1000) }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,27 @@
+//! What a receiver of a film decides.
+//!
+//! This crate has no I/O, no clock and no entropy: a driver (sockets, simulator) feeds it events with their
+//! time, and it answers with decisions. Every decision carries its reason.
+//!
+//! - [`auto`]: ours: the smallest number of connections and windows that holds the rate.
+//! - [`content`]: the content coordinator of TCP-ROME: which bytes are asked for on which connection.
+//! - [`playback`]: when a player starts, stalls and ends.
+//! - [`session`]: everything that the receiver of a stream decides, in one place.
+//! - [`interval`]: how often a rate controller measures.
+//! - [`multitcp`]: the rate controllers of MultiTCP, basic and advanced.
+//! - [`mul`]: MUL-TCP: the number of connections as MULTFRC controls it.
+//! - [`rome`]: the rate coordinator of TCP-ROME.
+//! - [`control`]: the contract between a receiver session and a rate controller.
+
+pub mod auto;
+pub mod content;
+pub mod control;
+pub mod interval;
+pub mod mul;
+pub mod multitcp;
+mod orders;
+#[cfg(test)]
+mod path_model;
+pub mod playback;
+pub mod rome;
+pub mod session;

@@ -1,0 +1,402 @@
+//! The sender's side of a connection: its rate, and which of its datagrams were lost.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anabranch_congestion::tfrc::{self, Feedback};
+use anabranch_units::{Bytes, Duration, Rate, Time};
+
+use super::LinkId;
+use super::bursts::Fate;
+use super::control::{packet_size, parameters};
+use super::one_connection::OneConnection;
+use super::round_trips::RoundTrips;
+use anabranch_protocol::live::wire::{
+    FLOWS_UNIT, Header, MAX_DATAGRAM, Report, expand, from_micros, low_bits, micros,
+};
+
+/// So many later datagrams show that one is lost where datagrams overtake each other (RFC 9002, section 6.1.1). Where none ever did the
+/// next one does: at low rates the third comes too late for another attempt.
+const LATER: u64 = 3;
+/// Datagrams taken for lost that are remembered, in case they arrive after all.
+const MOST_DOUBTFUL: usize = 64;
+/// Datagrams whose fate is not known; more are taken for lost.
+const MOST_OUTSTANDING: usize = 1 << 14;
+/// A way of which nothing is known yet takes so long.
+const UNKNOWN_WAY: Duration = Duration::from_millis(500);
+/// The least silence that makes a connection doubtful.
+const LEAST_SILENCE: Duration = Duration::from_millis(100);
+/// How often a doubtful connection is tried.
+const PROBE_INTERVAL: Duration = Duration::from_millis(500);
+/// After a silence a probe follows so many other datagrams, until one of these has arrived or so many probes have left.
+const LOADS_PER_PROBE: u8 = 2;
+const MOST_TRIED: u8 = 8;
+
+/// What a datagram has besides its header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Load {
+    /// Nothing.
+    Probe,
+    Parity,
+    /// The media packet with this number.
+    Media(u64),
+}
+
+impl Load {
+    fn media(self) -> Option<u64> {
+        if let Self::Media(sequence) = self { Some(sequence) } else { None }
+    }
+}
+
+/// A connection that was silent answers a probe. So it does as well where the path carries short datagrams and no long ones any more: probes
+/// between the others show the transport which of them are lost, so that it finds the length out (RFC 8899, section 4.3) within a round trip.
+#[derive(Clone, Copy, Debug, Default)]
+struct Trial {
+    /// Datagrams since the last probe.
+    loads: u8,
+    probes: u8,
+}
+
+/// A datagram that was sent.
+#[derive(Clone, Copy, Debug)]
+struct Outstanding {
+    sent: Time,
+    load: Load,
+    /// Its number among all datagrams of the sender.
+    number: u64,
+}
+
+/// What is known of a connection.
+#[derive(Clone, Debug)]
+pub(super) struct Connection {
+    pub(super) link: LinkId,
+    rate: tfrc::Sender,
+    outstanding: BTreeMap<u64, Outstanding>,
+    newest_sent: Option<u64>,
+    newest_arrived: Option<u64>,
+    /// So many later datagrams show that one is lost.
+    later: u64,
+    /// What was taken for lost of late.
+    doubtful: BTreeSet<u64>,
+    /// Since when a report is waited for.
+    waits_since: Option<Time>,
+    last_probe: Option<Time>,
+    trial: Option<Trial>,
+    /// Bytes of the longest datagram that the path carries.
+    longest: usize,
+    /// The round trip that the transport measured before there was any report.
+    first_rtt: Duration,
+    round_trips: RoundTrips,
+    one: OneConnection,
+    is_silent: bool,
+    sent: u64,
+    lost: u64,
+    /// What became known and was not taken yet, by the numbers of all datagrams of the sender.
+    fates: Vec<(u64, Fate)>,
+}
+
+impl Connection {
+    pub(super) fn new(link: LinkId, rtt: Duration) -> Self {
+        Self {
+            link,
+            rate: tfrc::Sender::new(parameters(), packet_size()),
+            outstanding: BTreeMap::new(),
+            newest_sent: None,
+            newest_arrived: None,
+            later: 1,
+            doubtful: BTreeSet::new(),
+            waits_since: None,
+            last_probe: None,
+            trial: None,
+            longest: MAX_DATAGRAM,
+            first_rtt: rtt,
+            round_trips: RoundTrips::default(),
+            one: OneConnection::default(),
+            is_silent: false,
+            sent: 0,
+            lost: 0,
+            fates: Vec::new(),
+        }
+    }
+
+    /// Whether a report has come: before, the rate is one packet a second.
+    pub(super) fn is_ready(&self) -> bool {
+        self.rate.rtt().is_some()
+    }
+
+    /// Whether nothing has been heard for longer than a report takes.
+    pub(super) fn is_silent(&self) -> bool {
+        self.is_silent
+    }
+
+    /// When media may leave here next.
+    pub(super) fn next_send(&self) -> Time {
+        self.rate.next_send()
+    }
+
+    /// From one packet to the next at the rate of the moment.
+    pub(super) fn interval(&self) -> Duration {
+        self.rate.sending_rate().time_for(packet_size())
+    }
+
+    /// Bytes of the longest datagram that the path carries.
+    pub(super) fn longest(&self) -> usize {
+        self.longest
+    }
+
+    pub(super) fn set_longest(&mut self, longest: usize) {
+        self.longest = longest;
+    }
+
+    /// How long a datagram takes to the receiver, about.
+    pub(super) fn way(&self) -> Duration {
+        self.rate.rtt().map_or(UNKNOWN_WAY, |rtt| rtt / 2)
+    }
+
+    /// The smoothed round-trip time.
+    pub(super) fn rtt(&self) -> Option<Duration> {
+        self.rate.rtt()
+    }
+
+    /// Whether others fill the queue on the way.
+    pub(super) fn has_standing_queue(&self) -> bool {
+        self.round_trips.stands()
+    }
+
+    /// What queues on the way add to the shortest round trip.
+    pub(super) fn queueing(&self) -> Duration {
+        self.rate.rtt().map_or(Duration::ZERO, |rtt| self.round_trips.queueing(rtt))
+    }
+
+    /// The shortest round trip of the route.
+    pub(super) fn least_rtt(&self) -> Option<Duration> {
+        self.round_trips.least()
+    }
+
+    /// The round trip when packets are lost, if others fill the queue; else as it is.
+    fn rtt_at_losses(&self) -> Option<Duration> {
+        self.round_trips.at_losses().or(self.rate.rtt())
+    }
+
+    /// What queues on the way add to the shortest round trip when packets are lost.
+    pub(super) fn queueing_at_losses(&self) -> Duration {
+        self.rtt_at_losses().map_or(Duration::ZERO, |rtt| self.round_trips.queueing(rtt))
+    }
+
+    /// What one connection would get here, as it would see the losses.
+    pub(super) fn rate_of_one(&self) -> Option<Rate> {
+        self.rate.rate_of_one(self.one.loss_event_rate()?)
+    }
+
+    pub(super) fn rate(&self) -> &tfrc::Sender {
+        &self.rate
+    }
+
+    /// Datagrams sent, and those of them that were lost.
+    pub(super) fn totals(&self) -> (u64, u64) {
+        (self.sent, self.lost)
+    }
+
+    /// Whether it should be asked for a report now: to know the round trip before media comes, and whether a silent one is
+    /// alive again.
+    pub(super) fn probe_at(&self) -> Time {
+        let interval = match (self.is_ready(), self.is_silent) {
+            (true, false) => {
+                let is_due = self.trial.is_some_and(|trial| trial.loads >= LOADS_PER_PROBE);
+                return if is_due { Time::ZERO } else { Time::NEVER };
+            }
+            (true, true) => PROBE_INTERVAL,
+            (false, _) => (self.first_rtt * 2).max(Duration::from_millis(20)),
+        };
+        self.last_probe.map_or(Time::ZERO, |last| last + interval)
+    }
+
+    pub(super) fn probed(&mut self, now: Time) {
+        self.last_probe = Some(now);
+        if let Some(trial) = self.trial.as_mut().filter(|_| !self.is_silent) {
+            *trial = Trial { loads: 0, probes: trial.probes + 1 };
+            if trial.probes >= MOST_TRIED {
+                self.trial = None;
+            }
+        }
+    }
+
+    /// A datagram leaves, with `number` among all of the sender's. Answers with its header, and with media packets that are taken for lost since too much is under way.
+    pub(super) fn send(
+        &mut self,
+        number: u64,
+        load: Load,
+        has_more: bool,
+        now: Time,
+    ) -> (Header, Option<u64>) {
+        // What travels are whole microseconds: reports are compared with what is kept here.
+        let now = from_micros(micros(now));
+        let info = self.rate.sent(now, has_more);
+        self.sent += 1;
+        self.waits_since.get_or_insert(now);
+        self.newest_sent = Some(info.sequence);
+        self.outstanding.insert(info.sequence, Outstanding { sent: now, load, number });
+        if load != Load::Probe
+            && let Some(trial) = &mut self.trial
+        {
+            trial.loads = trial.loads.saturating_add(1);
+        }
+        let oldest =
+            if self.outstanding.len() > MOST_OUTSTANDING { self.outstanding.pop_first() } else { None };
+        self.fates.extend(oldest.map(|(_, outstanding)| (outstanding.number, Fate::Unknown)));
+        let rtt = info.rtt.map_or(0, |rtt| u32::try_from(rtt.as_micros()).unwrap_or(u32::MAX).max(1));
+        let header = Header {
+            sequence: low_bits(info.sequence),
+            timestamp: low_bits(micros(now)),
+            rtt,
+            flows: Bytes::from_f64(info.flows * FLOWS_UNIT).get().try_into().unwrap_or(u16::MAX),
+            member: info.connection,
+            member_sequence: low_bits(info.connection_sequence),
+        };
+        (header, oldest.and_then(|(_, outstanding)| outstanding.load.media()))
+    }
+
+    /// This connection stands for so many of TCP.
+    pub(super) fn set_flows(&mut self, flows: f64) {
+        // In the parts in which they are told, so that both ends reckon with the same number.
+        self.rate.set_flows((flows * FLOWS_UNIT).round() / FLOWS_UNIT);
+    }
+
+    /// A report came; `waits`: media wait for their turn to leave. Answers with the media packets that were lost, and the round-trip time that the report brought.
+    pub(super) fn report(
+        &mut self,
+        report: &Report,
+        waits: bool,
+        latency: Duration,
+        now: Time,
+    ) -> (Vec<u64>, Option<Duration>) {
+        self.is_silent = false;
+        let mut round_trip = None;
+        if let Some(rate) = &report.rate {
+            let age = low_bits(micros(now)).wrapping_sub(rate.timestamp);
+            if let Some(timestamp) = micros(now).checked_sub(age.into()) {
+                let feedback = Feedback {
+                    timestamp: from_micros(timestamp),
+                    delay: rate.delay,
+                    receive_rate: rate.receive_rate,
+                    loss_event_rate: rate.loss_event_rate,
+                };
+                let sample = now.since(feedback.timestamp) - feedback.delay;
+                round_trip = self.rate.feedback(&feedback, now);
+                if !self.round_trips.sample(sample, waits, latency, now) {
+                    round_trip = None;
+                }
+            }
+        }
+        let Some(newest_sent) = self.newest_sent else { return (Vec::new(), round_trip) };
+        for (last, length) in &report.arrived {
+            let last = expand(*last, newest_sent);
+            // What was not sent yet cannot have arrived.
+            if last > newest_sent {
+                continue;
+            }
+            let first = (last + 1).saturating_sub((*length).into());
+            if self.doubtful.range(first..=last).next().is_some() {
+                self.later = LATER;
+            }
+            while let Some((&sequence, _)) = self.outstanding.range(first..=last).next() {
+                if let Some(outstanding) = self.outstanding.remove(&sequence) {
+                    self.fates.push((outstanding.number, Fate::Arrived));
+                    self.trial = self.trial.filter(|_| outstanding.load == Load::Probe);
+                }
+            }
+            self.newest_arrived = self.newest_arrived.max(Some(last));
+            self.one.reached(last);
+        }
+        let lost = self.lost_before_newest(now);
+        self.waits_since = (!self.outstanding.is_empty()).then_some(now);
+        (lost, round_trip)
+    }
+
+    /// Datagrams that are lost, since later ones arrived: enough of them, or one long before (RFC 9002, section 6.1).
+    fn lost_before_newest(&mut self, now: Time) -> Vec<u64> {
+        let Some(newest) = self.newest_arrived else { return Vec::new() };
+        let patience = self.patience();
+        let mut lost = Vec::new();
+        while let Some(entry) = self.outstanding.first_entry() {
+            let is_lost = *entry.key() + self.later <= newest
+                || (*entry.key() < newest && now.since(entry.get().sent) >= patience);
+            if !is_lost {
+                break;
+            }
+            self.lost += 1;
+            let (sequence, outstanding) = entry.remove_entry();
+            self.round_trips.lost(now);
+            self.one.lost(sequence, outstanding.sent, self.rate.rtt().unwrap_or(self.first_rtt));
+            self.doubtful.insert(sequence);
+            if self.doubtful.len() > MOST_DOUBTFUL {
+                self.doubtful.pop_first();
+            }
+            self.fates.push((outstanding.number, Fate::Lost));
+            lost.extend(outstanding.load.media());
+        }
+        lost
+    }
+
+    /// A datagram that has been under way for so long when a later one has arrived is lost.
+    fn patience(&self) -> Duration {
+        let rtt = self.rate.rtt().unwrap_or(self.first_rtt);
+        rtt + rtt / 8
+    }
+
+    /// When the oldest datagram counts as lost though no further report comes.
+    fn lost_at(&self) -> Time {
+        match self.outstanding.first_key_value() {
+            Some((sequence, oldest)) if Some(*sequence) < self.newest_arrived => {
+                oldest.sent + self.patience()
+            }
+            _ => Time::NEVER,
+        }
+    }
+
+    /// So long a silence means that nothing gets through: two reports could have come.
+    fn silence(&self) -> Duration {
+        let rtt = self.rate.rtt().unwrap_or(self.first_rtt);
+        (rtt * 5 / 2 + Duration::from_millis(50)).max(LEAST_SILENCE)
+    }
+
+    /// When [`Self::tick`] is to be called.
+    pub(super) fn deadline(&self) -> Time {
+        let silent = match self.waits_since {
+            Some(since) if !self.is_silent => since + self.silence(),
+            _ => Time::NEVER,
+        };
+        silent.min(self.rate.deadline()).min(self.lost_at())
+    }
+
+    /// Time has passed. Answers with the media packets that are taken for lost: since a later one has arrived for long, or
+    /// since the connection is silent.
+    pub(super) fn tick(&mut self, now: Time) -> Vec<u64> {
+        self.rate.tick(now);
+        let mut lost = self.lost_before_newest(now);
+        let is_overdue = self.waits_since.is_some_and(|since| now.since(since) >= self.silence());
+        if !is_overdue || self.is_silent {
+            return lost;
+        }
+        self.is_silent = true;
+        self.trial = Some(Trial::default());
+        // The first one leaves at once.
+        self.last_probe = None;
+        lost.extend(self.take_outstanding());
+        lost
+    }
+
+    /// The media packets whose fate is not known.
+    pub(super) fn take_outstanding(&mut self) -> Vec<u64> {
+        let outstanding = std::mem::take(&mut self.outstanding);
+        self.fates.extend(outstanding.values().map(|outstanding| (outstanding.number, Fate::Unknown)));
+        outstanding.into_values().filter_map(|outstanding| outstanding.load.media()).collect()
+    }
+
+    /// What became of datagrams since this was asked before.
+    pub(super) fn take_fates(&mut self) -> Vec<(u64, Fate)> {
+        std::mem::take(&mut self.fates)
+    }
+}
+
+#[cfg(test)]
+mod tests;

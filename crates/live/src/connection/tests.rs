@@ -1,0 +1,165 @@
+//! What a connection makes of reports, and of silence.
+
+use super::*;
+use anabranch_protocol::live::wire::RateReport;
+
+const LATENCY: Duration = Duration::from_millis(400);
+
+fn at(millis: u64) -> Time {
+    Time::ZERO + Duration::from_millis(millis)
+}
+
+fn connection() -> Connection {
+    Connection::new(LinkId(0), Duration::from_millis(20))
+}
+
+fn report(arrived: &[(u32, u16)]) -> Report {
+    Report { arrived: arrived.to_vec(), ..Report::default() }
+}
+
+#[test]
+fn a_later_datagram_shows_a_loss() {
+    let mut connection = connection();
+    for media in 0..4 {
+        connection.send(0, Load::Media(media), true, at(media));
+    }
+    assert!(connection.report(&report(&[(1, 2)]), false, LATENCY, at(10)).0.is_empty());
+    assert_eq!(connection.report(&report(&[(3, 1), (1, 2)]), false, LATENCY, at(12)).0, [2]);
+    assert_eq!(connection.totals(), (4, 1));
+}
+
+#[test]
+fn where_one_was_overtaken_three_later_datagrams_or_a_long_time_show_a_loss() {
+    let mut connection = connection();
+    connection.send(0, Load::Media(100), true, at(0));
+    connection.send(0, Load::Media(101), true, at(0));
+    connection.send(0, Load::Media(2), true, at(1));
+    assert_eq!(connection.report(&report(&[(1, 1)]), false, LATENCY, at(1)).0, [100]);
+    assert!(connection.report(&report(&[(1, 2)]), false, LATENCY, at(1)).0.is_empty());
+    for media in 3..8 {
+        connection.send(0, Load::Media(media), true, at(media));
+    }
+    assert!(connection.report(&report(&[(4, 2), (2, 1)]), false, LATENCY, at(10)).0.is_empty());
+    assert!(connection.report(&report(&[(6, 1), (4, 2), (2, 1)]), false, LATENCY, at(12)).0.is_empty());
+    // 5 and 7 are out, 3 arrived; 5 is lost when 22.5 ms have passed since it left.
+    assert_eq!(connection.report(&report(&[(6, 1)]), false, LATENCY, at(28)).0, [5]);
+    connection.send(0, Load::Media(8), true, at(29));
+    connection.send(0, Load::Media(9), true, at(29));
+    connection.send(0, Load::Media(10), true, at(29));
+    assert_eq!(connection.report(&report(&[(10, 3)]), false, LATENCY, at(29)).0, [7]);
+    assert_eq!(connection.totals(), (11, 3));
+}
+
+/// The newest two have arrived and are not waited for any more when a report tells of all four.
+#[test]
+fn while_the_stream_pauses_a_late_datagram_counts_as_arrived() {
+    let mut connection = connection();
+    connection.send(0, Load::Media(0), true, at(0));
+    connection.send(0, Load::Media(1), true, at(0));
+    connection.send(0, Load::Media(2), true, at(0));
+    // One overtook another: from now on three later ones show a loss.
+    assert_eq!(connection.report(&report(&[(1, 1)]), false, LATENCY, at(1)).0, [0]);
+    assert!(connection.report(&report(&[(1, 2)]), false, LATENCY, at(1)).0.is_empty());
+    connection.send(0, Load::Media(3), true, at(1));
+    assert!(connection.report(&report(&[(3, 1)]), false, LATENCY, at(10)).0.is_empty());
+    assert!(connection.report(&report(&[(3, 4)]), false, LATENCY, at(12)).0.is_empty());
+    assert!(connection.outstanding.is_empty() && connection.lost_at() == Time::NEVER);
+    assert!(connection.tick(at(1000)).is_empty());
+}
+
+#[test]
+fn a_silent_connection_is_told_within_a_second_and_comes_back() {
+    let mut connection = connection();
+    connection.send(0, Load::Media(1), true, at(0));
+    connection.send(0, Load::Media(2), true, at(10));
+    assert_eq!(connection.deadline(), at(100));
+    assert!(connection.tick(at(99)).is_empty() && !connection.is_silent());
+    assert_eq!(connection.tick(at(100)), [1, 2]);
+    assert!(connection.is_silent());
+    connection.report(&report(&[]), false, LATENCY, at(400));
+    assert!(!connection.is_silent());
+}
+
+/// A report that measures the round trip: 10 ms.
+fn measured(at_millis: u64, arrived: &[(u32, u16)]) -> Report {
+    let rate = RateReport {
+        timestamp: low_bits(micros(at(at_millis - 10))),
+        delay: Duration::ZERO,
+        receive_rate: Rate::from_bps(1_000_000),
+        loss_event_rate: 0.0,
+    };
+    Report { rate: Some(rate), ..report(arrived) }
+}
+
+#[test]
+fn after_a_silence_probes_go_between_the_others_until_one_of_these_arrives() {
+    let mut connection = connection();
+    connection.send(0, Load::Media(0), true, at(0));
+    connection.report(&measured(10, &[(0, 1)]), false, LATENCY, at(10));
+    assert_eq!(connection.probe_at(), Time::NEVER);
+    connection.send(0, Load::Media(1), true, at(20));
+    assert_eq!(connection.tick(at(200)), [1]);
+    // One at once, the next half a second later.
+    assert_eq!(connection.probe_at(), Time::ZERO);
+    connection.probed(at(200));
+    connection.send(0, Load::Probe, false, at(200));
+    assert_eq!(connection.probe_at(), at(700));
+    connection.report(&measured(210, &[(2, 1)]), false, LATENCY, at(210));
+    for media in 2..6 {
+        assert_eq!(connection.probe_at(), Time::NEVER);
+        connection.send(0, Load::Media(media), true, at(220));
+        if connection.probe_at() == Time::ZERO {
+            connection.probed(at(220));
+            connection.send(0, Load::Probe, false, at(220));
+        }
+    }
+    // 3 and 4 are media, 5 a probe; what carried something arrives.
+    connection.report(&measured(230, &[(5, 1)]), false, LATENCY, at(230));
+    assert!(connection.trial.is_some());
+    connection.report(&measured(232, &[(8, 1), (6, 1)]), false, LATENCY, at(232));
+    assert!(connection.trial.is_none());
+}
+
+#[test]
+fn a_trial_ends_by_itself() {
+    let mut connection = connection();
+    connection.send(0, Load::Media(0), true, at(0));
+    connection.report(&measured(10, &[(0, 1)]), false, LATENCY, at(10));
+    connection.send(0, Load::Media(1), true, at(20));
+    connection.tick(at(200));
+    connection.report(&measured(210, &[]), false, LATENCY, at(210));
+    let probes = (0..100).filter(|media| {
+        connection.send(0, Load::Media(2 + media), true, at(220));
+        let is_due = connection.probe_at() == Time::ZERO;
+        if is_due {
+            connection.probed(at(220));
+            connection.send(0, Load::Probe, false, at(220));
+        }
+        is_due
+    });
+    assert_eq!(probes.count(), usize::from(MOST_TRIED));
+}
+
+#[test]
+fn reports_of_what_was_not_sent_change_nothing() {
+    let mut connection = connection();
+    connection.send(0, Load::Media(1), true, at(0));
+    let rate = RateReport {
+        timestamp: 4_000_000_000,
+        delay: Duration::ZERO,
+        receive_rate: Rate::MAX,
+        loss_event_rate: 0.0,
+    };
+    let wrong = Report { rate: Some(rate), ..report(&[(1000, 500), (u32::MAX, 9)]) };
+    assert!(connection.report(&wrong, false, LATENCY, at(10)).0.is_empty());
+    assert!(!connection.is_ready() && connection.outstanding.len() == 1);
+}
+
+#[test]
+fn what_is_under_way_is_bounded() {
+    let mut connection = connection();
+    for media in 0..MOST_OUTSTANDING as u64 {
+        assert_eq!(connection.send(0, Load::Media(media), true, at(0)).1, None);
+    }
+    assert_eq!(connection.send(0, Load::Media(0), true, at(0)).1, Some(0));
+}

@@ -1,0 +1,372 @@
+//! The sender of a live stream.
+
+mod again;
+mod end;
+mod leaving;
+mod protection;
+mod status;
+mod ways;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use anabranch_congestion::aggregate::{Aggregate, Scheme};
+use anabranch_congestion::multfrc::Usage;
+use anabranch_units::{Bytes, Duration, Time};
+
+use super::bursts::Bursts;
+use super::connection::{Connection, Load};
+use super::control::packet_size;
+use super::demand::{self, Demand};
+use super::history::History;
+use super::queue::{Packet, Queue};
+use super::{ConnectionId, LinkId, MAX_CONNECTIONS, most_kept};
+use anabranch_protocol::live::stuffing::{Packer, left_out_bytes};
+use anabranch_protocol::live::wire::{
+    Content, Datagram, DatagramError, MAX_DATAGRAM, MAX_PAYLOAD, encode_data,
+};
+
+pub use protection::Fec;
+use protection::{Beside, Protection, Situation};
+
+pub use status::{ConnectionStatus, SenderStatus};
+
+/// The part of the latency for which packets may wait until a datagram is full.
+const PACKING: u64 = 12;
+/// The least time between two probes after the stream's end.
+const LEAST_END_PROBE: Duration = Duration::from_millis(5);
+
+/// What a sender is to do.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Settings {
+    /// A packet is of use to the receiver for so long after it came into the sender.
+    pub latency: Duration,
+    /// Whether lost packets are sent again.
+    pub retransmit: bool,
+    /// Parity.
+    pub fec: Fec,
+    /// Whether null packets of a transport stream are left out on the way.
+    pub leave_out_stuffing: bool,
+    /// How many connections a link gets, or for how many one stands.
+    pub scheme: Scheme,
+}
+
+/// Decides what leaves next, and on which connection.
+///
+/// The driver hands over the stream in packets ([`Self::push`]) and every datagram that comes ([`Self::receive`]); after that,
+/// and when [`Self::deadline`] has come, it sends what [`Self::transmit`] gives until there is no more.
+#[derive(Clone, Debug)]
+pub struct Sender {
+    settings: Settings,
+    connections: BTreeMap<ConnectionId, Connection>,
+    links: BTreeMap<LinkId, Aggregate>,
+    packer: Packer,
+    queue: Queue,
+    demand: Demand,
+    history: History,
+    protection: Protection,
+    bursts: Bursts,
+    /// The next media packet's number.
+    next: u64,
+    is_finished: bool,
+    /// When the last probe after the stream's end left.
+    end_probed: Option<Time>,
+    /// The part of the losses that is known too late to send anything again.
+    late: f64,
+    counts: Counts,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    taken: Bytes,
+    left_out: Bytes,
+    media: u64,
+    again: u64,
+    parity: u64,
+    /// Datagrams of connections that are gone, and those of them that were lost.
+    past: (u64, u64),
+}
+
+impl Sender {
+    /// Before there is any connection.
+    pub fn new(settings: Settings) -> Self {
+        Self {
+            settings,
+            connections: BTreeMap::new(),
+            links: BTreeMap::new(),
+            packer: Packer::new(settings.leave_out_stuffing),
+            queue: Queue::default(),
+            demand: Demand::default(),
+            history: History::default(),
+            protection: Protection::new(settings.fec),
+            bursts: Bursts::default(),
+            next: 0,
+            is_finished: false,
+            end_probed: None,
+            late: 0.0,
+            counts: Counts::default(),
+        }
+    }
+
+    /// Both ends have agreed on this latency budget.
+    pub fn set_latency(&mut self, latency: Duration) {
+        self.settings.latency = latency;
+    }
+
+    /// The latency budget.
+    pub fn latency(&self) -> Duration {
+        self.settings.latency
+    }
+
+    /// The number of the next media packet that leaves for the first time.
+    pub fn next_media(&self) -> u64 {
+        self.next
+    }
+
+    /// A connection over `link` is there; the transport has measured `rtt` when it was made. `false`: there are too many.
+    pub fn connection_up(&mut self, id: ConnectionId, link: LinkId, rtt: Duration) -> bool {
+        let has_place = self.connections.len() < MAX_CONNECTIONS;
+        if has_place {
+            let aggregate = self.links.entry(link).or_insert_with(|| Aggregate::new(self.settings.scheme));
+            let mut connection = Connection::new(link, rtt);
+            connection.set_flows(aggregate.flows());
+            self.connections.insert(id, connection);
+        }
+        has_place
+    }
+
+    /// How many connections the driver should have over this link; it closes first what it opened last.
+    pub fn wanted_connections(&self, link: LinkId) -> usize {
+        let wanted = self.links.get(&link).map_or(1, Aggregate::connections);
+        usize::try_from(wanted).unwrap_or(usize::MAX).min(MAX_CONNECTIONS / self.links.len().max(1))
+    }
+
+    /// A connection is gone. What was under way on it is taken for lost.
+    pub fn connection_down(&mut self, id: ConnectionId, now: Time) {
+        if let Some(mut connection) = self.connections.remove(&id) {
+            let lost = connection.take_outstanding();
+            learn(&mut self.bursts, &mut connection);
+            let ((sent, gone), past) = (connection.totals(), self.counts.past);
+            self.counts.past = (past.0 + sent, past.1 + gone);
+            self.lost(lost, now);
+        }
+    }
+
+    /// Whether media can leave: a connection's round trip is known.
+    pub fn is_ready(&self) -> bool {
+        self.connections.values().any(Connection::is_ready)
+    }
+
+    /// The next packet of the stream, 1 to [`MAX_PAYLOAD`] bytes.
+    pub fn push(&mut self, payload: &[u8], now: Time) {
+        debug_assert!((1..=MAX_PAYLOAD).contains(&payload.len()), "a packet of {} bytes", payload.len());
+        self.counts.taken += Bytes::of(payload.len());
+        let packed = self.packer.push(payload, now);
+        self.enqueue(packed);
+    }
+
+    /// The path of a connection carries datagrams of so many bytes at the moment.
+    pub fn set_datagram_size(&mut self, id: ConnectionId, bytes: usize) {
+        if let Some(connection) = self.connections.get_mut(&id) {
+            connection.set_longest(bytes);
+        }
+        let least = self.connections.values().map(Connection::longest).min().unwrap_or(MAX_DATAGRAM);
+        self.packer.set_most(least.saturating_sub(MAX_DATAGRAM - MAX_PAYLOAD));
+    }
+
+    /// Most bytes of the stream that a datagram takes at the moment, on any connection.
+    pub fn payload(&self) -> usize {
+        self.packer.most()
+    }
+
+    fn enqueue(&mut self, packed: impl IntoIterator<Item = (Time, Arc<[u8]>)>) {
+        for (time, payload) in packed {
+            self.counts.left_out += left_out_bytes(&payload);
+            let headers = packet_size() - Bytes::of(MAX_PAYLOAD);
+            self.demand.add(Bytes::of(payload.len()) + headers, time);
+            self.queue.push(Packet { time, payload }, most_kept(self.settings.latency));
+        }
+    }
+
+    /// How long packets wait for others, so that a datagram of which stuffing was left out is full.
+    fn patience(&self) -> Duration {
+        self.settings.latency / PACKING
+    }
+
+    /// The stream has ended.
+    pub fn finish(&mut self) {
+        self.is_finished = true;
+        let rest = self.packer.flush();
+        self.enqueue(rest);
+    }
+
+    /// Whether the stream has ended and the receiver has all that can come in time.
+    pub fn is_drained(&self) -> bool {
+        self.is_finished && self.waiting() == 0 && self.history.is_empty()
+    }
+
+    /// A datagram came on a connection.
+    ///
+    /// # Errors
+    /// It is none that a receiver sends.
+    pub fn receive(&mut self, id: ConnectionId, datagram: &[u8], now: Time) -> Result<(), DatagramError> {
+        let Datagram::Report(report) = Datagram::decode(datagram)? else {
+            return Err(DatagramError::Kind);
+        };
+        let Some(connection) = self.connections.get_mut(&id) else { return Ok(()) };
+        let link = connection.link;
+        let (lost, round_trip) = connection.report(&report, self.queue.len() > 1, self.settings.latency, now);
+        learn(&mut self.bursts, connection);
+        let wanted = self.demand.rate(self.queue.size(), now) + self.protection.lacking();
+        let usage = Usage { one: connection.rate_of_one(), ..connection.rate().usage(Some(wanted)) };
+        if let Some(round_trip) = round_trip
+            && let Some(aggregate) = self.links.get_mut(&link)
+            && aggregate.report(now, round_trip, &usage).is_some()
+        {
+            let mine = self.connections.values_mut().filter(|connection| connection.link == link);
+            mine.for_each(|connection| connection.set_flows(aggregate.flows()));
+        }
+        self.history.report(&report, self.next);
+        self.lost(lost, now);
+        Ok(())
+    }
+
+    /// The next datagram that leaves now, and on which connection.
+    pub fn transmit(&mut self, now: Time) -> Option<(ConnectionId, Vec<u8>)> {
+        self.tick(now);
+        let probed = self.connections.iter().find(|(_, connection)| connection.probe_at() <= now);
+        if let Some(id) = probed.map(|(id, _)| *id).or_else(|| self.probe_of_the_end(now)) {
+            let connection = self.connections.get_mut(&id)?;
+            connection.probed(now);
+            let (header, dropped) = connection.send(self.bursts.leaves(), Load::Probe, false, now);
+            self.lost(dropped, now);
+            return Some((id, encode_data(header, Content::Probe)));
+        }
+        loop {
+            self.queue.cut_front(self.packer.most());
+            let (item, time) = self.next_item(now)?;
+            let longest = self.usable().map(|(_, connection)| connection.longest()).max()?;
+            let length = self.length(item);
+            if length > longest {
+                // No path carries any more what was cut for one that did.
+                self.give_up(item);
+                continue;
+            }
+            let id = self.choose(time, length, now)?;
+            return self.send(item, id, now).map(|datagram| (id, datagram));
+        }
+    }
+
+    /// When there is something to do again. Only after [`Self::transmit`] has given all that there was at `now`.
+    pub fn deadline(&self, now: Time) -> Time {
+        let timers =
+            self.connections.values().map(|connection| connection.deadline().min(connection.probe_at()));
+        let mut deadline = timers.min().unwrap_or(Time::NEVER).min(self.history.deadline());
+        if self.waiting() > 0 {
+            let sends = self.usable().map(|(_, connection)| connection.next_send());
+            deadline = deadline.min(sends.filter(|next| *next > now).min().unwrap_or(Time::NEVER));
+        }
+        deadline = deadline.min(self.packer.deadline(self.patience()));
+        deadline =
+            deadline.min(self.protection.deadline(self.settings.latency)).min(self.protection.next_leaves());
+        if self.is_finished && !self.is_drained() {
+            // What is too old is given up then.
+            deadline = deadline.min(now + self.settings.latency / 8);
+            let ready = self.usable().map(|(_, connection)| connection.next_send()).min();
+            deadline = deadline
+                .min(self.next_end_probe().max(ready.unwrap_or(Time::NEVER)).max(now + LEAST_END_PROBE));
+        }
+        deadline
+    }
+
+    /// How it is doing.
+    pub fn status(&self) -> SenderStatus {
+        let connections = self.connections.iter().map(|(id, connection)| {
+            let (sent, lost) = connection.totals();
+            ConnectionStatus {
+                id: *id,
+                link: connection.link,
+                rtt: connection.rtt(),
+                allowed_rate: connection.rate().allowed_rate(),
+                flows: connection.rate().flows(),
+                loss_event_rate: connection.rate().loss_event_rate(),
+                sent,
+                lost,
+                is_silent: connection.is_silent(),
+            }
+        });
+        let totals = self.connections.values().map(Connection::totals);
+        let totals = totals.fold(self.counts.past, |all, one| (all.0 + one.0, all.1 + one.1));
+        SenderStatus {
+            sent: totals.0,
+            lost: totals.1,
+            taken: self.counts.taken,
+            left_out: self.counts.left_out,
+            media: self.counts.media,
+            again: self.counts.again,
+            parity: self.counts.parity,
+            dropped: self.queue.dropped(),
+            waiting: self.queue.size(),
+            available_rate: self.available_rate(),
+            losses: self.bursts.losses(),
+            code: self.protection.code(),
+            connections: connections.collect(),
+        }
+    }
+
+    /// Packets that wait to leave.
+    fn waiting(&self) -> usize {
+        self.history.waiting() + self.protection.waiting() + self.queue.len()
+    }
+
+    /// Gives up what cannot come in time any more, and looks after the timers.
+    fn tick(&mut self, now: Time) {
+        let mut lost = Vec::new();
+        for connection in self.connections.values_mut().filter(|connection| connection.deadline() <= now) {
+            lost.extend(connection.tick(now));
+            learn(&mut self.bursts, connection);
+        }
+        self.lost(lost, now);
+        self.history.tick(now);
+        if self.packer.deadline(self.patience()) <= now {
+            let packed = self.packer.flush();
+            self.enqueue(packed);
+        }
+        let latency = self.settings.latency;
+        let (queueing, rtt) = (self.queueing(), self.rtt());
+        // Time for a packet to be lost and sent again, where there is that much; else what cannot come in time is dropped.
+        let budget = latency - queueing;
+        self.queue.expire((budget - rtt.unwrap_or(Duration::ZERO)).max(budget * 2 / 3), now);
+        // Times before the epoch are the epoch: nothing is too old then.
+        self.history.expire(now - latency);
+        self.protection.expire(now + queueing - latency);
+        let is_over = self.is_finished && self.queue.len() == 0;
+        let time = latency - self.queueing_at_losses();
+        self.protection.set_time(time);
+        if is_over || self.protection.deadline(latency) <= now {
+            self.protection.close(now);
+        }
+        self.protection.tick(now);
+        if self.protection.is_to_choose(now) {
+            let situation = Situation {
+                losses: self.bursts.losses(),
+                recent: self.bursts.recent(),
+                time,
+                rtt: self.least_rtt(),
+                retransmit: self.settings.retransmit,
+                beside: self.has_standing_queue().then(|| Beside { late: self.late, saved: self.saved() }),
+                allowed: self.allowed_rate(),
+                catch_up: demand::catch_up(self.queue.size()),
+            };
+            self.protection.choose(&situation, now);
+        }
+    }
+}
+
+/// What a connection has learnt about losses.
+fn learn(bursts: &mut Bursts, connection: &mut Connection) {
+    connection.take_fates().into_iter().for_each(|(number, fate)| bursts.known(number, fate));
+}
+
+#[cfg(test)]
+mod tests;

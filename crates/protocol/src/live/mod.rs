@@ -1,0 +1,9 @@
+//! Live media on the wire: `docs/live-protocol.md`.
+//!
+//! - [`hello`]: the messages before and after the stream.
+//! - [`wire`]: datagrams.
+//! - [`stuffing`]: null packets, which are left out on the way.
+
+pub mod hello;
+pub mod stuffing;
+pub mod wire;
