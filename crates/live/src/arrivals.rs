@@ -1,13 +1,13 @@
 //! What arrives on one connection: for the control of its rate, and so that the sender learns what was lost.
 
 use anabranch_congestion::tfrc::{self, Feedback, PacketInfo};
-use anabranch_units::{Bytes, Duration, Time};
-
-use super::control::parameters;
 use anabranch_protocol::live::wire::{
     FLOWS_UNIT, Header, MAX_RANGES, RateReport, Report, expand, from_micros, low_bits, micros,
 };
 use anabranch_protocol::ranges::RangeSet;
+use anabranch_units::{Bytes, Duration, Time};
+
+use super::control::parameters;
 
 /// How far behind the newest datagram one may be and still be new. Older ones are replays, as far as anybody can tell.
 const WINDOW: u64 = 1 << 14;

@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use anabranch_protocol::live::wire::{MAX_MAP, expand, low_bits};
 use anabranch_units::{Bytes, Duration, Time};
 
 use super::clock::SenderClock;
 use super::{kept_size, most_kept};
-use anabranch_protocol::live::wire::{MAX_MAP, expand, low_bits};
 
 /// How far ahead of the next packet one may be.
 const MOST_AHEAD: u64 = 1 << 18;
@@ -191,12 +191,12 @@ impl Buffer {
 
 #[cfg(test)]
 mod tests {
+    use anabranch_protocol::live::wire::{Header, micros};
     use anabranch_units::Rate;
     use proptest::prelude::*;
 
     use super::super::ConnectionId;
     use super::*;
-    use anabranch_protocol::live::wire::{Header, micros};
 
     const LATENCY: Duration = Duration::from_millis(100);
 

@@ -13,11 +13,11 @@
 
 use std::collections::BTreeMap;
 
+use anabranch_protocol::live::wire::{Header, RateReport, expand, from_micros, low_bits, micros};
 use anabranch_units::{Duration, Time};
 
 use super::ConnectionId;
 use super::levels::{Levels, signed};
-use anabranch_protocol::live::wire::{Header, RateReport, expand, from_micros, low_bits, micros};
 
 /// A datagram whose way differs from what is known by so much more than the budget tells of a clock that jumped.
 const JUMP: Duration = Duration::from_secs(5);

@@ -3,6 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anabranch_congestion::tfrc::{self, Feedback};
+use anabranch_protocol::live::wire::{
+    FLOWS_UNIT, Header, MAX_DATAGRAM, Report, expand, from_micros, low_bits, micros,
+};
 use anabranch_units::{Bytes, Duration, Rate, Time};
 
 use super::LinkId;
@@ -10,9 +13,6 @@ use super::bursts::Fate;
 use super::control::{packet_size, parameters};
 use super::one_connection::OneConnection;
 use super::round_trips::RoundTrips;
-use anabranch_protocol::live::wire::{
-    FLOWS_UNIT, Header, MAX_DATAGRAM, Report, expand, from_micros, low_bits, micros,
-};
 
 /// So many later datagrams show that one is lost where datagrams overtake each other (RFC 9002, section 6.1.1). Where none ever did the
 /// next one does: at low rates the third comes too late for another attempt.

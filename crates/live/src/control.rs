@@ -2,10 +2,10 @@
 
 use anabranch_congestion::response::Equation;
 use anabranch_congestion::tfrc;
+use anabranch_protocol::live::wire::{MAX_PAYLOAD, MEDIA_HEADER};
 use anabranch_units::{Bytes, Duration};
 
 use super::PACKET_OVERHEAD;
-use anabranch_protocol::live::wire::{MAX_PAYLOAD, MEDIA_HEADER};
 
 /// Timers of operating systems are so coarse.
 const TIMER: Duration = Duration::from_millis(1);

@@ -7,11 +7,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use anabranch_protocol::live::wire::{Report, expand};
 use anabranch_units::{Bytes, Duration, Time};
 
 use super::kept_size;
 use super::queue::Packet;
-use anabranch_protocol::live::wire::{Report, expand};
 
 /// Most copies of one attempt.
 const MOST_COPIES: u8 = 3;

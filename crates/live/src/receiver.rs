@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use anabranch_protocol::live::stuffing::{as_it_is, unpack};
+use anabranch_protocol::live::wire::{Content, Datagram, DatagramError, encode_report};
 use anabranch_units::{Bytes, Duration, Time};
 
 use super::arrivals::Arrivals;
@@ -10,8 +12,6 @@ use super::buffer::{Buffer, Counts, Way};
 use super::clock::SenderClock;
 use super::fec::{Decoder, ParityPacket, Recovered};
 use super::{ConnectionId, MAX_CONNECTIONS, PACKET_OVERHEAD};
-use anabranch_protocol::live::stuffing::{as_it_is, unpack};
-use anabranch_protocol::live::wire::{Content, Datagram, DatagramError, encode_report};
 
 /// Puts a stream together and reports to its sender.
 ///

@@ -12,6 +12,10 @@ use std::sync::Arc;
 
 use anabranch_congestion::aggregate::{Aggregate, Scheme};
 use anabranch_congestion::multfrc::Usage;
+use anabranch_protocol::live::stuffing::{Packer, left_out_bytes};
+use anabranch_protocol::live::wire::{
+    Content, Datagram, DatagramError, MAX_DATAGRAM, MAX_PAYLOAD, encode_data,
+};
 use anabranch_units::{Bytes, Duration, Time};
 
 use super::bursts::Bursts;
@@ -21,10 +25,6 @@ use super::demand::{self, Demand};
 use super::history::History;
 use super::queue::{Packet, Queue};
 use super::{ConnectionId, LinkId, MAX_CONNECTIONS, most_kept};
-use anabranch_protocol::live::stuffing::{Packer, left_out_bytes};
-use anabranch_protocol::live::wire::{
-    Content, Datagram, DatagramError, MAX_DATAGRAM, MAX_PAYLOAD, encode_data,
-};
 
 pub use protection::Fec;
 use protection::{Beside, Protection, Situation};

@@ -24,6 +24,8 @@
 //!    connections deliver most, to one that failed only when there is no other; replicas and interfaces are so explored
 //!    before one of them is doubled.
 
+mod changing;
+mod parameters;
 mod trial;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -31,52 +33,8 @@ use std::collections::{BTreeMap, VecDeque};
 use anabranch_units::{Bytes, Duration, Packets, Rate, Ratio, Time};
 
 use crate::control::{ConnectionId, ConnectionSample, Order, PathId, RateController, Sample, What, Window};
-use trial::Trial;
-
-/// Parameters of [`Auto`].
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Parameters {
-    /// Most connections.
-    pub most: usize,
-    /// Connections at the start, spread over the paths.
-    pub at_start: usize,
-    /// Thresholds B- and B+ on the buffer.
-    pub buffer: (Duration, Duration),
-    /// The rate allowed below B-, as a multiple of the wanted one.
-    pub boost_low: Ratio,
-    /// The rate allowed just above B-.
-    pub boost_high: Ratio,
-    /// The needed rate is the wanted one plus this part of it.
-    pub margin: Ratio,
-    /// A receive window is so many times share x rate x RTT.
-    pub window_headroom: Ratio,
-    /// When the rate is missed, a window may grow to so many times rate x RTT over the number of connections.
-    pub window_spread: Ratio,
-    /// An addition is kept when it brings this part of the proportional gain.
-    pub least_gain: Ratio,
-    /// First rest after an addition that brought nothing, and after a connection that was missed.
-    pub first_rest: Duration,
-    /// The longest such rest.
-    pub longest_rest: Duration,
-}
-
-impl Default for Parameters {
-    fn default() -> Self {
-        Self {
-            most: 16,
-            at_start: 1,
-            buffer: (Duration::from_secs(5), Duration::from_secs(20)),
-            boost_low: Ratio::new(3, 1),
-            boost_high: Ratio::new(3, 2),
-            margin: Ratio::new(1, 20),
-            window_headroom: Ratio::new(3, 2),
-            window_spread: Ratio::new(6, 1),
-            least_gain: Ratio::new(1, 4),
-            first_rest: Duration::from_secs(8),
-            longest_rest: Duration::from_secs(120),
-        }
-    }
-}
+pub use parameters::Parameters;
+use trial::{Rest, Trial};
 
 /// A window of fewer packets cannot recover a loss by duplicate acknowledgements.
 const SMALLEST_WINDOW: Packets = Packets::new(6);
@@ -95,9 +53,6 @@ const ANY_SPEED: Ratio = Ratio::new(5, 2);
 const LEAST_QUEUE: Duration = Duration::from_millis(5);
 /// A measured rate is held when it comes this near.
 const ALMOST: Ratio = Ratio::new(97, 100);
-/// A connection finds its rate within this time: up in slow start, and down again where that went too far. Before, more of
-/// them would be credited with what it gains, or blamed for what it loses.
-const FINDING_ITS_RATE: Duration = Duration::from_secs(6);
 /// Rates are averaged over this long at most.
 const MEMORY: Duration = Duration::from_secs(8);
 
@@ -130,20 +85,6 @@ pub struct Auto {
     shrink: Rest,
     /// After a queue that a player's hunger made.
     hunger: Rest,
-}
-
-/// A rest after a failure that doubles with every one.
-#[derive(Clone, Copy, Debug)]
-struct Rest {
-    until: Time,
-    next: Duration,
-}
-
-impl Rest {
-    fn begin(&mut self, now: Time, longest: Duration) {
-        self.until = now + self.next;
-        self.next = (self.next * 2).min(longest);
-    }
 }
 
 impl Auto {

@@ -1,8 +1,9 @@
 //! `auto` against a fluid model of paths: every connection gets its fair share of its path, at most a cap of its own.
 
+use anabranch_congestion::response::minimum_connections;
+
 use super::*;
 use crate::control::PathSample;
-use anabranch_congestion::response::minimum_connections;
 
 /// A path: capacity, flows of others, and what one connection can reach alone (loss, window of the sender).
 #[derive(Clone, Copy)]

@@ -1,12 +1,6 @@
-//! Changes of the number of connections, each on trial until its effect has been measured.
+//! Changes on trial, and rests after those that failed.
 
-use anabranch_units::{Duration, Rate, Ratio};
-
-use super::{Auto, FINDING_ITS_RATE};
-use crate::control::{ConnectionId, Order, Sample, What};
-
-/// Growth that brought nothing rests only so long while the buffer is low.
-const SHORT_REST: Duration = Duration::from_secs(2);
+use anabranch_units::{Duration, Rate, Time};
 
 /// A change whose effect is still to be seen.
 #[derive(Clone, Debug)]
@@ -22,140 +16,16 @@ pub(super) enum Trial {
     GaveBack,
 }
 
-impl Auto {
-    /// Judges a trial whose effect has had the time to show.
-    pub(super) fn judge(&mut self, sample: &Sample<'_>, needed: Rate, orders: &mut Vec<Order>) {
-        let Some(trial) = self.trial.take() else { return };
-        let now = sample.now;
-        let longest = self.parameters.longest_rest;
-        let throughput = self.throughput(self.settling(sample) / 2, now);
-        match trial {
-            Trial::Added { before, count } => {
-                let there = sample.connections.len();
-                if there <= count || throughput >= needed {
-                    // It was not possible to add, or the rate is held: nothing to undo.
-                    self.target = self.target.min(there.max(count)).max(1);
-                    return;
-                }
-                let added = as_f64(there - count) / as_f64(count.max(1));
-                let expected = (before * Ratio::from_f64(added)).min(needed - before);
-                if throughput >= before + expected * self.parameters.least_gain {
-                    self.grow.next = self.parameters.first_rest;
-                    return;
-                }
-                if self.is_hurried(sample) {
-                    if self.sees_no_queue(sample) {
-                        // The others' fall from slow start hides what it brings, and there is room on the path.
-                        return;
-                    }
-                    self.grow.until = now + SHORT_REST;
-                } else {
-                    self.grow.begin(now, longest);
-                }
-                self.give_back(sample, there - count, "more connections brought no more", orders);
-            }
-            Trial::GaveBack => {
-                if throughput < needed {
-                    self.shrink.begin(now, longest);
-                    self.target += 1;
-                    self.fill(sample, "the connection that was given back is missed", orders);
-                }
-            }
-        }
-    }
-
-    /// Rule 3.
-    pub(super) fn consider_growth(
-        &mut self,
-        sample: &Sample<'_>,
-        recent: Rate,
-        needed: Rate,
-        orders: &mut Vec<Order>,
-    ) {
-        let now = sample.now;
-        let count = sample.connections.len();
-        let missed_for = self.missed_since.map_or(Duration::ZERO, |since| now.since(since));
-        // A connection that was to be closed and goes on instead can make them one more than the most.
-        if count == 0
-            || count >= self.parameters.most
-            || sample.connecting > 0
-            || self.missed_since.is_none()
-            || missed_for < self.patience(sample)
-            || now < self.grow.until
-            || self.target >= self.parameters.most
-        {
-            return;
-        }
-        let hurried = self.is_hurried(sample);
-        if !hurried && now.since(self.newest) < FINDING_ITS_RATE {
-            return;
-        }
-        // In proportion to the shortfall, at most double, or threefold where there is room.
-        let most = if hurried && self.has_room(sample) { 3 * count } else { 2 * count };
-        let in_proportion =
-            (count + 1..most).find(|more| recent.as_f64() * as_f64(*more) >= needed.as_f64() * as_f64(count));
-        // With enough in the buffer there is time to add them one by one, and see.
-        let plays_on = sample.buffer.is_some() && !hurried;
-        let wanted = if plays_on { count + 1 } else { in_proportion.unwrap_or(most) };
-        self.target = wanted.clamp(count + 1, self.parameters.most);
-        // A dip just now (BBR's probing of the RTT, a moment of cross traffic) must not pass for what these bring alone.
-        let before = recent.max(self.throughput(Duration::from_secs(3), now));
-        self.trial = Some(Trial::Added { before, count });
-        self.fill(sample, "the needed rate is missed", orders);
-    }
-
-    /// Rule 4.
-    pub(super) fn consider_giving_back(
-        &mut self,
-        sample: &Sample<'_>,
-        needed: Rate,
-        orders: &mut Vec<Order>,
-    ) {
-        let now = sample.now;
-        let ample_for = self.ample_since.map_or(Duration::ZERO, |since| now.since(since));
-        // A buffer that cannot be filled any further is no sign of want.
-        let low = !sample.sated && sample.buffer.is_some_and(|buffer| buffer < self.parameters.buffer.0);
-        let limited = sample.wanted.is_some();
-        if !limited
-            || low
-            || sample.connections.len() < 2
-            || sample.connecting > 0
-            || self.trial.is_some()
-            || now < self.shrink.until
-            || ample_for < Duration::from_secs(3)
-            || self.throughput(Duration::from_secs(3), now) < needed
-        {
-            return;
-        }
-        self.trial = Some(Trial::GaveBack);
-        self.give_back(sample, 1, "fewer may hold the rate", orders);
-    }
-
-    /// Closes the connections that deliver least.
-    fn give_back(
-        &mut self,
-        sample: &Sample<'_>,
-        how_many: usize,
-        why: &'static str,
-        orders: &mut Vec<Order>,
-    ) {
-        let mut by_yield: Vec<_> = sample
-            .connections
-            .iter()
-            .map(|connection| (self.yields.get(&connection.connection).copied(), connection.connection))
-            .collect();
-        // Among equals the newest goes: the older ones have found their window.
-        by_yield.sort_by_key(|(rate, ConnectionId(id))| (*rate, std::cmp::Reverse(*id)));
-        for (_, connection) in by_yield.into_iter().take(how_many) {
-            orders.push(Order { what: What::Close(connection), why });
-        }
-        self.target = sample.connections.len().saturating_sub(how_many).max(1);
-        self.settles = sample.now + self.settling(sample);
-        self.ample_since = None;
-        self.missed_since = None;
-    }
+/// A rest after a failure that doubles with every one.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rest {
+    pub(super) until: Time,
+    pub(super) next: Duration,
 }
 
-fn as_f64(count: usize) -> f64 {
-    anabranch_units::Bytes::of(count).as_f64()
+impl Rest {
+    pub(super) fn begin(&mut self, now: Time, longest: Duration) {
+        self.until = now + self.next;
+        self.next = (self.next * 2).min(longest);
+    }
 }

@@ -7,12 +7,15 @@
 
 use std::ops::Range;
 
-use anabranch_units::{Duration, Time};
-
-use super::{Arrival, Coordinator, Pipe};
-use crate::control::ConnectionId;
 use anabranch_protocol::ranges::RangeSet;
 use anabranch_protocol::stripe::Priority;
+use anabranch_units::{Duration, Time};
+
+use super::Coordinator;
+use super::pipe::{Hole, Pipe};
+use super::reader::Reader;
+use super::request::Arrival;
+use crate::control::ConnectionId;
 
 /// A group has at most so many requests in flight: far from what a server has room for
 /// ([`MAX_QUEUED_RANGES`](anabranch_protocol::stripe::MAX_QUEUED_RANGES)), as what is lost can split each.
@@ -21,16 +24,6 @@ const MOST_REQUESTS: usize = 128;
 const LARGEST_HOLES: u64 = 256 * 1024;
 /// A hole that readers wait for is asked for again after so long at the earliest.
 const HOLE_PATIENCE: Duration = Duration::from_millis(400);
-
-/// The first hole of a group that a reader waits for.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Hole {
-    start: u64,
-    /// Since when it is the first.
-    since: Time,
-    /// Where the group was at that time: every hole before is as old.
-    newest: u64,
-}
 
 impl Coordinator {
     /// A pipe is a stripe group of so many connections from now on, at least one.
@@ -180,7 +173,7 @@ impl Coordinator {
 
     /// How soon the byte at `position` is played by any reader.
     fn soonest(&self, position: u64) -> Duration {
-        let before = |reader: &&super::Reader| (reader.position..reader.end).contains(&position);
+        let before = |reader: &&Reader| (reader.position..reader.end).contains(&position);
         let times = self.readers.values().filter(before).map(|reader| self.play_time(reader, position));
         times.min().unwrap_or(Duration::MAX)
     }

@@ -2,32 +2,15 @@
 
 use std::ops::Range;
 
+use anabranch_protocol::stripe::Priority;
 use anabranch_units::{Bytes, Duration, Ratio, Time};
 
-use super::{Coordinator, Pipe, Request, RequestId};
+use super::Coordinator;
+use super::pipe::Pipe;
+use super::policy::MissingRule;
+use super::reader::Reader;
+use super::request::{Reassignment, RequestId};
 use crate::control::ConnectionId;
-use anabranch_protocol::stripe::Priority;
-
-/// When an outstanding segment counts as missing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MissingRule {
-    /// As published: its play time is nearer than the RTT of the connection it is assigned to.
-    RoundTrip,
-    /// Ours: it is expected after its play time, by what its connection has before it and delivers; a silent
-    /// connection is expected to stay silent as long again as it has been.
-    Expected,
-}
-
-/// A segment, or its tail, that another connection was asked for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reassignment {
-    /// Who was to deliver it. A stripe group is so no longer: what it has not sent yet can be cancelled.
-    pub from: ConnectionId,
-    /// Who is asked now.
-    pub to: ConnectionId,
-    /// The request to be sent.
-    pub request: Request,
-}
 
 /// So many of the outstanding segments nearest to a reader are looked at in one decision. What is further away is
 /// looked at when it has come nearer.
@@ -84,7 +67,7 @@ impl Coordinator {
 
     /// Whether all that some reader still wants is at least assigned.
     pub(super) fn reaches_the_end(&self) -> bool {
-        let end = |reader: &super::Reader| self.size.map_or(reader.end, |size| reader.end.min(size));
+        let end = |reader: &Reader| self.size.map_or(reader.end, |size| reader.end.min(size));
         self.readers.values().any(|reader| {
             let end = end(reader);
             reader.position < end && self.claimed.contains(&(reader.position..end))

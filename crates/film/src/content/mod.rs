@@ -13,159 +13,25 @@
 
 mod group;
 mod late;
+mod pipe;
+mod policy;
+mod reader;
 mod readers;
+mod request;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
 
+use anabranch_protocol::ranges::RangeSet;
+use anabranch_protocol::stripe::Priority;
 use anabranch_units::{Bytes, Duration, Rate, Time};
 
 use crate::control::ConnectionId;
-use anabranch_protocol::ranges::RangeSet;
-use anabranch_protocol::stripe::Priority;
 
-pub use late::{MissingRule, Reassignment};
-pub use readers::{Reader, ReaderId};
-
-/// One request for a range of bytes; never used twice in a session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct RequestId(pub u64);
-
-/// Parameters of the content coordinator.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Policy {
-    /// When a segment counts as missing.
-    pub missing: MissingRule,
-    /// How much of a connection's throughput one segment takes: its size is rate x this time.
-    pub segment_time: Duration,
-    /// Bounds of a segment's size. Equal bounds give the fixed size of the paper.
-    pub segment_size: (Bytes, Bytes),
-    /// Size of the first segment of a connection whose rate is not known.
-    pub first_segment: Bytes,
-    /// Requests in flight on a connection: with two, the next response follows without an idle round trip.
-    pub requests_in_flight: usize,
-    /// How far ahead of a reader bytes are asked for (the bound on memory).
-    pub look_ahead: Bytes,
-    /// After so many missed segments in a row a connection is given up (0: never).
-    pub abandon_after: u32,
-}
-
-impl Policy {
-    /// TCP-ROME as published: segments of one size, missing when the play time is nearer than the RTT.
-    pub fn rome(segment: Bytes, look_ahead: Bytes) -> Self {
-        Self {
-            missing: MissingRule::RoundTrip,
-            segment_time: Duration::ZERO,
-            segment_size: (segment, segment),
-            first_segment: segment,
-            requests_in_flight: 2,
-            look_ahead,
-            abandon_after: 8,
-        }
-    }
-
-    /// Ours: segments sized by time, missing when they are expected after their play time.
-    pub fn expected(look_ahead: Bytes) -> Self {
-        Self {
-            missing: MissingRule::Expected,
-            segment_time: Duration::from_millis(400),
-            segment_size: (Bytes::kib(32), Bytes::mib(16)),
-            first_segment: Bytes::kib(128),
-            requests_in_flight: 2,
-            look_ahead,
-            abandon_after: 4,
-        }
-    }
-}
-
-/// A request to be sent.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Request {
-    /// Its name.
-    pub id: RequestId,
-    /// The bytes to ask for.
-    pub range: Range<u64>,
-    /// For a stripe group: whether they are needed before everything that it was asked for.
-    pub priority: Priority,
-    /// Why these.
-    pub why: &'static str,
-}
-
-/// What became of arrived bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Arrival {
-    /// Bytes that were not there before.
-    pub fresh: u64,
-    /// Bytes that had come before over another connection.
-    pub duplicate: u64,
-    /// Whether the request is complete.
-    pub complete: bool,
-}
-
-/// An outstanding segment.
-#[derive(Clone, Debug)]
-struct Segment {
-    connection: ConnectionId,
-    range: Range<u64>,
-    /// What has not arrived: from a connection the tail, from a stripe group any part.
-    missing: RangeSet,
-    /// From here on another connection was asked as well.
-    needed_until: u64,
-    /// What the connection will have delivered in all when the segment is complete.
-    mark: u64,
-}
-
-impl Segment {
-    /// The first byte that has not arrived.
-    fn next(&self) -> u64 {
-        self.missing.iter().next().map_or(self.range.end, |first| first.start)
-    }
-
-    /// The first run of bytes at or after `from` and below `limit` that it is still needed for.
-    fn needed(&self, have: &RangeSet, from: u64, limit: u64) -> Option<Range<u64>> {
-        let limit = limit.min(self.needed_until);
-        self.missing
-            .iter_within(from.min(limit)..limit)
-            .find_map(|missing| have.first_gap(missing.start, missing.end))
-    }
-
-    /// What another connection can be asked for from `start` on: what is missing there in one piece.
-    fn rest(&self, start: u64) -> Range<u64> {
-        start..self.missing.run_end(start).min(self.needed_until)
-    }
-}
-
-/// A connection as the coordinator sees it: a queue of requests that is answered in order. Or a stripe group: a queue
-/// whose bytes come over any of its connections, nearly in order.
-#[derive(Clone, Debug)]
-struct Pipe {
-    /// Connections of a stripe group; 0: a connection that is asked for ranges.
-    members: u32,
-    /// End of the block that a stripe group brought last.
-    newest: u64,
-    hole: Option<group::Hole>,
-    queue: VecDeque<RequestId>,
-    asked: u64,
-    arrived: u64,
-    rate: Rate,
-    rtt: Duration,
-    /// Last arrival, or when the first request of an empty queue was made.
-    active: Time,
-    misses: u32,
-    /// Gets no new requests: it is to be closed when its queue is empty.
-    draining: bool,
-}
-
-impl Pipe {
-    /// Takes a request out of the queue: nearly always the first, since answers come in order.
-    fn forget(&mut self, request: RequestId) {
-        if self.queue.front() == Some(&request) {
-            self.queue.pop_front();
-        } else {
-            self.queue.retain(|id| *id != request);
-        }
-    }
-}
+use pipe::{Pipe, Segment};
+pub use policy::{MissingRule, Policy};
+pub use reader::{Reader, ReaderId};
+pub use request::{Arrival, Reassignment, Request, RequestId};
 
 /// Sizes, readers, what is there and what is assigned.
 #[derive(Debug)]

@@ -4,25 +4,10 @@ use std::ops::Range;
 
 use anabranch_units::{Bytes, Duration, Rate, Time};
 
-use super::{Coordinator, Pipe};
+use super::Coordinator;
+use super::pipe::Pipe;
+use super::reader::{Reader, ReaderId};
 use crate::control::ConnectionId;
-
-/// Someone who reads the media from some position on: the player, or the file that is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ReaderId(pub u32);
-
-/// A reader's position and end.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reader {
-    /// The next byte it takes.
-    pub position: u64,
-    /// The byte that is being played: play times count from here. At most `position`.
-    pub play_position: u64,
-    /// Where it began.
-    pub began: u64,
-    /// Where it ends.
-    pub end: u64,
-}
 
 /// What a reader gets before anything else: an index, or what a player shows first.
 const FIRST_BYTES: u64 = 256 * 1024;

@@ -2,13 +2,13 @@
 
 use std::ops::Range;
 
+use anabranch_protocol::ranges::RangeSet;
+use anabranch_protocol::stripe::frame::Frame;
 use anabranch_units::{Bytes, Duration, Rate};
 
 use crate::content::{Policy, RequestId};
 use crate::control::{ConnectionId, PathId, RateController};
 use crate::playback;
-use anabranch_protocol::ranges::RangeSet;
-use anabranch_protocol::stripe::frame::Frame;
 
 /// What is to be held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

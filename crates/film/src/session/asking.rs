@@ -2,7 +2,8 @@
 
 use anabranch_units::{Duration, Time};
 
-use super::{Action, Session};
+use super::Session;
+use super::api::Action;
 use crate::content::{Reassignment, Request};
 use crate::control::ConnectionId;
 

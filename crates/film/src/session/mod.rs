@@ -17,18 +17,21 @@ mod connection;
 mod group;
 mod paths;
 mod progress;
+mod reporting;
 mod status;
+mod striping;
 mod viewer;
+mod watching;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
+use anabranch_protocol::ranges::RangeSet;
 use anabranch_units::{Bytes, Duration, Rate, Time};
 
 use crate::content::{Arrival, Coordinator, ReaderId, RequestId};
 use crate::control::{ConnectionId, Order, PathId, RateController, Sample, What, Window};
 use crate::playback::Playback;
-use anabranch_protocol::ranges::RangeSet;
 
 pub use api::{Action, Config, Pace};
 use connection::Connection;

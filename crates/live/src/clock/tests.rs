@@ -1,11 +1,11 @@
 //! A way that takes as long as a test says, and a sender that tells its mean round trip as RFC 5348 reckons it.
 
+use anabranch_protocol::live::wire::{Content, encode_data};
 use proptest::prelude::*;
 
 use super::super::Receiver;
 use super::super::control::parameters;
 use super::*;
-use anabranch_protocol::live::wire::{Content, encode_data};
 
 const LATENCY: Duration = Duration::from_millis(500);
 const ID: ConnectionId = ConnectionId(0);

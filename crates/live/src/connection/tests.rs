@@ -1,7 +1,8 @@
 //! What a connection makes of reports, and of silence.
 
-use super::*;
 use anabranch_protocol::live::wire::RateReport;
+
+use super::*;
 
 const LATENCY: Duration = Duration::from_millis(400);
 

@@ -6,10 +6,10 @@
 //! and the code is the one with the least parity that leaves no more than a target of losses. Parity is for what sending again does not
 //! bring in time: what that repairs is taken off before, and where it leaves next to nothing there is no parity.
 
+use anabranch_protocol::live::wire::MAX_BLOCK;
 use anabranch_units::{Duration, Ratio};
 
 use super::Code;
-use anabranch_protocol::live::wire::MAX_BLOCK;
 
 /// So many media packets may be missing in the end: one in a hundred thousand, at 1 Mbit/s one in twenty minutes. Less would cost
 /// more parity than it is worth.

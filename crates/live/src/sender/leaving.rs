@@ -1,5 +1,9 @@
 //! What leaves a sender next: what is sent again, parity, media.
 
+use anabranch_protocol::live::stuffing;
+use anabranch_protocol::live::wire::{
+    Content, Header, MEDIA_HEADER, PARITY_HEADER, encode_data, low_bits, micros,
+};
 use anabranch_units::Time;
 
 use super::super::connection::Load;
@@ -7,10 +11,6 @@ use super::super::control::packet_size;
 use super::super::{ConnectionId, most_kept};
 use super::Sender;
 use super::protection::ParityPacket;
-use anabranch_protocol::live::stuffing;
-use anabranch_protocol::live::wire::{
-    Content, Header, MEDIA_HEADER, PARITY_HEADER, encode_data, low_bits, micros,
-};
 
 /// What leaves next.
 #[derive(Clone, Copy, Debug)]

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use anabranch_protocol::live::wire::{low_bits, micros};
 use anabranch_units::{Duration, Rate, Ratio, Time};
 
 use super::super::bursts::Recent;
@@ -9,7 +10,6 @@ use super::super::control::packet_size;
 use super::super::fec::choice::{BLOCK, Limits, Losses, choose};
 use super::super::fec::{Code, Encoder, Parity};
 use super::super::queue::Packet;
-use anabranch_protocol::live::wire::{low_bits, micros};
 
 /// Whether and how parity is sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

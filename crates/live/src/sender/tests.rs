@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use anabranch_protocol::live::wire::{RateReport, Report, encode_report, low_bits, micros};
 use anabranch_units::Rate;
 use proptest::prelude::*;
 
 use super::super::Receiver;
 use super::super::fec::Code;
 use super::*;
-use anabranch_protocol::live::wire::{RateReport, Report, encode_report, low_bits, micros};
 
 const LATENCY: Duration = Duration::from_millis(500);
 

@@ -1,13 +1,13 @@
 //! The connections of a sender, taken together: what they allow, how long they take, and which of them brings a packet first.
 
 use anabranch_congestion::aggregate::Aggregate;
+use anabranch_protocol::live::wire::MAX_PAYLOAD;
 use anabranch_units::{Bytes, Duration, Rate, Ratio, Time};
 
 use super::super::ConnectionId;
 use super::super::connection::Connection;
 use super::super::control::packet_size;
 use super::Sender;
-use anabranch_protocol::live::wire::MAX_PAYLOAD;
 
 /// How many packets that wait are looked at when the connection of the next one is chosen.
 const LOOKAHEAD: usize = 64;

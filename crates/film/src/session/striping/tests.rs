@@ -3,6 +3,8 @@
 
 use std::collections::VecDeque;
 
+use anabranch_protocol::ranges::RangeSet;
+use anabranch_protocol::stripe::{Block, Striper};
 use anabranch_units::Bytes;
 use proptest::prelude::*;
 
@@ -13,8 +15,6 @@ use crate::content::{Policy, ReaderId};
 use crate::control::RateController;
 use crate::multitcp::{self, Basic};
 use crate::playback;
-use anabranch_protocol::ranges::RangeSet;
-use anabranch_protocol::stripe::{Block, Striper};
 
 const STEP: Duration = Duration::from_millis(10);
 const ONE_WAY: Duration = Duration::from_millis(30);

@@ -1,12 +1,13 @@
 //! A reader in virtual time before a film of which much has arrived: nothing is modelled but what it takes.
 
+use anabranch_protocol::ranges::RangeSet;
+use anabranch_units::Bytes;
+
 use super::*;
 use crate::auto::{Auto, Parameters};
 use crate::content::Policy;
 use crate::playback;
 use crate::session::Config;
-use anabranch_protocol::ranges::RangeSet;
-use anabranch_units::Bytes;
 
 const READER: ReaderId = ReaderId(0);
 const STEP: Duration = Duration::from_millis(100);

@@ -1,0 +1,60 @@
+//! What can be chosen of the content coordinator.
+
+use anabranch_units::{Bytes, Duration};
+
+/// When an outstanding segment counts as missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MissingRule {
+    /// As published: its play time is nearer than the RTT of the connection it is assigned to.
+    RoundTrip,
+    /// Ours: it is expected after its play time, by what its connection has before it and delivers; a silent
+    /// connection is expected to stay silent as long again as it has been.
+    Expected,
+}
+
+/// Parameters of the content coordinator.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Policy {
+    /// When a segment counts as missing.
+    pub missing: MissingRule,
+    /// How much of a connection's throughput one segment takes: its size is rate x this time.
+    pub segment_time: Duration,
+    /// Bounds of a segment's size. Equal bounds give the fixed size of the paper.
+    pub segment_size: (Bytes, Bytes),
+    /// Size of the first segment of a connection whose rate is not known.
+    pub first_segment: Bytes,
+    /// Requests in flight on a connection: with two, the next response follows without an idle round trip.
+    pub requests_in_flight: usize,
+    /// How far ahead of a reader bytes are asked for (the bound on memory).
+    pub look_ahead: Bytes,
+    /// After so many missed segments in a row a connection is given up (0: never).
+    pub abandon_after: u32,
+}
+
+impl Policy {
+    /// TCP-ROME as published: segments of one size, missing when the play time is nearer than the RTT.
+    pub fn rome(segment: Bytes, look_ahead: Bytes) -> Self {
+        Self {
+            missing: MissingRule::RoundTrip,
+            segment_time: Duration::ZERO,
+            segment_size: (segment, segment),
+            first_segment: segment,
+            requests_in_flight: 2,
+            look_ahead,
+            abandon_after: 8,
+        }
+    }
+
+    /// Ours: segments sized by time, missing when they are expected after their play time.
+    pub fn expected(look_ahead: Bytes) -> Self {
+        Self {
+            missing: MissingRule::Expected,
+            segment_time: Duration::from_millis(400),
+            segment_size: (Bytes::kib(32), Bytes::mib(16)),
+            first_segment: Bytes::kib(128),
+            requests_in_flight: 2,
+            look_ahead,
+            abandon_after: 4,
+        }
+    }
+}
