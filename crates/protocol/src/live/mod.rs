@@ -1,7 +1,7 @@
 //! Live media on the wire: `docs/live-protocol.md`.
 //!
 //! - [`hello`]: the messages before and after the stream.
-//! - [`wire`]: datagrams.
+//! - [`wire`]: what a datagram holds.
 //! - [`stuffing`]: null packets, which are left out on the way.
 
 pub mod hello;
