@@ -20,6 +20,8 @@ mod progress;
 mod reporting;
 mod status;
 mod striping;
+#[cfg(test)]
+mod testing;
 mod viewer;
 mod watching;
 

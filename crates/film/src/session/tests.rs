@@ -1,10 +1,9 @@
 //! Sessions in virtual time: paths deliver at a rate, shared by their connections; nothing else is modelled.
 
+use super::testing::{config, film, play};
 use super::*;
 use crate::auto::{Auto, Parameters};
-use crate::content::Policy;
 use crate::multitcp::{self, Basic};
-use crate::playback;
 
 const READER: ReaderId = ReaderId(0);
 const STEP: Duration = Duration::from_millis(20);
@@ -49,22 +48,6 @@ fn servers(kbps: &[u64]) -> Vec<Server> {
     let server =
         |kbps: &u64| Server { rate: Rate::from_kbps(*kbps), silent: false, refuses: None, cut: None };
     kbps.iter().map(server).collect()
-}
-
-fn config(size: u64, paths: usize, controller: Box<dyn RateController>, pace: Pace) -> Config {
-    Config {
-        policy: Policy::expected(Bytes::mib(64)),
-        controller,
-        pace,
-        playback: playback::Parameters::default(),
-        media_rate: None,
-        size: Some(size),
-        have: RangeSet::new(),
-        ranges: true,
-        path_caps: vec![8; paths],
-        give_up_after: Duration::from_secs(30),
-        silent_after: Duration::from_secs(8),
-    }
 }
 
 fn auto() -> Box<dyn RateController> {
@@ -234,14 +217,6 @@ impl World {
             self.step();
         }
     }
-}
-
-fn film(seconds: u64, kbps: u64) -> u64 {
-    Rate::from_kbps(kbps).amount_in(Duration::from_secs(seconds)).get()
-}
-
-fn play(kbps: u64) -> Pace {
-    Pace::Media(Some(Rate::from_kbps(kbps)))
 }
 
 #[test]

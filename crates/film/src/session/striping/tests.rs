@@ -3,18 +3,17 @@
 
 use std::collections::VecDeque;
 
-use anabranch_protocol::ranges::RangeSet;
 use anabranch_protocol::stripe::{Block, Striper};
 use anabranch_units::Bytes;
 use proptest::prelude::*;
 
-use super::super::{Config, Pace, PathFigures};
+use super::super::testing::{config, film, play};
+use super::super::{Pace, PathFigures};
 use super::*;
 use crate::auto::{Auto, Parameters};
-use crate::content::{Policy, ReaderId};
+use crate::content::ReaderId;
 use crate::control::RateController;
 use crate::multitcp::{self, Basic};
-use crate::playback;
 
 const STEP: Duration = Duration::from_millis(10);
 const ONE_WAY: Duration = Duration::from_millis(30);
@@ -67,20 +66,7 @@ fn auto(at_start: usize) -> Box<dyn RateController> {
 
 impl World {
     fn new(size: u64, pace: Pace, controller: Box<dyn RateController>, kbps: &[u64]) -> Self {
-        let config = Config {
-            policy: Policy::expected(Bytes::mib(64)),
-            controller,
-            pace,
-            playback: playback::Parameters::default(),
-            media_rate: None,
-            size: Some(size),
-            have: RangeSet::new(),
-            ranges: true,
-            path_caps: vec![8],
-            give_up_after: Duration::from_secs(30),
-            silent_after: Duration::from_secs(8),
-        };
-        let mut session = Session::new(config, Time::ZERO);
+        let mut session = Session::new(config(size, 1, controller, pace), Time::ZERO);
         session.add_reader(ReaderId(0), 0..size, Time::ZERO);
         session.start(Time::ZERO);
         Self {
@@ -243,14 +229,6 @@ impl World {
             self.step();
         }
     }
-}
-
-fn film(seconds: u64, kbps: u64) -> u64 {
-    Rate::from_kbps(kbps).amount_in(Duration::from_secs(seconds)).get()
-}
-
-fn play(kbps: u64) -> Pace {
-    Pace::Media(Some(Rate::from_kbps(kbps)))
 }
 
 #[test]

@@ -1,13 +1,11 @@
 //! A reader in virtual time before a film of which much has arrived: nothing is modelled but what it takes.
 
 use anabranch_protocol::ranges::RangeSet;
-use anabranch_units::Bytes;
 
 use super::*;
 use crate::auto::{Auto, Parameters};
-use crate::content::Policy;
-use crate::playback;
 use crate::session::Config;
+use crate::session::testing::config;
 
 const READER: ReaderId = ReaderId(0);
 const STEP: Duration = Duration::from_millis(100);
@@ -26,18 +24,11 @@ impl World {
     fn new(rate: Option<Rate>, there: u64) -> Self {
         let mut have = RangeSet::new();
         have.insert(0..there);
+        let controller = Box::new(Auto::new(Parameters::default()));
         let config = Config {
-            policy: Policy::expected(Bytes::mib(64)),
-            controller: Box::new(Auto::new(Parameters::default())),
-            pace: Pace::Media(rate),
-            playback: playback::Parameters::default(),
-            media_rate: None,
-            size: Some(2 * MUCH),
             have,
-            ranges: true,
-            path_caps: vec![8],
             give_up_after: Duration::MAX,
-            silent_after: Duration::from_secs(8),
+            ..config(2 * MUCH, 1, controller, Pace::Media(rate))
         };
         let mut session = Session::new(config, Time::ZERO);
         session.add_reader(READER, 0..2 * MUCH, Time::ZERO);
