@@ -86,7 +86,7 @@ fn load(control: &'static str, options: &str) -> Option<Unloaded> {
     let why = text(&loaded.stderr);
     let known = ["lets only root", "BTF", "6.4", "BPF file system"];
     assert!(known.iter().any(|known| why.contains(known)), "{why}");
-    println!("SKIPPED: {}", why.trim());
+    anabranch_testkit::skipped(why.trim());
     None
 }
 

@@ -24,7 +24,7 @@ fetch("film.bin").then(answer => answer.arrayBuffer()).then(body => {
 #[test]
 fn a_page_and_its_film_come_by_http3() {
     if Command::new("chromium").arg("--version").output().is_err() {
-        println!("SKIPPED: there is no chromium (Debian's package chromium)");
+        anabranch_testkit::skipped("there is no chromium (Debian's package chromium)");
         return;
     }
     let world = World::new(&film(3_000_000, 1));

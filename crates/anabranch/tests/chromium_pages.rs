@@ -23,7 +23,7 @@ struct Browser {
 impl Browser {
     fn open(url: &str) -> Option<Self> {
         if Command::new("chromium").arg("--version").output().is_err() {
-            println!("SKIPPED: there is no chromium (Debian's package chromium)");
+            anabranch_testkit::skipped("there is no chromium (Debian's package chromium)");
             return None;
         }
         let profile = tempfile::tempdir().unwrap();

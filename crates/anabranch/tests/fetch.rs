@@ -8,6 +8,7 @@ use std::fs;
 use std::io::Read;
 use std::process::Stdio;
 
+use anabranch_testkit::Namespaces;
 use serde_json::Value;
 
 use common::{World, anabranch, ends_with, film, sha256, text};
@@ -118,35 +119,13 @@ fn a_full_disk_keeps_what_is_there() {
     let world = World::new(&bytes);
     let server = world.serve(&["--shape-rate", "20M"]);
     fs::create_dir(world.path("small")).unwrap();
-    let script = "mount -t tmpfs -o size=4m none small && cd small && \"$0\" fetch \"$1\"; code=$?; \
+    let script = "mount -t tmpfs -o size=4m none small && cd small && \"$program\" fetch \"$film\"; code=$?; \
                   mount -o remount,size=64m . 2>/dev/null || mount -o remount,size=64m ../small; \
-                  cat film.bin.anabranch; \"$0\" fetch \"$1\" || exit 99; sha256sum film.bin; exit $code";
-    let run = std::process::Command::new("unshare")
-        .args([
-            "--user",
-            "--map-root-user",
-            "--mount",
-            "sh",
-            "-c",
-            script,
-            env!("CARGO_BIN_EXE_anabranch"),
-            &server.film(),
-        ])
-        .current_dir(world.directory.path())
-        .output();
-    let run = match run {
-        Ok(run)
-            if text(&run.stderr).contains("unshare") || text(&run.stderr).contains("permission denied") =>
-        {
-            eprintln!("skipped: no namespaces here: {}", text(&run.stderr));
-            return;
-        }
-        Err(error) => {
-            eprintln!("skipped: no unshare here: {error}");
-            return;
-        }
-        Ok(run) => run,
-    };
+                  cat film.bin.anabranch; \"$program\" fetch \"$film\" || exit 99; sha256sum film.bin; exit $code";
+    let mounts = Namespaces::mounts("mount -t tmpfs -o size=4m none /mnt");
+    let run = mounts
+        .run(|command| common::script(command, world.directory.path(), script).env("film", server.film()));
+    let Some(run) = run else { return };
     let said = ends_with(&run, 1);
     assert!(said.contains("No space left"), "{said}");
     assert!(said.contains("goes on with film.bin: "), "{said}");

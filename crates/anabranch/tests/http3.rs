@@ -11,6 +11,7 @@ use std::io::{BufRead, BufReader};
 use std::net::UdpSocket;
 use std::process::{Child, Command, Stdio};
 
+use anabranch_testkit::Namespaces;
 use common::{Server, World, anabranch, ends_with, film, lines, sha256, text};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -29,7 +30,7 @@ impl Http3 {
         let python = std::env::var("ANABRANCH_PYTHON").unwrap_or_else(|_| "python3".into());
         let found = Command::new(&python).args(["-c", "import aioquic"]).stderr(Stdio::null()).status();
         if !found.is_ok_and(|status| status.success()) {
-            println!("SKIPPED: {python} has no aioquic");
+            anabranch_testkit::skipped(format_args!("{python} has no aioquic"));
             return None;
         }
         let world = World::new(film);
@@ -207,31 +208,21 @@ wait $!
 #[test]
 fn clients_behind_one_bottleneck_get_what_their_weights_say() {
     let Some(http3) = Http3::new(&[]) else { return };
-    let unshare = |script: &str| {
-        let mut command = Command::new("unshare");
-        command.args(["--user", "--map-root-user", "--net", "bash", "-c", script]).stdin(Stdio::null());
-        command.current_dir(http3.world.directory.path());
-        command
-            .env("program", env!("CARGO_BIN_EXE_anabranch"))
-            .env("python", &http3.python)
-            .env("client", CLIENT);
-        command
-    };
-    let possible = "ip link set lo up && tc qdisc add dev lo root tbf rate 8mbit burst 3000 limit 60000";
-    match unshare(possible).output() {
-        Ok(output) if output.status.success() => {}
-        other => {
-            println!("SKIPPED: no namespaces or no tc here: {other:?}");
-            return;
-        }
-    }
     for name in ["one", "four"] {
         fs::File::create(http3.world.path("served").join(name)).unwrap().set_len(100_000_000).unwrap();
     }
     let rule = "[[rule]]\npath = \"/four\"\nweight = 4\n";
     let pool = "[[pool]]\nname = \"link\"\nclients = \"127.0.0.0/8\"\n";
     fs::write(http3.world.path("weights.toml"), format!("{pool}{rule}")).unwrap();
-    ends_with(&unshare(TWO_CLIENTS).output().unwrap(), 0);
+    let network = Namespaces::network(
+        "ip link set lo up && tc qdisc add dev lo root tbf rate 8mbit burst 3000 limit 60000",
+    );
+    let run = network.run(|command| {
+        let command = common::script(command, http3.world.directory.path(), TWO_CLIENTS);
+        command.env("python", &http3.python).env("client", CLIENT)
+    });
+    let Some(output) = run else { return };
+    ends_with(&output, 0);
     let bins = |name: &str| {
         let told = lines(&fs::read_to_string(http3.world.path(name)).unwrap());
         let bins = told.last().unwrap()["bins"].as_object().unwrap().clone();

@@ -16,7 +16,7 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_anabranch");
 fn has_make() -> bool {
     let is_there = Command::new("make").arg("--version").output().is_ok();
     if !is_there {
-        eprintln!("SKIPPED: there is no make");
+        anabranch_testkit::skipped("there is no make");
     }
     is_there
 }

@@ -123,7 +123,7 @@ fn mpv_plays_what_comes() {
         return;
     }
     let Ok(true) = Command::new("mpv").arg("--version").output().map(|output| output.status.success()) else {
-        println!("SKIPPED: no mpv");
+        anabranch_testkit::skipped("no mpv");
         return;
     };
     let player = "mpv --no-config --vo=null --ao=null --log-file=mpv.log {}";

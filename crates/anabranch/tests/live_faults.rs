@@ -238,7 +238,7 @@ fn a_receiver_that_starts_again_is_found_again() {
         .args(["-subj", "/CN=receiver", "-keyout", "key.pem", "-out", "cert.pem"])
         .output();
     if !made.is_ok_and(|made| made.status.success()) {
-        println!("SKIPPED: no openssl that makes certificates");
+        anabranch_testkit::skipped("no openssl that makes certificates");
         return;
     }
     let bytes = common::film(1_000_000, 21);

@@ -128,7 +128,7 @@ fn media_is_not_written_to_the_terminal_in_front_of_it() {
     command.env("XDG_STATE_HOME", common::STATE);
     command.args(["--quiet", "--return", "--command", &line, "/dev/null"]).stdin(Stdio::null());
     let Ok(output) = command.output() else {
-        println!("SKIPPED: no program 'script' that gives a terminal");
+        anabranch_testkit::skipped("no program 'script' that gives a terminal");
         return;
     };
     let said = text(&output.stdout);

@@ -6,10 +6,9 @@
 mod common;
 
 use std::fs;
-use std::io::{self, Write};
 use std::path::Path;
-use std::process::{Command, Stdio};
 
+use anabranch_testkit::Namespaces;
 use serde_json::Value;
 
 use common::{film, lines, sha256, text};
@@ -70,36 +69,13 @@ fn run(script: &str, film: &[u8]) -> Option<(Value, Value, Vec<Value>)> {
 
 /// The same with what came.
 fn come_through(script: &str, film: &[u8]) -> Option<(Value, Value, Vec<Value>, Vec<u8>)> {
-    let skip = |why: &str| {
-        // Past the harness's capture.
-        io::stderr().write_all(format!("skipped: {why}\n").as_bytes()).unwrap();
-    };
-    let possible = "ip link set lo up && tc qdisc add dev lo root tbf rate 1mbit burst 3000 limit 60000";
-    let unshare = |script: &str| {
-        let mut command = Command::new("unshare");
-        command.args(["--user", "--map-root-user", "--net", "bash", "-c", script]);
-        command.stdin(Stdio::null());
-        command
-    };
-    match unshare(possible).output() {
-        Ok(output) if output.status.success() => {}
-        Ok(output) => {
-            skip(&format!("no namespaces or no tc here: {}", text(&output.stderr)));
-            return None;
-        }
-        Err(error) => {
-            skip(&format!("no unshare here: {error}"));
-            return None;
-        }
-    }
+    let network = Namespaces::network(
+        "ip link set lo up && tc qdisc add dev lo root tbf rate 1mbit burst 3000 limit 60000",
+    );
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("film"), film).unwrap();
-    let output = unshare(&format!("{LINKS}{script}"))
-        .current_dir(directory.path())
-        .env("program", env!("CARGO_BIN_EXE_anabranch"))
-        .env("XDG_STATE_HOME", common::STATE)
-        .output()
-        .unwrap();
+    let output =
+        network.run(|command| common::script(command, directory.path(), &format!("{LINKS}{script}")))?;
     let said = text(&output.stderr);
     assert!(output.status.success(), "{said}");
     // What a library logs while a link is down is told in our own words.

@@ -34,7 +34,7 @@ fn can_load() -> bool {
         match load(setting) {
             Ok(()) => {}
             Err(error @ (Error::NotRoot | Error::NoBtf | Error::TooOld(_) | Error::NoBpfFs { .. })) => {
-                println!("SKIPPED: {error}");
+                anabranch_testkit::skipped(error);
                 return false;
             }
             Err(error) => panic!("{error}"),

@@ -33,7 +33,7 @@ fn can_load() -> bool {
             true
         }
         Err(error @ (Error::NotRoot | Error::NoBtf | Error::TooOld(_) | Error::NoBpfFs { .. })) => {
-            println!("SKIPPED: {error}");
+            anabranch_testkit::skipped(error);
             false
         }
         Err(error) => panic!("{error}"),

@@ -43,7 +43,10 @@ fn the_sources_give_the_object() {
         version.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
     let kept = fs::read_to_string(folder().join("control.bpf.o.compiler")).unwrap();
     if !version.starts_with(kept.trim()) {
-        println!("SKIPPED: the object was made by '{}', which is not here", kept.trim());
+        anabranch_testkit::skipped(format_args!(
+            "the object was made by '{}', which is not here",
+            kept.trim()
+        ));
         return;
     }
     let fresh = tempfile::tempdir().unwrap();

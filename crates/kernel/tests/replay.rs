@@ -18,7 +18,7 @@ fn replay(setting: Setting, start: &Start) -> Option<Replay> {
     match Replay::new(setting, start) {
         Ok(replay) => Some(replay),
         Err(error @ (Error::NotRoot | Error::NoBtf | Error::TooOld(_))) => {
-            println!("SKIPPED: {error}");
+            anabranch_testkit::skipped(error);
             None
         }
         Err(error) => panic!("{error}"),
@@ -141,7 +141,7 @@ fn the_windows_of_a_group_agree_whatever_happens() {
         let mut kernel = match ReplayGroup::new() {
             Ok(kernel) => kernel,
             Err(error @ (Error::NotRoot | Error::NoBtf | Error::TooOld(_))) => {
-                println!("SKIPPED: {error}");
+                anabranch_testkit::skipped(error);
                 return;
             }
             Err(error) => panic!("{error}"),

@@ -5,7 +5,6 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -27,7 +26,7 @@ fn possible(programs: &[&str]) -> bool {
         (_, Some(program)) => format!("{program} is not installed"),
         (Ok(()), None) => return true,
     };
-    io::stderr().write_all(format!("skipped: {reason}\n").as_bytes()).unwrap();
+    anabranch_testkit::skipped(reason);
     false
 }
 

@@ -56,7 +56,7 @@ fn make(name: &str, arguments: &[&str]) -> Option<Vec<u8>> {
     match made {
         Ok(status) => assert!(status.success(), "ffmpeg could not make {name}"),
         Err(error) => {
-            eprintln!("SKIPPED: no real film {name}: ffmpeg does not run: {error}");
+            anabranch_testkit::skipped(format_args!("no real film {name}: ffmpeg does not run: {error}"));
             return None;
         }
     }

@@ -51,7 +51,7 @@ pub fn film_with(directory: &Path, options: &[&str]) -> Option<Vec<u8>> {
     match made {
         Ok(status) if status.success() => Some(fs::read(path).unwrap()),
         _ => {
-            println!("SKIPPED: no ffmpeg that makes films");
+            anabranch_testkit::skipped("no ffmpeg that makes films");
             None
         }
     }

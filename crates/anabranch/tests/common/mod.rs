@@ -26,6 +26,12 @@ pub fn anabranch() -> Command {
     command
 }
 
+/// A script's command with the program as `$program`, in this directory.
+pub fn script<'a>(command: &'a mut Command, directory: &Path, script: &str) -> &'a mut Command {
+    command.env("program", env!("CARGO_BIN_EXE_anabranch")).env("XDG_STATE_HOME", STATE);
+    command.current_dir(directory).arg(script)
+}
+
 /// A directory to work in, with one to be served in it.
 pub struct World {
     pub directory: tempfile::TempDir,

@@ -218,7 +218,7 @@ pub fn tool(name: &str, arguments: &[&str]) -> Option<Output> {
     match Command::new(name).args(arguments).stdin(Stdio::null()).output() {
         Ok(output) => Some(output),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            eprintln!("skipped: this machine has no {name}");
+            anabranch_testkit::skipped(format_args!("this machine has no {name}"));
             None
         }
         Err(error) => panic!("{name}: {error}"),

@@ -54,6 +54,8 @@ fn free_names() -> bool {
         thread::sleep(Duration::from_millis(100));
     }
     let name = taken().unwrap_or_default();
-    println!("SKIPPED: this machine has {name} loaded; if nobody needs it: anabranch cc unload {name}");
+    anabranch_testkit::skipped(format_args!(
+        "this machine has {name} loaded; if nobody needs it: anabranch cc unload {name}"
+    ));
     false
 }

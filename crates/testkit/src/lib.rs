@@ -1,0 +1,26 @@
+//! What the tests of several crates share. Nothing of it is in the program.
+//!
+//! - [`skipped`]: a test cannot run here, and says why.
+//! - [`Namespaces`]: a script in namespaces of its own, which are gone with it.
+//!
+//! ```
+//! use anabranch_testkit::Namespaces;
+//!
+//! let network = Namespaces::network("ip link set lo up");
+//! if let Some(output) = network.run(|script| script.arg("ip link set lo up; ip address show lo")) {
+//!     assert!(String::from_utf8_lossy(&output.stdout).contains("127.0.0.1"));
+//! }
+//! ```
+
+mod namespaces;
+
+pub use namespaces::Namespaces;
+
+use std::fmt::Display;
+use std::io::{self, Write};
+
+/// Tells that a test cannot run on this machine, and why, past what the harness keeps to itself of a test that passes.
+pub fn skipped(why: impl Display) {
+    // Where there is no place to tell it nobody looks.
+    let _ = io::stderr().write_all(format!("SKIPPED: {why}\n").as_bytes());
+}
