@@ -4,23 +4,28 @@
 
 mod common;
 
+use anabranch_testkit::{Asked, ScriptedServer, part, status, whole};
 use std::fs::{self, File};
 use std::io::Write;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::origin::{Asked, Origin, part, status, whole};
 use common::{World, ends_with, film, saved, sha256, text, wait_until};
 
 const LENGTH: usize = 3_000_000;
 
 /// A server without ranges whose film is overwritten in place while it is read: what it sends is half of the old one and half of the
 /// new one. What it says before and afterwards, and how it takes `HEAD`.
-fn overwritten(before: &'static str, after: &'static str, later_length: usize, knows_head: bool) -> Origin {
+fn overwritten(
+    before: &'static str,
+    after: &'static str,
+    later_length: usize,
+    knows_head: bool,
+) -> ScriptedServer {
     let (old, new) = (film(LENGTH, 1), film(LENGTH, 2));
     let mixed = [&old[..LENGTH / 2], &new[LENGTH / 2..]].concat();
-    Origin::start(move |asked| {
+    ScriptedServer::start(move |asked| {
         let said = if asked.number == 0 { before } else { after };
         let length = if asked.number == 0 { LENGTH } else { later_length };
         let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n{said}\r\n");
@@ -64,7 +69,7 @@ fn a_film_without_ranges_is_complete_where_nothing_speaks_against_it() {
         assert!(!world.path("film.anabranch").exists());
     }
     // Who told nothing is asked nothing more.
-    let origin = Origin::start(|_| {
+    let origin = ScriptedServer::start(|_| {
         let head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nall\r\n0\r\n\r\n";
         head.to_vec()
     });
@@ -72,7 +77,8 @@ fn a_film_without_ranges_is_complete_where_nothing_speaks_against_it() {
     assert_eq!((fs::read(world.path("film")).unwrap(), origin.heads().len()), (b"all".to_vec(), 1));
     // Nor does anything where the server has ended, or the digest says more than it.
     let bytes = film(LENGTH, 3);
-    let origin = Origin::start(move |asked| if asked.number == 0 { whole(&bytes) } else { Vec::new() });
+    let origin =
+        ScriptedServer::start(move |asked| if asked.number == 0 { whole(&bytes) } else { Vec::new() });
     ends_with(&world.fetch(&["--force", "-o", "film"]).arg(&origin.url).output().unwrap(), 0);
     let origin = overwritten("ETag: \"one\"\r\n", "ETag: \"two\"\r\n", LENGTH, true);
     let mixed = [&film(LENGTH, 1)[..LENGTH / 2], &film(LENGTH, 2)[LENGTH / 2..]].concat();
@@ -93,9 +99,11 @@ fn as_it_is(asked: &Asked, film: &[u8]) -> Vec<u8> {
 }
 
 /// A film that is longer at every request, up to all of it.
-fn recording(bytes: &Arc<Vec<u8>>, from: usize) -> Origin {
+fn recording(bytes: &Arc<Vec<u8>>, from: usize) -> ScriptedServer {
     let bytes = bytes.clone();
-    Origin::start(move |asked| as_it_is(asked, &bytes[..bytes.len().min(from + asked.number * 10_000)]))
+    ScriptedServer::start(move |asked| {
+        as_it_is(asked, &bytes[..bytes.len().min(from + asked.number * 10_000)])
+    })
 }
 
 #[test]
@@ -127,7 +135,8 @@ fn a_recording_that_goes_on_is_got_as_it_was_and_the_same_command_gets_the_rest(
 fn a_longer_film_in_place_of_the_one_that_is_got_is_not_taken_for_its_rest() {
     let world = World::new(b"");
     let (one, other) = (film(8_000_000, 5), film(9_000_000, 6));
-    let origin = Origin::start(move |asked| as_it_is(asked, if asked.number < 4 { &one } else { &other }));
+    let origin =
+        ScriptedServer::start(move |asked| as_it_is(asked, if asked.number < 4 { &one } else { &other }));
     let said = ends_with(&world.fetch(&["-o", "film"]).arg(&origin.url).output().unwrap(), 1);
     assert!(said.contains("it had 8000000 bytes and has 9000000 now, and the bytes from "), "{said}");
     assert!(said.contains("--restart starts film over"), "{said}");

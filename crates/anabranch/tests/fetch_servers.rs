@@ -4,16 +4,16 @@
 
 mod common;
 
+use anabranch_testkit::{ScriptedServer, part, status, whole};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::sync::Arc;
 
-use common::origin::{Origin, part, status, whole};
 use common::{World, ends_with, film, sha256, text};
 
-fn busy_once(retry_after: &'static str) -> Origin {
+fn busy_once(retry_after: &'static str) -> ScriptedServer {
     let bytes = film(300_000, 1);
-    Origin::start(move |asked| match asked.number {
+    ScriptedServer::start(move |asked| match asked.number {
         0 => status("503 Service Unavailable", retry_after),
         _ => part(asked, &bytes, "ETag: \"one\"\r\n"),
     })
@@ -38,9 +38,9 @@ fn a_server_that_is_busy_at_first_is_asked_again() {
 }
 
 /// A film behind signed URLs: those of path /1 are refused after some requests.
-fn signed(bytes: &Arc<Vec<u8>>) -> Origin {
+fn signed(bytes: &Arc<Vec<u8>>) -> ScriptedServer {
     let bytes = bytes.clone();
-    Origin::start(move |asked| match &asked.target {
+    ScriptedServer::start(move |asked| match &asked.target {
         target if target.starts_with("/1") && asked.number > 3 => status("403 Forbidden", ""),
         target => part(asked, &bytes, &format!("ETag: \"{}\"\r\n", &target[1..2])),
     })
@@ -97,7 +97,7 @@ fn another_film_behind_the_fresh_url_is_refused_and_what_is_there_stays() {
 fn a_film_that_changes_on_the_way_is_not_said_to_go_on() {
     let world = World::new(b"");
     let bytes = film(8_000_000, 4);
-    let origin = Origin::start(move |asked| {
+    let origin = ScriptedServer::start(move |asked| {
         part(asked, &bytes, if asked.number > 3 { "ETag: \"two\"\r\n" } else { "ETag: \"one\"\r\n" })
     });
     let run = world.fetch(&["-o", "film"]).arg(&origin.url).output().unwrap();
@@ -110,7 +110,7 @@ fn a_film_that_changes_on_the_way_is_not_said_to_go_on() {
 fn secrets_of_urls_stay_out_of_all_that_is_written() {
     let world = World::new(b"");
     let bytes = film(2_000_000, 5);
-    let origin = Origin::start(move |asked| match asked.target.as_str() {
+    let origin = ScriptedServer::start(move |asked| match asked.target.as_str() {
         "/film.bin?token=SECRET" => status("302 Found", "Location: /there/film.bin?signature=SECRET\r\n"),
         _ if asked.number > 3 => status("404 Not Found", ""),
         _ => part(asked, &bytes, ""),
@@ -174,7 +174,7 @@ fn a_server_without_ranges_is_named_and_an_empty_film_needs_none() {
     let world = World::new(b"");
     for (length, is_told) in [(1000, true), (0, false)] {
         let bytes = film(length, 8);
-        let origin = Origin::start(move |_| whole(&bytes));
+        let origin = ScriptedServer::start(move |_| whole(&bytes));
         let run = world.fetch(&["-o", "-"]).arg(format!("{}film?x", origin.url)).output().unwrap();
         let said = text(&run.stderr);
         let told = format!("{}film?... knows no ranges", origin.url);
@@ -186,7 +186,7 @@ fn a_server_without_ranges_is_named_and_an_empty_film_needs_none() {
 #[test]
 fn who_may_not_read_it_is_told_how_to_say_who_one_is() {
     let world = World::new(b"");
-    let origin = Origin::start(|_| status("401 Unauthorized", "WWW-Authenticate: Basic\r\n"));
+    let origin = ScriptedServer::start(|_| status("401 Unauthorized", "WWW-Authenticate: Basic\r\n"));
     let said = ends_with(&world.fetch(&["-o", "film"]).arg(&origin.url).output().unwrap(), 1);
     assert!(said.contains("http://USER:PASSWORD@HOST/") && said.contains("--header"), "{said}");
 }
@@ -196,7 +196,7 @@ fn the_proxy_of_the_environment_is_used_for_other_machines() {
     let bytes = film(300_000, 9);
     let world = World::new(b"");
     let served = bytes.clone();
-    let proxy = Origin::start(move |asked| part(asked, &served, "ETag: \"one\"\r\n"));
+    let proxy = ScriptedServer::start(move |asked| part(asked, &served, "ETag: \"one\"\r\n"));
     let through = |url: &str, no_proxy: &str| {
         let mut command = world.fetch(&["-o", "film", "--force", "--connect-timeout", "5s", url]);
         command.env("http_proxy", proxy.url.replace("://", "://user:PASSWORD@")).env("no_proxy", no_proxy);
@@ -211,7 +211,7 @@ fn the_proxy_of_the_environment_is_used_for_other_machines() {
         assert!(head.contains("proxy-authorization: Basic dXNlcjpQQVNTV09SRA=="), "{head}");
     }
     // This machine, and what is left out, is reached without it.
-    let direct = Origin::start(|_| status("404 Not Found", ""));
+    let direct = ScriptedServer::start(|_| status("404 Not Found", ""));
     ends_with(&through(&direct.url, ""), 1);
     let said = ends_with(&through("http://film.invalid/film.bin", ".invalid"), 1);
     assert!(said.contains("cannot find the host film.invalid"), "{said}");
@@ -223,7 +223,7 @@ fn a_cookie_that_comes_with_the_film_is_shown_from_then_on() {
     let bytes = film(8_000_000, 11);
     let world = World::new(b"");
     let served = bytes.clone();
-    let origin = Origin::start(move |asked| match asked.number {
+    let origin = ScriptedServer::start(move |asked| match asked.number {
         0 => part(asked, &served, "ETag: \"one\"\r\nSet-Cookie: visit=1; Path=/\r\n"),
         _ if !asked.head.contains("visit=") => status("403 Forbidden", ""),
         1 => part(asked, &served, "ETag: \"one\"\r\nSet-Cookie: visit=2; Path=/; HttpOnly\r\n"),
@@ -246,7 +246,7 @@ fn a_cookie_that_is_set_on_the_way_is_shown_at_every_request() {
     let bytes = film(2_000_000, 10);
     let world = World::new(b"");
     let served = bytes.clone();
-    let origin = Origin::start(move |asked| {
+    let origin = ScriptedServer::start(move |asked| {
         if asked.head.contains("pass=SECRET") {
             part(asked, &served, "ETag: \"one\"\r\n")
         } else {

@@ -1,6 +1,7 @@
 //! What the tests of several crates share. Nothing of it is in the program.
 //!
 //! - [`skipped`]: a test cannot run here, and says why.
+//! - [`ScriptedServer`]: a server that answers what a test says, right or wrong.
 //! - [`Namespaces`]: a script in namespaces of its own, which are gone with it.
 //!
 //! ```
@@ -13,8 +14,10 @@
 //! ```
 
 mod namespaces;
+mod scripted;
 
 pub use namespaces::Namespaces;
+pub use scripted::{Asked, ScriptedServer, part, status, whole};
 
 use std::fmt::Display;
 use std::io::{self, Write};

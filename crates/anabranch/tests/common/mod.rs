@@ -4,7 +4,6 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 pub mod live;
-pub mod origin;
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};

@@ -3,13 +3,14 @@
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
+use anabranch_testkit::ScriptedServer;
 use anabranch_transport::server::{Config, Metrics, Server, Shape};
 use anabranch_units::Rate;
 
@@ -66,24 +67,9 @@ impl Drop for Origin {
     }
 }
 
-/// A server that answers every request head with the bytes that `answer` makes of it, and closes. It ends with the test
-/// program.
+/// A server that answers every request head with the bytes that `answer` makes of it. It ends with the test program.
 pub fn raw_origin(answer: impl Fn(&str) -> Vec<u8> + Send + Sync + 'static) -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    let answer = Arc::new(answer);
-    std::thread::spawn(move || {
-        for stream in listener.incoming().map_while(Result::ok) {
-            let answer = answer.clone();
-            std::thread::spawn(move || {
-                let lines = BufReader::new(&stream).lines().map_while(Result::ok);
-                let head: Vec<_> = lines.take_while(|line| !line.is_empty()).collect();
-                // A client that leaves early is no failure of the server.
-                let _ = (&stream).write_all(&answer(&head.join("\n")));
-            });
-        }
-    });
-    address
+    ScriptedServer::start(move |asked| answer(&asked.head)).address
 }
 
 /// The program under test.

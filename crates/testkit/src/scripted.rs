@@ -1,12 +1,13 @@
-//! A server that answers what a test says.
+//! A server that answers what a test says, right or wrong.
 
 use std::io::{BufRead, BufReader, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// One request.
+#[derive(Clone, Debug)]
 pub struct Asked {
     /// How many came before it.
     pub number: usize,
@@ -18,32 +19,43 @@ pub struct Asked {
     pub range: Option<Range<usize>>,
 }
 
-/// A server on a free port, until the test ends. A connection is closed by an empty answer.
-pub struct Origin {
+/// A server on a free port, until the test program ends. A connection is closed after an answer that says so (`Connection: close`) and by an
+/// empty one.
+#[derive(Clone, Debug)]
+pub struct ScriptedServer {
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// Its root: `http://HOST:PORT/`.
     pub url: String,
     heads: Arc<Mutex<Vec<String>>>,
 }
 
-impl Origin {
+impl ScriptedServer {
+    /// Starts it. Requests on different connections are answered at the same time.
+    ///
+    /// # Panics
+    /// No port is free.
     pub fn start(answer: impl Fn(&Asked) -> Vec<u8> + Send + Sync + 'static) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("http://{}/", listener.local_addr().unwrap());
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("it is bound");
+        let url = format!("http://{address}/");
         let heads = Arc::new(Mutex::new(Vec::new()));
         let (answer, numbers, told) = (Arc::new(answer), Arc::new(AtomicUsize::new(0)), heads.clone());
         std::thread::spawn(move || {
-            for stream in listener.incoming() {
+            for stream in listener.incoming().map_while(Result::ok) {
                 let (answer, numbers, told) = (answer.clone(), numbers.clone(), told.clone());
                 std::thread::spawn(move || {
-                    let _ = serve(&stream.unwrap(), &*answer, &numbers, &told);
+                    // A client that leaves early is no failure of the server.
+                    let _ = serve(&stream, &*answer, &numbers, &told);
                 });
             }
         });
-        Self { url, heads }
+        Self { address, url, heads }
     }
 
     /// The heads of all requests so far.
     pub fn heads(&self) -> Vec<String> {
-        self.heads.lock().unwrap().clone()
+        self.heads.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
@@ -61,19 +73,32 @@ fn serve(
                 return Ok(());
             }
         }
-        told.lock().unwrap().push(head.clone());
+        told.lock().unwrap_or_else(PoisonError::into_inner).push(head.clone());
         let range = head.lines().find_map(|line| {
-            let (first, last) = line.strip_prefix("range: bytes=")?.split_once('-')?;
+            let (name, value) = line.split_once(": ")?;
+            let (first, last) = value.strip_prefix("bytes=")?.split_once('-')?;
+            if !name.eq_ignore_ascii_case("range") {
+                return None;
+            }
             Some(first.parse().ok()?..last.parse::<usize>().map_or(usize::MAX, |last| last + 1))
         });
-        let target = head.split(' ').nth(1).unwrap().to_owned();
+        let target = head.split(' ').nth(1).unwrap_or_default().to_owned();
         let number = numbers.fetch_add(1, Ordering::SeqCst);
         let answer = answer(&Asked { number, target, head, range });
         if answer.is_empty() {
             return Ok(());
         }
-        (&*stream).write_all(&answer)?;
+        { stream }.write_all(&answer)?;
+        if says_close(&answer) {
+            return Ok(());
+        }
     }
+}
+
+/// Whether the head of an answer ends the connection.
+fn says_close(answer: &[u8]) -> bool {
+    let end = answer.windows(4).position(|four| four == b"\r\n\r\n").unwrap_or(answer.len());
+    String::from_utf8_lossy(&answer[..end]).to_ascii_lowercase().contains("\r\nconnection: close")
 }
 
 /// A status without a body.
@@ -88,8 +113,11 @@ pub fn whole(film: &[u8]) -> Vec<u8> {
 }
 
 /// The range that was asked for.
+///
+/// # Panics
+/// None was.
 pub fn part(asked: &Asked, film: &[u8], lines: &str) -> Vec<u8> {
-    let range = asked.range.clone().unwrap();
+    let range = asked.range.clone().expect("a request for a range");
     let range = range.start..range.end.min(film.len());
     let head = format!(
         "HTTP/1.1 206 Partial Content\r\nContent-Length: {}\r\nContent-Range: bytes {}-{}/{}\r\n{lines}\r\n",
