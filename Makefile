@@ -2,6 +2,7 @@
 # make test    build, then every check and test  make bench   the benchmarks of docs/benchmarks.md
 # make fuzz    every fuzz target, FUZZ_SECONDS=60 each
 # make soak    every long-running command side by side for HOURS=2: memory, descriptors and connections must stay flat
+# make dist   the program as it is released, whole and lean, and whether it has become too large
 # make install after make build: program, manual, completions below PREFIX=/usr/local; make uninstall
 
 CARGO ?= cargo
@@ -11,10 +12,10 @@ WASM := wasm32-unknown-unknown
 # The crates without input and output, which must build where there is none.
 CORE := anabranch-units anabranch-congestion anabranch-protocol anabranch-film anabranch-live
 
-.PHONY: help setup build demo test fmt clippy unit doc wasm bench fuzz soak bpf install uninstall
+.PHONY: help setup build dist demo test fmt clippy unit doc wasm bench fuzz soak bpf install uninstall
 
 help:
-	@sed -n 's/^# //p' Makefile | head -5
+	@sed -n 's/^# //p' Makefile | head -6
 
 # Installs what is missing where that is possible without a question, else says what to type.
 setup:
@@ -37,6 +38,17 @@ setup:
 
 build: setup
 	$(CARGO) build --locked --release -p anabranch
+
+# Bytes that the stripped programs may have: the whole one and the lean one, which has no laboratory.
+MOST_WHOLE := 35000000
+MOST_LEAN := 12000000
+
+dist: setup
+	$(CARGO) build --locked --profile dist -p anabranch --no-default-features
+	mv target/dist/anabranch target/dist/anabranch-lean
+	$(CARGO) build --locked --profile dist -p anabranch
+	@ls -l target/dist/anabranch target/dist/anabranch-lean
+	@[ "$$(stat -c %s target/dist/anabranch)" -le $(MOST_WHOLE) ] && [ "$$(stat -c %s target/dist/anabranch-lean)" -le $(MOST_LEAN) ]
 
 demo: build
 	$(CARGO) run --locked --release -q -p anabranch -- demo
