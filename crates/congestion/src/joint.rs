@@ -14,7 +14,7 @@
 //!   had a time-out, is *capped*: it comes to its part as slow start would, and until then the others have it. So is one whose part more than
 //!   doubles at once.
 //! - Where nobody is held back by W, W does not grow.
-//! - A virtual flow that its member uses little of counts for little in W (`usage.rs`), and does not grow. What its member needs
+//! - A virtual flow that its member uses little of counts for little in W (`flow_use.rs`), and does not grow. What its member needs
 //!   itself counts, and it may always have its own flow's window up to the initial one: as a plain flow it could send as much.
 //! - A loss of what was sent before a flow was halved does not halve it again, whichever member sees it and however late. A time-out is the event
 //!   of one receiver: it halves as many flows as have windows for what was lost, and not one for each packet.
@@ -24,7 +24,7 @@
 
 use anabranch_units::{Duration, Time};
 
-use crate::usage::Usage;
+use crate::flow_use::FlowUse;
 use crate::vps::Weight;
 
 /// As many members as a group has at most: each event looks at all of them.
@@ -77,7 +77,7 @@ struct Member {
     recovered_at: f64,
     /// When it was halved last.
     reduced: Time,
-    usage: Usage,
+    usage: FlowUse,
     /// How much a lost packet is its own: who has most loses it.
     turn: f64,
 }
@@ -154,7 +154,7 @@ impl JointWindow {
             ssthresh,
             recovered_at: 0.0,
             reduced: Time::ZERO,
-            usage: Usage::begun(now),
+            usage: FlowUse::begun(now),
             turn: 0.0,
         });
         self.settle(place, now);

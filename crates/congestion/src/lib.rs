@@ -7,7 +7,7 @@
 //! - [`tfrc`]: a rate instead of a window, both ends; [`loss_history`] is its estimate of the loss event rate.
 //! - [`vps`]: a group of flows that share by weights what as many standard flows would get.
 //! - [`joint`]: the same where only windows can be told, as in a kernel.
-//! - `usage`: how much of its own virtual flow a member of a group uses.
+//! - `flow_use`: how much of its own virtual flow a member of a group uses.
 //! - [`turns`]: which of the answers on one connection goes next.
 //! - [`multfrc`]: how many connections a stream over a lossy link gets; [`aggregate`]: the same with one connection in place
 //!   of them (AIO-TFRC).
@@ -17,6 +17,7 @@ pub mod aggregate;
 pub mod algorithm;
 pub mod control;
 pub mod cubic;
+mod flow_use;
 pub mod joint;
 pub mod loss_history;
 pub mod multcp;
@@ -26,5 +27,4 @@ pub mod tfrc;
 pub mod tfwc;
 pub mod trace;
 pub mod turns;
-mod usage;
 pub mod vps;

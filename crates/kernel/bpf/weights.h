@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only */
-/* Which weight a socket has in the group: the first rule that is for it. User space writes them (src/rules.rs). */
+/* Which weight a socket has in the group: the first rule that is for it. User space writes them (src/weights.rs). */
 #pragma once
 
 #define MOST_RULES 64

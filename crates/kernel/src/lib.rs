@@ -9,22 +9,23 @@
 //! The programs are C (`bpf/`), compiled ahead: `make bpf` makes `bpf/control.bpf.o`, which is part of this crate, so that nobody who uses
 //! it needs a compiler. libbpf loads it (aya cannot load controls), and finds out about the running kernel's types there.
 
+mod choosers;
 mod error;
 mod loaded;
+mod machine;
+mod object;
 mod pins;
 pub mod replay;
-mod rules;
 mod setting;
 mod status;
+mod weights;
 
 pub use anabranch_congestion::tfwc::Tuning;
 pub use anabranch_congestion::vps::Weight;
+pub use choosers::Choosers;
 pub use error::Error;
-pub use loaded::{Choosers, Loaded, change, list, load, load_for, rules, set_rules, unload};
+pub use loaded::{Loaded, change, list, load, load_for, rules, set_rules, unload};
 pub use pins::DIRECTORY;
-pub use rules::{MOST_RULES, Rules, RulesError};
 pub use setting::{NAMES, Setting};
 pub use status::{FlowStatus, flows};
-
-/// The compiled programs.
-const OBJECT: &[u8] = include_bytes!("../bpf/control.bpf.o");
+pub use weights::{MOST_RULES, Rules, RulesError};

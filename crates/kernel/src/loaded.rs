@@ -5,23 +5,19 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
-use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject};
-use rustix::mount::{MountFlags, mount};
+use libbpf_rs::{MapCore, MapFlags, MapHandle, Object};
 
+use crate::choosers::Choosers;
 use crate::error::Error;
-use crate::pins::{
-    BPF_FS, DIRECTORY, FLOWS, Found, LINK, PARAMETERS, RULES, directory, is_bpf_fs, is_root, look, pinned,
-    remove,
-};
-use crate::rules::Rules;
-use crate::setting::{GENERATION, NAMES, Setting, VARIABLES};
-use crate::{OBJECT, status};
+use crate::machine::{check_kernel, mount_bpf_fs};
+use crate::object::{Wanted, map, prepare, write_parameters};
+use crate::pins::{DIRECTORY, FLOWS, Found, LINK, PARAMETERS, RULES, directory, look, pinned, remove};
+use crate::setting::{GENERATION, NAMES, Setting};
+use crate::status;
+use crate::weights::Rules;
 
 /// One acknowledgement may stand for as many packets as it wants to: kernels put many together.
 const UNLIMITED: u32 = u32::MAX;
-
-/// The first kernel that ties a control to a link: Linux 6.4.
-const LEAST_KERNEL: (u32, u32) = (6, 4);
 
 /// A control that the kernel has.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,16 +30,6 @@ pub struct Loaded {
     pub is_default: bool,
     /// Who may choose it now: the machine's default, and what `net.ipv4.tcp_allowed_congestion_control` was set to, are for anyone.
     pub choosers: Choosers,
-}
-
-/// Who may choose a control for a connection. Whatever it is, a route (`congctl`) or the default of new connections gives a control to
-/// programs that choose none.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Choosers {
-    /// Whoever has CAP_NET_ADMIN.
-    Privileged,
-    /// Every user of the machine.
-    Anyone,
 }
 
 /// Registers a control with the kernel, for those who may [choose](Setting::choosers) it. It stays until [`unload`] or the machine's next start.
@@ -122,50 +108,6 @@ fn pin(object: &mut Object, name: &'static str, variable: &str) -> Result<(), Er
         _ => Error::refused("register the control", &error),
     })?;
     link.pin(home.join(LINK)).map_err(refused("keep the control"))
-}
-
-/// What is needed of the object.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wanted {
-    /// A control by its variable in the object, and the program that lists its flows.
-    Control(&'static str),
-    /// Only the program that replays.
-    Replay(&'static str),
-}
-
-/// The object with the programs that are needed.
-pub(crate) fn prepare(wanted: Wanted) -> Result<OpenObject, Error> {
-    libbpf_rs::set_print(None);
-    let mut object = ObjectBuilder::default()
-        .open_memory(OBJECT)
-        .map_err(|error| Error::refused("open the program", &error))?;
-    for mut map in object.maps_mut() {
-        if VARIABLES.iter().any(|name| map.name() == *name) {
-            let is_wanted = matches!(wanted, Wanted::Control(control) if map.name() == control);
-            map.set_autocreate(is_wanted).map_err(|error| Error::refused("choose a control", &error))?;
-        }
-    }
-    for mut program in object.progs_mut() {
-        let name = program.name().to_string_lossy();
-        program.set_autoload(match wanted {
-            Wanted::Replay(replay) => name == replay,
-            Wanted::Control("group" | "group_anyone") => name.starts_with("group_") || name == "tell_flows",
-            Wanted::Control(_) => name.starts_with("control_") || name == "tell_flows",
-        });
-    }
-    Ok(object)
-}
-
-/// A map of a loaded object by its name.
-pub(crate) fn map(object: &Object, name: &str) -> Result<MapHandle, Error> {
-    let found = object.maps().find(|map| map.name() == name);
-    let missing = || Error::Refused { what: "show a map", problem: format!("there is no map '{name}'") };
-    MapHandle::try_from(&found.ok_or_else(missing)?).map_err(|error| Error::refused("show a map", &error))
-}
-
-pub(crate) fn write_parameters(map: &MapHandle, bytes: &[u8]) -> Result<(), Error> {
-    map.update(&0u32.to_ne_bytes(), bytes, MapFlags::ANY)
-        .map_err(|error| Error::refused("set the parameters", &error))
 }
 
 /// Writes one of the two sets of rules.
@@ -262,49 +204,4 @@ pub fn list() -> Result<Vec<Loaded>, Error> {
         });
     }
     Ok(loaded)
-}
-
-/// Whether the running kernel has what the programs need.
-pub(crate) fn check_kernel() -> Result<(), Error> {
-    if !is_root() {
-        return Err(Error::NotRoot);
-    }
-    if !Path::new("/sys/kernel/btf/vmlinux").exists() {
-        return Err(Error::NoBtf);
-    }
-    let release = rustix::system::uname().release().to_string_lossy().into_owned();
-    match version(&release) {
-        Some(version) if version < LEAST_KERNEL => Err(Error::TooOld(release)),
-        // Whatever calls itself something else may be new enough.
-        _ => Ok(()),
-    }
-}
-
-/// The first two numbers of a kernel's release.
-fn version(release: &str) -> Option<(u32, u32)> {
-    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse);
-    Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
-}
-
-/// Mounts the BPF file system where it is not. For root alone, as systemd does: by default every user could put files there.
-fn mount_bpf_fs() -> Result<(), Error> {
-    let path = Path::new(BPF_FS);
-    if is_bpf_fs(path) {
-        return Ok(());
-    }
-    mount("bpf", path, "bpf", MountFlags::empty(), Some(c"mode=0700"))
-        .map_err(|error| Error::NoBpfFs { path: path.to_owned(), source: error.into() })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::version;
-
-    #[test]
-    fn releases_are_read() {
-        assert_eq!(version("6.18.44-fc-v445"), Some((6, 18)));
-        assert_eq!(version("5.10.0-32-amd64"), Some((5, 10)));
-        assert_eq!(version("6.4"), Some((6, 4)));
-        assert_eq!(version("rolling"), None);
-    }
 }

@@ -10,12 +10,10 @@ use libbpf_rs::query::LinkTypeInfo;
 use libbpf_rs::{Link, MapCore, MapHandle, MapType};
 
 use crate::error::Error;
-use crate::rules::RULES_SIZE;
+use crate::machine::{is_bpf_fs, is_root};
 use crate::setting::{PARAMETERS_SIZE, Setting};
+use crate::weights::RULES_SIZE;
 
-/// Where the kernel shows BPF objects that outlive their loader.
-pub(crate) const BPF_FS: &str = "/sys/fs/bpf";
-const BPF_FS_MAGIC: i128 = 0xcafe_4a11;
 /// Where the loaded controls are, a directory each.
 pub const DIRECTORY: &str = "/sys/fs/bpf/anabranch";
 /// In a control's directory: the registration, the parameters, the list of flows, and the group's rules.
@@ -99,11 +97,6 @@ fn is_own(path: &Path) -> Result<bool, Error> {
         return Err(foreign(path, "is not in a BPF file system"));
     }
     Ok(true)
-}
-
-/// Whether a path is in a BPF file system.
-pub(crate) fn is_bpf_fs(path: &Path) -> bool {
-    rustix::fs::statfs(path).is_ok_and(|found| i128::from(found.f_type) == BPF_FS_MAGIC)
 }
 
 /// Whether a file is the kind of object that it should be, of whatever version.
@@ -190,8 +183,4 @@ fn io_error(path: &Path) -> impl Fn(io::Error) -> Error {
         }
         Error::Io { path: path.to_owned(), source }
     }
-}
-
-pub(crate) fn is_root() -> bool {
-    rustix::process::geteuid().is_root()
 }

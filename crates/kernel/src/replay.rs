@@ -9,7 +9,8 @@ use anabranch_congestion::vps::Weight;
 use anabranch_units::{Bytes, Time};
 
 use crate::error::Error;
-use crate::loaded::{Wanted, check_kernel, map, prepare, write_parameters};
+use crate::machine::check_kernel;
+use crate::object::{Wanted, map, prepare, write_parameters};
 use crate::setting::{PARAMETERS_SIZE, Setting};
 
 const BITS: u32 = 20;

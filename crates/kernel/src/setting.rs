@@ -6,7 +6,7 @@ use anabranch_congestion::algorithm::Algorithm;
 use anabranch_congestion::multcp;
 use anabranch_congestion::tfwc::{Parameters, Tuning};
 
-use crate::loaded::Choosers;
+use crate::choosers::Choosers;
 
 /// The controls there are.
 pub const NAMES: [&str; 4] = ["tfwc", "ttfwc", "multcp", "group"];

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use anabranch_units::{Duration, Time};
 
-use super::MemberId;
+use super::names::MemberId;
 
 /// When members are parted and joined.
 #[derive(Clone, Copy, Debug, PartialEq)]

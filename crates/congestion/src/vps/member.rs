@@ -2,11 +2,10 @@
 
 use anabranch_units::Time;
 
-use super::pool::PoolId;
+use super::names::{PoolId, VirtualId};
 use super::records::Records;
-use super::virtual_flow::VirtualId;
 use super::weight::{Served, Weight};
-use crate::usage::Usage;
+use crate::flow_use::FlowUse;
 
 /// Its state, in bytes.
 #[derive(Debug)]
@@ -29,7 +28,7 @@ pub(super) struct Member {
     pub cap: u64,
     pub records: Records,
     /// How much of its own virtual flow it uses.
-    pub usage: Usage,
+    pub usage: FlowUse,
     /// Whether the group held it back when that was looked at last.
     pub was_held_back: bool,
 }
@@ -49,7 +48,7 @@ impl Member {
             in_flight: 0,
             cap: u64::MAX,
             records: Records::default(),
-            usage: Usage::new(),
+            usage: FlowUse::new(),
             was_held_back: false,
         }
     }

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anabranch_units::{Bytes, Time};
 
-use super::pool::PoolId;
-use super::{Group, MemberId};
+use super::group::Group;
+use super::names::{MemberId, PoolId};
 
 /// A member was moved to other company.
 #[derive(Clone, Copy, Debug, PartialEq)]

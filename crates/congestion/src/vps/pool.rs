@@ -2,14 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use super::MemberId;
 use super::member::Member;
-use super::virtual_flow::VirtualId;
+use super::names::{MemberId, VirtualId};
 use super::weight::Served;
-
-/// A pool's name in its group.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct PoolId(pub u64);
 
 /// The books of a pool, in bytes.
 #[derive(Debug, Default)]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::virtual_flow::VirtualId;
+use super::names::VirtualId;
 
 /// One of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

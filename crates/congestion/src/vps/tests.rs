@@ -1,6 +1,13 @@
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use anabranch_units::{Bytes, Duration, Time};
 use proptest::prelude::*;
 
+use super::virtual_flow::VirtualFlow;
 use super::*;
+use crate::algorithm::Algorithm;
+use crate::control::Start;
 
 const SEGMENT: u64 = 1000;
 

@@ -2,13 +2,9 @@
 
 use anabranch_units::{Bytes, Time};
 
-use super::Heard;
-use super::pool::PoolId;
+use super::heard::Heard;
+use super::names::PoolId;
 use crate::control::{Ack, Controller, Loss, Timeout};
-
-/// A virtual flow's name in its group.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct VirtualId(pub u64);
 
 /// Its state. Sequences count packets.
 #[derive(Debug)]

@@ -16,13 +16,13 @@ const LENDS: f64 = 4.0;
 
 /// The use of one flow. One that begins counts in full.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Usage {
+pub(crate) struct FlowUse {
     /// The mean part of the flow's window that was used, from 0 to 1, as it was `at` that time.
     mean: f64,
     at: Option<Time>,
 }
 
-impl Usage {
+impl FlowUse {
     pub(crate) fn new() -> Self {
         Self { mean: 1.0, at: None }
     }
@@ -63,7 +63,7 @@ mod tests {
 
     /// What counts after ten seconds in which a packet of `window` is acknowledged every `every_ms`, after 100 ms.
     fn steady(every_ms: u64, window: u64) -> f64 {
-        let mut usage = Usage::new();
+        let mut usage = FlowUse::new();
         for millis in (0..10_000).step_by(every_ms as usize) {
             usage.used(at(millis), Duration::from_millis(100) / window);
         }
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn who_sends_nothing_for_two_seconds_counts_for_nothing() {
-        let mut usage = Usage::new();
+        let mut usage = FlowUse::new();
         assert_eq!(usage.counts(at(4000)), 1.0);
         usage.begin(at(5000));
         assert_eq!(usage.counts(at(6400)), 1.0);

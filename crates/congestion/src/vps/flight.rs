@@ -1,0 +1,134 @@
+//! What members have in flight: each packet stands for one of a virtual flow, which hears what becomes of it.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use anabranch_units::{Bytes, Duration, Time};
+
+use super::group::Group;
+use super::heard::Heard;
+use super::names::{MemberId, VirtualId};
+use super::records::Record;
+
+impl Group {
+    /// A member has sent the bytes of a range of its own sequence. More than its allowance counts too.
+    pub fn on_sent(&mut self, id: MemberId, range: Range<u64>, now: Time) {
+        let bytes = range.end.saturating_sub(range.start);
+        let Some(member) = self.members.get_mut(&id).filter(|_| bytes > 0) else { return };
+        let Some(pool) = self.pools.get_mut(&member.pool) else { return };
+        pool.stand_back(id, member);
+        let granted = bytes.min(member.allowance);
+        member.allowance -= granted;
+        pool.reserved -= granted;
+        member.served = member.served.more(bytes - granted, member.weight);
+        member.wanted = member.wanted.saturating_sub(bytes);
+        member.touched = now;
+        member.in_flight += bytes;
+        // What is sent together stands for one virtual flow as long as that has credit: a burst is dropped together as well.
+        let may_send = |id: &VirtualId| {
+            self.virtuals.get(id).is_some_and(|flow| flow.pool == member.pool && flow.free() >= self.segment)
+        };
+        let is_own = self.virtuals.get(&member.own).is_some_and(|flow| !flow.counts_in_full());
+        let flow_id = Some(member.own).filter(|own| is_own && may_send(own)).unwrap_or_else(|| {
+            let ready = || pool.ready.last().map(|(_, flow)| *flow);
+            let shared = pool.sending.filter(may_send).or_else(ready).unwrap_or(member.own);
+            pool.sending = Some(shared);
+            shared
+        });
+        // What is sent again before its loss was told takes the place of the first one.
+        let replaced = member.records.take(range.clone());
+        member.in_flight -= replaced.iter().map(Record::bytes).sum::<u64>();
+        for record in replaced {
+            self.with_flow(record.flow, |flow| flow.release(record.bytes()));
+        }
+        let mut place = 0;
+        self.with_flow(flow_id, |flow| place = flow.send(bytes));
+        if let Some(member) = self.members.get_mut(&id) {
+            member.records.add(range, flow_id, place);
+        }
+        self.requeue(id);
+    }
+
+    /// An acknowledgement of bytes of a member's sequence: the cumulative part and the SACK blocks. What is known already counts once.
+    /// Where a receiver acknowledges every second segment, virtual flows hear as often.
+    pub fn on_ack(&mut self, id: MemberId, ranges: &[Range<u64>], heard: &Heard) {
+        let Some(member) = self.members.get_mut(&id) else { return };
+        let records: Vec<_> = ranges.iter().flat_map(|range| member.records.take(range.clone())).collect();
+        let acked: u64 = records.iter().map(Record::bytes).sum();
+        member.in_flight -= acked;
+        if acked > 0 {
+            member.cap = u64::MAX;
+            let own = self.virtuals.get(&member.own).map_or(1, |flow| flow.cwnd().get().max(1));
+            let span = heard.srtt.as_secs_f64() * acked as f64 / own as f64;
+            member.usage.used(heard.now, Duration::from_secs_f64(span));
+        }
+        for record in records {
+            self.with_flow(record.flow, |flow| flow.acknowledge(record.place, record.bytes(), acked, heard));
+        }
+        self.requeue(id);
+        if let (Some(watch), Some(rtt)) = (&mut self.watch, heard.rtt) {
+            watch.sample(id, heard.now, rtt);
+        }
+    }
+
+    /// Bytes of a member's sequence were lost.
+    pub fn on_loss(&mut self, id: MemberId, range: Range<u64>, now: Time) {
+        let Some(member) = self.members.get_mut(&id) else { return };
+        let records = member.records.take(range);
+        member.in_flight -= records.iter().map(Record::bytes).sum::<u64>();
+        for record in records {
+            self.with_flow(record.flow, |flow| flow.lose(record.place, record.bytes(), now));
+        }
+        self.requeue(id);
+    }
+
+    /// Bytes of a member's sequence are neither acknowledged nor lost, and in flight no more: what nobody acknowledges, such as QUIC's
+    /// packets of mere acknowledgements.
+    pub fn release(&mut self, id: MemberId, range: Range<u64>) {
+        let Some(member) = self.members.get_mut(&id) else { return };
+        let records = member.records.take(range);
+        member.in_flight -= records.iter().map(Record::bytes).sum::<u64>();
+        for record in records {
+            self.with_flow(record.flow, |flow| flow.release(record.bytes()));
+        }
+        self.requeue(id);
+    }
+
+    /// The same of the oldest bytes that a member has in flight: nothing will be heard of them, and the network has them no more.
+    pub fn release_oldest(&mut self, id: MemberId, bytes: Bytes) {
+        let oldest = self.members.get(&id).and_then(|member| member.records.oldest(bytes.get()));
+        if let Some(range) = oldest {
+            self.release(id, range);
+        }
+    }
+
+    /// A member's retransmission timer ran out: everything it had in flight is lost.
+    pub fn on_timeout(&mut self, id: MemberId, now: Time) {
+        let Some(member) = self.members.get_mut(&id) else { return };
+        let records = member.records.take_all();
+        member.in_flight = 0;
+        member.cap = self.segment;
+        let mut latest: BTreeMap<VirtualId, (u64, u64)> = BTreeMap::new();
+        for record in records {
+            let entry = latest.entry(record.flow).or_default();
+            *entry = (entry.0.max(record.place), entry.1 + record.bytes());
+        }
+        // Those that stood for most of it lose, until their windows are as much as what is lost; from the others it is taken away.
+        let mut left: u64 = latest.values().map(|(_, bytes)| bytes).sum();
+        let mut latest: Vec<_> = latest.into_iter().collect();
+        latest.sort_by_key(|(_, (_, bytes))| std::cmp::Reverse(*bytes));
+        for (id, (place, bytes)) in latest {
+            if left == 0 {
+                self.with_flow(id, |flow| flow.release(bytes));
+                continue;
+            }
+            left = left.saturating_sub(self.virtuals.get(&id).map_or(0, |flow| flow.cwnd().get()));
+            self.with_flow(id, |flow| flow.time_out(place, bytes, now));
+        }
+        // What it was granted beyond its probe goes to the others.
+        let wanted = self.members.get(&id).map_or(0, |member| member.wanted);
+        self.want(id, Bytes::new(wanted.min(self.segment)));
+        self.want(id, Bytes::new(wanted));
+        self.requeue(id);
+    }
+}

@@ -1,0 +1,132 @@
+//! The group: who is in it, and what each member may have in flight.
+
+use std::collections::BTreeMap;
+
+use anabranch_units::{Bytes, Time};
+
+use super::bottleneck::{Settings, Watch};
+use super::member::Member;
+use super::names::{MemberId, PoolId, VirtualId};
+use super::pool::Pool;
+use super::virtual_flow::VirtualFlow;
+use super::weight::Weight;
+use crate::algorithm::Algorithm;
+use crate::control::Start;
+
+/// Flows of one sender that share what as many standard flows would get.
+#[derive(Debug)]
+pub struct Group {
+    pub(super) algorithm: Algorithm,
+    pub(super) start: Start,
+    pub(super) segment: u64,
+    pub(super) members: BTreeMap<MemberId, Member>,
+    pub(super) virtuals: BTreeMap<VirtualId, VirtualFlow>,
+    pub(super) pools: BTreeMap<PoolId, Pool>,
+    pub(super) watch: Option<Watch>,
+    pub(super) reviewed: Option<Time>,
+    pub(super) next_id: u64,
+}
+
+impl Group {
+    /// A group without members, whose virtual flows run `algorithm` and begin as `start` says. All members share one bottleneck as
+    /// long as the group does not [watch](Self::watching) it.
+    pub fn new(algorithm: Algorithm, start: Start) -> Self {
+        Self {
+            algorithm,
+            segment: start.segment.get().max(1),
+            start,
+            members: BTreeMap::new(),
+            virtuals: BTreeMap::new(),
+            pools: BTreeMap::new(),
+            watch: None,
+            reviewed: None,
+            next_id: 0,
+        }
+    }
+
+    /// The same, watching for members behind different bottlenecks.
+    #[must_use]
+    pub fn watching(self, settings: Settings) -> Self {
+        Self { watch: Some(Watch::new(settings)), ..self }
+    }
+
+    /// A flow joins, with a virtual flow of its own that begins.
+    pub fn join(&mut self, weight: Weight) -> MemberId {
+        let number = self.next_id;
+        self.next_id += 1;
+        let (member, own) = (MemberId(number), VirtualId(number));
+        // Until more is known it is where most are.
+        let mut counts: BTreeMap<PoolId, usize> = BTreeMap::new();
+        for member in self.members.values() {
+            *counts.entry(member.pool).or_default() += 1;
+        }
+        let pool =
+            counts.into_iter().max_by_key(|(_, count)| *count).map_or(PoolId(number), |(pool, _)| pool);
+        let flow = VirtualFlow::new(pool, self.algorithm.controller(&self.start), self.segment);
+        let shared = self.pools.entry(pool).or_default();
+        shared.set_ready(own, 0, flow.free());
+        self.virtuals.insert(own, flow);
+        self.members.insert(member, Member::new(weight, pool, own, shared.clock));
+        member
+    }
+
+    /// A flow leaves, and a virtual flow with it. What it had in flight counts no more.
+    pub fn leave(&mut self, member: MemberId) {
+        self.want(member, Bytes::ZERO);
+        let Some(mut gone) = self.members.remove(&member) else { return };
+        for record in gone.records.take_all() {
+            self.with_flow(record.flow, |flow| flow.release(record.bytes()));
+        }
+        if let Some(flow) = self.virtuals.remove(&gone.own)
+            && let Some(pool) = self.pools.get_mut(&flow.pool)
+        {
+            pool.set_ready(gone.own, flow.free(), 0);
+        }
+        if let Some(watch) = &mut self.watch {
+            watch.forget(member);
+        }
+        self.settle(gone.pool);
+        self.drop_empty_pools();
+    }
+
+    /// Members now.
+    pub fn members(&self) -> impl Iterator<Item = MemberId> + '_ {
+        self.members.keys().copied()
+    }
+
+    /// A member's share counts for this much from now on.
+    pub fn set_weight(&mut self, id: MemberId, weight: Weight) {
+        let Some(member) = self.members.get_mut(&id) else { return };
+        let Some(pool) = self.pools.get_mut(&member.pool) else { return };
+        pool.stand_back(id, member);
+        member.served = member.served.reweighed(pool.clock, member.weight, weight);
+        member.weight = weight;
+        pool.queue(id, member);
+    }
+
+    /// What a member may send now.
+    pub fn allowance(&self, member: MemberId) -> Bytes {
+        Bytes::new(self.members.get(&member).map_or(0, |member| member.allowance))
+    }
+
+    /// What a member has in flight.
+    pub fn in_flight(&self, member: MemberId) -> Bytes {
+        Bytes::new(self.members.get(&member).map_or(0, |member| member.in_flight))
+    }
+
+    /// What a member may have in flight: what a congestion window is to a flow of its own.
+    pub fn window(&self, member: MemberId) -> Bytes {
+        self.allowance(member) + self.in_flight(member)
+    }
+
+    /// What counts of the windows of all virtual flows: what the group may have in flight.
+    pub fn total_window(&self) -> Bytes {
+        Bytes::new(self.virtuals.values().map(VirtualFlow::usable).sum())
+    }
+
+    /// How many members share credit with this one, itself not counted.
+    pub fn companions(&self, member: MemberId) -> usize {
+        let Some(pool) = self.members.get(&member).map(|member| member.pool) else { return 0 };
+        self.members.values().filter(|other| other.pool == pool).count() - 1
+    }
+}

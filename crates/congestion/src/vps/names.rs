@@ -1,0 +1,13 @@
+//! What the members, virtual flows and pools of a group are called in it.
+
+/// A member's name in its group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct MemberId(pub(super) u64);
+
+/// A virtual flow's name in its group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct VirtualId(pub u64);
+
+/// A pool's name in its group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct PoolId(pub u64);
