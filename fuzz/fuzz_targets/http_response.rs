@@ -4,7 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use anabranch_transport::http::{ContentRange, EntityTag, LONGEST_HEAD, ResponseHead, Version};
+use anabranch_http::{ContentRange, EntityTag, LONGEST_HEAD, ResponseHead, Version};
 
 fuzz_target!(|input: &[u8]| {
     if let Ok(text) = std::str::from_utf8(input) {

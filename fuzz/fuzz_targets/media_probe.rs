@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use anabranch_transport::media::{MediaProbe, Step};
+use anabranch_media::{MediaProbe, Step};
 
 fuzz_target!(|film: &[u8]| {
     let size = film.len() as u64;

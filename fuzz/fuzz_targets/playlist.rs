@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use anabranch_transport::media::playlist::{PlaylistKind, rewrite};
+use anabranch_media::playlist::{PlaylistKind, rewrite};
 use url::Url;
 
 const PREFIX: &str = "http://127.0.0.1:8080/";

@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use anabranch_transport::tcp::Arrivals;
+use anabranch_http::tcp::Arrivals;
 
 fuzz_target!(|input: &[u8]| {
     let arrivals = Arrivals::default();

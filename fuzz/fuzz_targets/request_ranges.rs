@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use anabranch_transport::server::{Piece, Representation, Validators, content_reply, precondition_reply};
+use anabranch_server::{Piece, Representation, Validators, content_reply, precondition_reply};
 
 const SIZE: u64 = 1_000_000;
 const NAMES: [&str; 6] = ["range", "if-range", "if-match", "if-none-match", "if-modified-since", "if-unmodified-since"];

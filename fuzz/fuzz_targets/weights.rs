@@ -5,7 +5,7 @@
 use std::net::IpAddr;
 
 use libfuzzer_sys::fuzz_target;
-use anabranch_transport::server::Weights;
+use anabranch_server::Weights;
 
 fuzz_target!(|bytes: &[u8]| {
     // The file, a request's target, and what its header CMCD-Request says.

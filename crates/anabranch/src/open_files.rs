@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use anabranch_transport::server::raise_descriptor_limit;
+use anabranch_server::raise_descriptor_limit;
 use rustix::process::{Resource, getrlimit};
 
 /// The limit that this program was started with, once it was raised; `None` in it: there was none.

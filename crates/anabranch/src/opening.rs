@@ -1,6 +1,6 @@
 //! Opening a film for somebody who waits for it.
 
-use anabranch_transport::engine::{Film, FilmInfo, OpenError, Settings, Storage};
+use anabranch_client::{Film, FilmInfo, OpenError, Settings, Storage};
 use anabranch_units::Duration;
 use tokio::time::{Instant, sleep};
 

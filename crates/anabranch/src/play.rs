@@ -7,7 +7,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_transport::engine::{Settings, Status, Storage};
+use anabranch_client::{Settings, Status, Storage};
 use anabranch_units::Bytes;
 use tokio::sync::oneshot;
 use tokio::time::timeout;

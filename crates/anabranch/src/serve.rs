@@ -3,10 +3,10 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use anabranch_transport::server::{
+use anabranch_server::{
     AccessLog, Config, Http3, Listener, Rotation, Server, Shape, connections_within, raise_descriptor_limit,
 };
-use anabranch_transport::tls;
+use anabranch_sockets::tls;
 use http::HeaderValue;
 use prometheus_client::registry::Registry;
 use tokio::signal::unix::{Signal, SignalKind, signal};

@@ -2,11 +2,11 @@
 
 mod headers;
 
+use anabranch_client::{Algorithm, Settings};
 use anabranch_film::session::Pace;
 use anabranch_film::{auto, mul, multitcp, rome};
-use anabranch_transport::engine::{Algorithm, Settings};
-use anabranch_transport::http::Proxies;
-use anabranch_transport::tls::TlsClient;
+use anabranch_http::Proxies;
+use anabranch_sockets::tls::TlsClient;
 use anabranch_units::{Bytes, Duration};
 use url::Url;
 

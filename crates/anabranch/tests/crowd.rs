@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use anabranch_transport::server::raise_descriptor_limit;
+use anabranch_server::raise_descriptor_limit;
 use play_support::{Origin, Program, assert_same, content, get};
 
 /// The slow connections.

@@ -7,7 +7,7 @@
 //! - [`ranges`]: sets of byte positions.
 //!
 //! What is asked for next is decided by `anabranch-film`, what of live media leaves next by `anabranch-live`; sockets belong to
-//! `anabranch-transport`.
+//! `anabranch-client`, `anabranch-server` and `anabranch-contribution`.
 
 use std::fmt;
 

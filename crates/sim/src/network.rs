@@ -8,6 +8,8 @@ mod tfrc_flow;
 
 use std::collections::BTreeMap;
 
+use anabranch_units::{Bytes, Time};
+
 use crate::link::{Fate, Link};
 use crate::model::{FlowId, Model, NodeId};
 use crate::packet::{Packet, Packets, What, blocks};
@@ -15,7 +17,6 @@ use crate::queue::EventQueue;
 use crate::random::Random;
 use crate::report::{Decision, PacketRecord, Segment};
 use crate::route::{ARRIVED, Routes};
-use anabranch_units::{Bytes, Time};
 pub(crate) use connections::{Half, HalfId, Role};
 pub(crate) use datagrams::Datagrams;
 use groups::Groups;

@@ -5,10 +5,10 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use anabranch_contribution::{Fingerprint, MOST_SENDERS};
 use anabranch_live::fec::Code;
 use anabranch_live::{LEAST_LATENCY, MOST_LATENCY};
-use anabranch_transport::http::Interface;
-use anabranch_transport::live::{Fingerprint, MOST_SENDERS};
+use anabranch_sockets::Interface;
 use anabranch_units::{Duration, Rate};
 use clap::{Args, ValueEnum};
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anabranch_film::interval::Interval;
 use anabranch_film::playback::StallRule;
-use anabranch_transport::http::Interface;
+use anabranch_sockets::Interface;
 use anabranch_units::{Bytes, Duration, Rate, Ratio};
 use clap::{Args, ValueEnum};
 

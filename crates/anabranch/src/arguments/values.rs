@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use anabranch_film::interval::Interval;
 use anabranch_film::playback::StallRule;
-use anabranch_transport::http::{ExtraHeaders, Target, shown};
+use anabranch_http::{ExtraHeaders, Target, shown};
 use anabranch_units::{Bytes, Duration, Rate, Ratio};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;

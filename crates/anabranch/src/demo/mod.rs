@@ -10,9 +10,9 @@ mod viewer;
 
 use std::io::{self, Write};
 
+use anabranch_client::{Algorithm, Settings};
 use anabranch_film::session::Pace;
 use anabranch_film::{auto, multitcp};
-use anabranch_transport::engine::{Algorithm, Settings};
 use anabranch_units::{Bytes, Duration, Rate, Ratio};
 use indicatif::ProgressStyle;
 use url::Url;

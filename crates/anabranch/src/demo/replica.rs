@@ -4,7 +4,7 @@ use std::future::pending;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 
-use anabranch_transport::server::{Config, Server, Shape};
+use anabranch_server::{Config, Server, Shape};
 use anabranch_units::Rate;
 use tokio::task::JoinHandle;
 use url::Url;

@@ -3,11 +3,9 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use anabranch_client::{Film, Settings, Status, Storage};
 use anabranch_film::playback::{self, Playback, PlaybackReport};
-use anabranch_transport::engine::{Film, Settings, Status, Storage};
-use anabranch_transport::http::{
-    ConnectOptions, Connection, ExtraHeaders, Method, Received, RequestHead, Target,
-};
+use anabranch_http::{ConnectOptions, Connection, ExtraHeaders, Method, Received, RequestHead, Target};
 use anabranch_units::{Bytes, Duration, Rate, Time};
 use bytes::BytesMut;
 use indicatif::ProgressBar;

@@ -7,8 +7,8 @@ use std::ops::Range;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use anabranch_transport::engine::{EngineError, Film, Reader};
-use anabranch_transport::server::{Busy, Piece, Reply};
+use anabranch_client::{EngineError, Film, Reader};
+use anabranch_server::{Busy, Piece, Reply};
 use bytes::Bytes;
 use http::{Response, StatusCode, header};
 use hyper::body::{Frame, SizeHint};

@@ -4,10 +4,8 @@ use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
 use std::sync::Arc;
 
-use anabranch_transport::engine::{Film, FilmInfo};
-use anabranch_transport::server::{
-    Piece, Representation, Validators, content_reply, media_type, precondition_reply,
-};
+use anabranch_client::{Film, FilmInfo};
+use anabranch_server::{Piece, Representation, Validators, content_reply, media_type, precondition_reply};
 use http::header::{self, HeaderValue};
 use http::{Method, Request, Response};
 use hyper::body::Incoming;

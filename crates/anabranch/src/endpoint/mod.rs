@@ -17,8 +17,8 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_transport::ListenError;
-use anabranch_transport::server::{AcceptRest, Door, DoorLimits, Guest, connections_within, listen};
+use anabranch_server::{AcceptRest, Door, DoorLimits, Guest, connections_within, listen};
+use anabranch_sockets::ListenError;
 use http::header::{self, HeaderName, HeaderValue};
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use hyper::body::Incoming;

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use anabranch_client::{Cure, EngineError, Film, FilmInfo, OpenError, Settings, Storage};
 use anabranch_protocol::ranges::RangeSet;
-use anabranch_transport::engine::{Cure, EngineError, Film, FilmInfo, OpenError, Settings, Storage};
 use anabranch_units::Bytes;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 

@@ -7,8 +7,8 @@ use std::ops::Range;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use anabranch_client::FilmInfo;
 use anabranch_protocol::ranges::RangeSet;
-use anabranch_transport::engine::FilmInfo;
 use serde::{Deserialize, Serialize};
 
 /// More is not a state of ours.

@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
-use anabranch_transport::engine::{Settings, Storage};
+use anabranch_client::{Settings, Storage};
 use anabranch_units::Bytes;
 use tokio::sync::{mpsc, oneshot};
 

@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use anabranch_transport::live::Identity;
+use anabranch_contribution::Identity;
 
 use crate::arguments::{Kept, ReceiveArguments};
 use crate::failure::Failure;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anabranch_live::ts::{Clock, NoClock, Packetiser, Part};
 use anabranch_protocol::live::wire::MAX_PAYLOAD;
-use anabranch_transport::ListenError;
+use anabranch_sockets::ListenError;
 use anabranch_units::{Bytes, Rate};
 use tokio::fs::File;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncSeekExt};

@@ -2,8 +2,8 @@
 
 use std::process::Stdio;
 
+use anabranch_contribution::{Receiver, ReceiverEvent, ReceiverSettings};
 use anabranch_live::ReceiverStatus;
-use anabranch_transport::live::{Receiver, ReceiverEvent, ReceiverSettings};
 use serde::Serialize;
 use tokio::task::JoinSet;
 

@@ -3,9 +3,9 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use anabranch_contribution::{SendError, Sender, SenderEvent, SenderSettings, Trusted};
 use anabranch_live::{Fec, Scheme, SenderStatus, Settings};
-use anabranch_transport::live::{SendError, Sender, SenderEvent, SenderSettings, Trusted};
-use anabranch_transport::tls::TlsClient;
+use anabranch_sockets::tls::TlsClient;
 use serde::Serialize;
 use tokio::net::lookup_host;
 use tokio::sync::mpsc;

@@ -3,9 +3,9 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use anabranch_transport::engine::{Film, Settings};
-use anabranch_transport::http::{HeaderError, Target};
-use anabranch_transport::media::playlist::PlaylistKind;
+use anabranch_client::{Film, Settings};
+use anabranch_http::{HeaderError, Target};
+use anabranch_media::playlist::PlaylistKind;
 use http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
 use percent_encoding::percent_decode_str;

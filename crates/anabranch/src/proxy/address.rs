@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use anabranch_transport::http::Target;
+use anabranch_http::Target;
 use url::{Host, Url};
 
 use crate::endpoint::{is_localhost, is_own};

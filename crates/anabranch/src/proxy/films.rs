@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use anabranch_transport::engine::{Film, OpenError, Settings, Storage};
-use anabranch_transport::http::{HeaderError, Target, TargetError};
+use anabranch_client::{Film, OpenError, Settings, Storage};
+use anabranch_http::{HeaderError, Target, TargetError};
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
 use url::Url;

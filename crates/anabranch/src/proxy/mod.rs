@@ -14,10 +14,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_transport::engine::{EngineError, OpenError, Settings};
-use anabranch_transport::http::HeaderError;
-use anabranch_transport::media::playlist::{self, LARGEST_PLAYLIST, PlaylistKind};
-use anabranch_transport::server::{Representation, Validators, content_reply};
+use anabranch_client::{EngineError, OpenError, Settings};
+use anabranch_http::HeaderError;
+use anabranch_media::playlist::{self, LARGEST_PLAYLIST, PlaylistKind};
+use anabranch_server::{Representation, Validators, content_reply};
 use bytes::{Bytes, BytesMut};
 use http::header::{self, HeaderValue};
 use http::{HeaderMap, Request, Response, StatusCode};

@@ -2,7 +2,7 @@
 
 use std::hash::{BuildHasher, RandomState};
 
-use anabranch_transport::media::playlist;
+use anabranch_media::playlist;
 use url::Url;
 
 use super::address;
@@ -148,7 +148,7 @@ impl playlist::Route for Route<'_> {
 
 #[cfg(test)]
 mod tests {
-    use anabranch_transport::media::playlist::Route as _;
+    use anabranch_media::playlist::Route as _;
 
     use super::*;
 

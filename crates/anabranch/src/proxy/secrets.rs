@@ -1,6 +1,6 @@
 //! What a player says to the host that it talks to through the proxy, and to no other.
 
-use anabranch_transport::http::{ExtraHeaders, HeaderError, Origin};
+use anabranch_http::{ExtraHeaders, HeaderError, Origin};
 use http::header::{AUTHORIZATION, COOKIE, HeaderValue};
 use http::{HeaderMap, HeaderName};
 

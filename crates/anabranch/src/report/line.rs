@@ -1,6 +1,6 @@
 //! The lines of `--stats`, and what of them a person gets to see.
 
-use anabranch_transport::engine::{Event, FilmInfo, Notice};
+use anabranch_client::{Event, FilmInfo, Notice};
 use anabranch_units::{Bytes, Duration, Rate};
 use indicatif::ProgressStyle;
 use serde::Serialize;

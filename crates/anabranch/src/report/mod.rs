@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use anabranch_transport::engine::{Event, Film, FilmInfo, Notice};
-use anabranch_transport::http::shown;
+use anabranch_client::{Event, Film, FilmInfo, Notice};
+use anabranch_http::shown;
 use prometheus_client::registry::Registry;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::watch;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use anabranch_transport::engine::Status;
+use anabranch_client::Status;
 use anabranch_units::{Bytes, Duration, Rate};
 use serde::Serialize;
 

@@ -1,6 +1,6 @@
 //! Which host is told which header.
 
-use anabranch_transport::http::{ExtraHeaders, Origin, Target};
+use anabranch_http::{ExtraHeaders, Origin, Target};
 use url::Url;
 
 use crate::arguments::{Header, Untold};

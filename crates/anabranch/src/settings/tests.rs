@@ -3,8 +3,9 @@
 use anabranch_film::interval::Interval;
 use anabranch_film::mul;
 use anabranch_film::playback::StallRule;
+use anabranch_http::{ExtraHeaders, HeaderError, Target};
 use anabranch_live::fec::Code;
-use anabranch_transport::http::{ExtraHeaders, HeaderError, Interface, Target};
+use anabranch_sockets::Interface;
 use anabranch_units::{Rate, Ratio};
 use clap::FromArgMatches;
 
@@ -271,7 +272,7 @@ fn digests_in_every_form() {
 fn options_of_serve_and_play_and_proxy() {
     let Command::Serve(serve) = parse("anabranch serve /srv").unwrap() else { panic!() };
     assert!(serve.http.is_empty() && serve.https.is_empty() && serve.access_log.is_none());
-    let library = anabranch_transport::server::Config::new("/srv", ([127, 0, 0, 1], 0).into());
+    let library = anabranch_server::Config::new("/srv", ([127, 0, 0, 1], 0).into());
     assert_eq!(as_usize(serve.max_connections), library.max_connections);
     assert_eq!(as_usize(serve.max_connections_per_client), library.max_connections_per_client);
     assert_eq!(serve.max_header.as_usize(), library.max_header_bytes);

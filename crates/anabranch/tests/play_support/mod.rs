@@ -10,8 +10,8 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
+use anabranch_server::{Config, Metrics, Server, Shape};
 use anabranch_testkit::ScriptedServer;
-use anabranch_transport::server::{Config, Metrics, Server, Shape};
 use anabranch_units::Rate;
 
 /// How long anything may take before the test fails.

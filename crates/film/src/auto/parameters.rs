@@ -2,7 +2,7 @@
 
 use anabranch_units::{Duration, Ratio};
 
-/// Parameters of [`Auto`].
+/// Parameters of [`Auto`](super::Auto).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parameters {
     /// Most connections.

@@ -1,0 +1,349 @@
+//! One connection of a stream: a task that sends the session's requests and hands it what arrives.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+
+use anabranch_film::content::RequestId;
+use anabranch_film::control::{ConnectionId, PathId};
+use anabranch_film::session::Refusal;
+use anabranch_http::{
+    Connection, Error, Method, RangeError, Received, RequestHead, ResponseHead, Version, status_in_words,
+};
+use anabranch_protocol::stripe::frame::Frame;
+use bytes::BytesMut;
+use tokio::sync::mpsc;
+
+use super::pacer::{LARGEST_READ, Pacer};
+use super::shared::Shared;
+use super::{Cure, EngineError, stripe};
+
+/// A request that waits for its answer.
+#[derive(Clone, Debug)]
+pub(super) struct Asked {
+    pub(super) request: RequestId,
+    pub(super) range: Range<u64>,
+}
+
+/// What a connection's task is told to do.
+pub(super) enum Command {
+    /// Ask for a range.
+    Ask(Asked),
+    /// Send a frame to the stripe group.
+    Order(Frame<'static>),
+    /// Leave the stripe group in good order.
+    Leave,
+}
+
+/// How a connection's life ended.
+pub(super) enum End {
+    /// In good order, by the server.
+    Closed,
+    /// By an error of the connection.
+    Failed(String),
+    /// The server refused.
+    Refused(Refusal),
+    /// The path leads to something else, and this helps.
+    Lost(String, Cure),
+    /// The film is longer now: it has grown, or is another one.
+    Grown {
+        /// Its size now.
+        to: u64,
+    },
+    /// The whole stream cannot go on.
+    Fatal(EngineError),
+}
+
+impl End {
+    /// The film on the server is another one now.
+    pub(super) fn changed(how: &str) -> Self {
+        Self::Lost(format!("the film changed on the server: {how}"), Cure::StartOver)
+    }
+}
+
+/// Runs a connection until it ends; tells the session about everything.
+pub(super) async fn run(
+    shared: Arc<Shared>,
+    id: ConnectionId,
+    path: PathId,
+    first: Option<Connection>,
+    commands: mpsc::UnboundedReceiver<Command>,
+    own_pacer: Arc<Pacer>,
+) {
+    let is_probed = first.is_some();
+    let connection = match first {
+        Some(connection) => Ok(connection),
+        None => {
+            let options = shared.settings.connect_options(shared.interface(path));
+            Connection::connect(shared.replica(path).target.origin(), &options)
+                .await
+                .map_err(|error| End::Failed(error.to_string()))
+        }
+    };
+    let joined = match connection {
+        Ok(connection) => stripe::join(&shared, id, path, connection, is_probed).await,
+        Err(end) => Err(end),
+    };
+    let end = match joined {
+        Err(end) => end,
+        Ok(Ok(member)) => member.serve(&shared, commands, &own_pacer).await,
+        Ok(Err(connection)) => {
+            shared.connected(id, &connection);
+            let queue = VecDeque::new();
+            Link { shared: &shared, id, path, connection, queue, left: 0, reads: 0, own_pacer }
+                .serve(commands)
+                .await
+        }
+    };
+    let end = match end {
+        End::Grown { to } => shared.look_at_growth(id, path, to).await,
+        end => end,
+    };
+    shared.log_end(
+        id,
+        path,
+        match &end {
+            End::Failed(error) | End::Lost(error, _) => Some(error.as_str()),
+            End::Fatal(error) => Some(&*error.message),
+            End::Refused(
+                Refusal::TooMany { said: error, .. } | Refusal::Trouble(error) | Refusal::Gone(error),
+            ) => Some(error.as_str()),
+            End::Closed | End::Grown { .. } => None,
+        },
+    );
+    match end {
+        End::Closed | End::Grown { .. } => shared.tell(|session, now| session.closed(id, None, now)),
+        End::Failed(error) => shared.tell(|session, now| session.closed(id, Some(&error), now)),
+        End::Refused(refusal) => {
+            if matches!(refusal, Refusal::Gone(_)) {
+                shared.lock().gone.insert(path, Cure::OtherUrl);
+            }
+            shared.tell(|session, now| session.refused(id, &refusal, now));
+        }
+        End::Lost(error, cure) => shared.path_lost(id, path, &error, cure),
+        End::Fatal(error) => shared.fail(error),
+    }
+}
+
+struct Link<'a> {
+    shared: &'a Arc<Shared>,
+    id: ConnectionId,
+    path: PathId,
+    connection: Connection,
+    /// What has to be answered; those beyond what is in flight on the connection were not sent yet.
+    queue: VecDeque<Asked>,
+    /// Bytes of the present answer that belong to its request and have not come.
+    left: u64,
+    /// Reads so far, up to [`EARLY_READS`].
+    reads: u32,
+    own_pacer: Arc<Pacer>,
+}
+
+/// The kernel overwrites a window when the first data comes: during the first reads it is set again at once.
+pub(super) const EARLY_READS: u32 = 32;
+
+impl Link<'_> {
+    async fn serve(mut self, mut commands: mpsc::UnboundedReceiver<Command>) -> End {
+        let mut buffer = BytesMut::with_capacity(LARGEST_READ.as_usize());
+        // A server without ranges began its answer when it was probed.
+        let mut answering = self.connection.in_flight() > 0;
+        let mut adopted = answering;
+        loop {
+            tokio::select! {
+                biased;
+                command = commands.recv() => {
+                    let Some(Command::Ask(asked)) = command else { return End::Closed };
+                    if std::mem::take(&mut adopted) {
+                        self.left = asked.range.end - asked.range.start;
+                    }
+                    self.queue.push_back(asked);
+                    if let Err(error) = self.send_waiting() {
+                        return End::Failed(error.to_string());
+                    }
+                }
+                received = receive(self.shared, self.id, &self.own_pacer, &mut self.connection, &mut buffer),
+                    if !adopted =>
+                {
+                    let received = match received {
+                        Ok(received) => received,
+                        Err(error) => return End::Failed(error.to_string()),
+                    };
+                    match received {
+                        Received::Head(head) => {
+                            if let Err(end) = self.head(&head) {
+                                return end;
+                            }
+                            answering = true;
+                            if let Err(error) = self.send_waiting() {
+                                return End::Failed(error.to_string());
+                            }
+                        }
+                        Received::Data(count) => {
+                            self.shared.pacer.spend(count);
+                            self.own_pacer.spend(count);
+                            if let Err(end) = self.data(&mut buffer) {
+                                return end;
+                            }
+                        }
+                        Received::End { keep_alive } => {
+                            answering = false;
+                            if let Err(end) = self.ended() {
+                                return end;
+                            }
+                            if !keep_alive {
+                                return End::Closed;
+                            }
+                        }
+                        Received::Closed if answering => {
+                            return End::Failed("the server closed the connection".into());
+                        }
+                        Received::Closed => return End::Closed,
+                    }
+                }
+            }
+        }
+    }
+
+    /// Sends what was not sent yet, as far as the connection takes it now.
+    fn send_waiting(&mut self) -> Result<(), Error> {
+        let replica = self.shared.replica(self.path);
+        while self.connection.may_send()
+            && let Some(asked) = self.queue.get(self.connection.in_flight())
+        {
+            let mut request = RequestHead::new(Method::Get, &replica.target, &replica.jar.headers());
+            if self.shared.ranges {
+                request = request.range(asked.range.start, Some(asked.range.end - 1));
+                if let Some(validator) = &replica.validator
+                    && replica.growth.size().is_none()
+                {
+                    request = request.if_range(validator);
+                }
+            }
+            self.connection.send(&request)?;
+        }
+        Ok(())
+    }
+
+    /// Checks that the answer is what was asked for.
+    fn head(&mut self, head: &ResponseHead) -> Result<(), End> {
+        let Some(asked) = self.queue.front() else {
+            return Err(End::Failed("the server answers without being asked".into()));
+        };
+        let replica = self.shared.replica(self.path);
+        replica.jar.take(head);
+        let said = || format!("the server answers with {}", status_in_words(head.status));
+        let too_many = || End::Refused(Refusal::TooMany { after: head.retry_after, said: said() });
+        match head.status {
+            200 | 206 => {}
+            429 | 503 => return Err(too_many()),
+            // On one of several connections it means: not so many.
+            403 if self.shared.has_others(self.path, self.id) => return Err(too_many()),
+            401 | 403 | 404 | 410 => return Err(End::Refused(Refusal::Gone(said()))),
+            416 => return Err(End::changed("it has no bytes any more where there were some")),
+            _ => return Err(End::Refused(Refusal::Trouble(said()))),
+        }
+        if let Some(encoding) = head.encoding() {
+            let error = format!("the server sends it encoded ({encoding}), which nobody asked for");
+            return Err(End::Lost(error, Cure::OtherUrl));
+        }
+        let grown = replica.growth.size();
+        // What grows has another version after every write.
+        let difference = if grown.is_some() { None } else { replica.version.difference(&Version::of(head)) };
+        if !self.shared.ranges {
+            if head.status != 200 {
+                return Err(End::Refused(Refusal::Trouble(said())));
+            }
+            let sizes = self.shared.size.zip(head.content_length);
+            let resized = sizes.filter(|(then, now)| then != now);
+            let resized = resized.map(|(then, now)| format!("it had {then} bytes and has {now} now"));
+            if let Some(difference) = resized.or(difference) {
+                return Err(End::changed(&difference));
+            }
+            self.left = asked.range.end - asked.range.start;
+            return Ok(());
+        }
+        // With 200 it is all of the film, which the server sends when it has become another one.
+        let asked = &asked.range;
+        let checked = head.check_range(asked.start, Some(asked.end - 1));
+        let (then, now) = (grown.or(self.shared.size), head.size_of_film());
+        if let (Some(then), Some(to), Ok(_) | Err(RangeError::Ignored)) = (then, now, &checked)
+            && to > then
+        {
+            match grown {
+                Some(_) => replica.growth.note(to),
+                // The same version with another size is a lie, or a fault.
+                None if replica.version.is_that_of(&Version::of(head)) => {
+                    return Err(End::changed(&format!("it had {then} bytes and has {to} now")));
+                }
+                None => return Err(End::Grown { to }),
+            }
+        }
+        let range = match (checked, difference) {
+            (Ok(range), None) => range,
+            (Ok(_) | Err(RangeError::Ignored), Some(difference)) => return Err(End::changed(&difference)),
+            (Err(RangeError::Ignored), None) => {
+                let error = "the film changed on the server, or the server stopped knowing ranges";
+                return Err(End::Lost(error.into(), Cure::StartOver));
+            }
+            (Err(error), _) => {
+                return Err(End::Lost(format!("the server cannot be trusted: {error}"), Cure::OtherUrl));
+            }
+        };
+        match (then, range.total) {
+            (Some(then), Some(now)) if now < then => {
+                return Err(End::changed(&format!("it had {then} bytes and has {now} now")));
+            }
+            _ => {}
+        }
+        self.left = range.length();
+        Ok(())
+    }
+
+    fn data(&mut self, buffer: &mut BytesMut) -> Result<(), End> {
+        let count = anabranch_units::Bytes::of(buffer.len()).get();
+        if count > self.left {
+            return Err(End::Failed("the server sends more than it was asked for".into()));
+        }
+        self.left -= count;
+        if self.reads < EARLY_READS {
+            self.reads += 1;
+            // Where it cannot be set there is nothing to keep.
+            let _ = self.connection.control().keep_window();
+        }
+        self.shared.arrived(self.id, buffer).map_err(End::Fatal)
+    }
+
+    /// An answer is complete, perhaps with fewer bytes than were asked for, but with those that it promised.
+    fn ended(&mut self) -> Result<(), End> {
+        let Some(asked) = self.queue.pop_front() else { return Ok(()) };
+        if !self.shared.ranges {
+            return self.shared.whole_ended(self.id).map_err(|how| End::changed(&how));
+        }
+        if self.left > 0 {
+            return Err(End::Failed("the server sends less than it says".into()));
+        }
+        self.shared.answer_ended(self.id, asked.request);
+        Ok(())
+    }
+}
+
+/// Waits until reading is allowed, then for something to read.
+async fn receive(
+    shared: &Shared,
+    id: ConnectionId,
+    own: &Pacer,
+    connection: &mut Connection,
+    buffer: &mut BytesMut,
+) -> Result<Received, Error> {
+    if !shared.ranges {
+        shared.wanted().await;
+    }
+    let room = shared.may_read(id, own).await.as_usize();
+    if room < LARGEST_READ.as_usize() {
+        // A buffer of just this size: what is read at once is what may be read.
+        *buffer = BytesMut::with_capacity(room);
+    } else if buffer.capacity() < LARGEST_READ.as_usize() / 4 {
+        *buffer = BytesMut::with_capacity(LARGEST_READ.as_usize());
+    }
+    connection.receive(buffer).await
+}

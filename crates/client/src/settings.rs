@@ -1,0 +1,143 @@
+//! What a stream is to be.
+
+use anabranch_film::control::RateController;
+use anabranch_film::session::Pace;
+use anabranch_film::{auto, content, mul, multitcp, playback, rome};
+use anabranch_units::{Bytes, Duration, Rate, Ratio};
+use url::Url;
+
+use anabranch_http::{ConnectOptions, ExtraHeaders, Proxies};
+use anabranch_sockets::Interface;
+use anabranch_sockets::tls::TlsClient;
+
+/// Who decides about connections and windows.
+#[derive(Clone, Debug)]
+pub enum Algorithm {
+    /// The smallest number of connections that holds the rate.
+    Auto(auto::Parameters),
+    /// MultiTCP with a fixed number.
+    Basic(multitcp::Parameters),
+    /// MultiTCP with a number that follows the congestion.
+    Advanced(multitcp::AdvancedParameters),
+    /// MUL-TCP: as many connections as MULTFRC's control says.
+    Mul(mul::Parameters),
+    /// TCP-ROME's rate coordinator, with segments of this size and its rule for missing ones.
+    Rome(rome::Parameters, Bytes),
+}
+
+/// Everything that can be set about a stream.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The replicas.
+    pub urls: Vec<Url>,
+    /// Headers for every request.
+    pub headers: ExtraHeaders,
+    /// Whom to trust.
+    pub tls: TlsClient,
+    /// Through which proxies to go.
+    pub proxies: Proxies,
+    /// Interfaces to go out over; none: the system's choice.
+    pub interfaces: Vec<Interface>,
+    /// Who decides.
+    pub algorithm: Algorithm,
+    /// What is to be held.
+    pub pace: Pace,
+    /// Most connections to one host.
+    pub per_host: usize,
+    /// A connection has to be set up in this time.
+    pub connect_timeout: Duration,
+    /// The stream fails when nothing has arrived for so long.
+    pub give_up_after: Duration,
+    /// A connection that was asked for something and brings nothing for so long is closed.
+    pub silent_after: Duration,
+    /// Bound on the film's bytes in memory.
+    pub memory: Bytes,
+    /// When the player starts and stops.
+    pub playback: playback::Parameters,
+    /// Whether the media is asked for its rate, where the pace does not tell it.
+    pub probe_media: bool,
+    /// Whether our own server is asked to stripe.
+    pub stripe: bool,
+    /// Whether HTTP/3 is spoken, and nothing else.
+    pub http3: bool,
+}
+
+impl Settings {
+    /// The defaults for these replicas.
+    pub fn new(urls: Vec<Url>) -> Self {
+        Self {
+            urls,
+            headers: ExtraHeaders::default(),
+            tls: TlsClient::default(),
+            proxies: Proxies::default(),
+            interfaces: Vec::new(),
+            algorithm: Algorithm::Auto(auto::Parameters::default()),
+            pace: Pace::Max,
+            per_host: 16,
+            connect_timeout: Duration::from_secs(10),
+            give_up_after: Duration::from_secs(30),
+            silent_after: Duration::from_secs(8),
+            memory: Bytes::mib(32),
+            playback: playback::Parameters::default(),
+            probe_media: true,
+            stripe: true,
+            http3: false,
+        }
+    }
+
+    /// The rate controller of the algorithm.
+    pub(super) fn controller(&self, paths: usize) -> Box<dyn RateController> {
+        match &self.algorithm {
+            Algorithm::Auto(parameters) => {
+                // One connection for every replica is there from the probing: they start together, and those that
+                // are not needed are given back.
+                let at_start = parameters.at_start.max(paths).min(3).min(parameters.most);
+                Box::new(auto::Auto::new(auto::Parameters { at_start, ..*parameters }))
+            }
+            Algorithm::Basic(parameters) => Box::new(multitcp::Basic::new(*parameters)),
+            Algorithm::Advanced(parameters) => Box::new(multitcp::Advanced::new(*parameters)),
+            Algorithm::Mul(parameters) => Box::new(mul::Mul::new(*parameters)),
+            Algorithm::Rome(parameters, _) => Box::new(rome::Rome::new(*parameters)),
+        }
+    }
+
+    /// The content coordinator's parameters.
+    pub(super) fn policy(&self, in_memory: bool) -> content::Policy {
+        let look_ahead = if in_memory { self.memory * Ratio::new(3, 4) } else { Bytes::new(u64::MAX / 4) };
+        match &self.algorithm {
+            Algorithm::Rome(_, segment) => content::Policy::rome(*segment, look_ahead),
+            _ => {
+                let policy = content::Policy::expected(look_ahead);
+                let largest = if in_memory {
+                    (self.memory * Ratio::new(1, 16)).max(Bytes::kib(64))
+                } else {
+                    Bytes::mib(16)
+                };
+                content::Policy { segment_size: (policy.segment_size.0, largest), ..policy }
+            }
+        }
+    }
+
+    /// How to connect over an interface.
+    pub(super) fn connect_options(&self, interface: Option<&Interface>) -> ConnectOptions {
+        ConnectOptions {
+            interface: interface.cloned(),
+            receive_buffer: self.receive_buffer(),
+            tls: self.tls.clone(),
+            proxies: self.proxies.clone(),
+            http3: self.http3,
+            connect_timeout: self.connect_timeout,
+            ..ConnectOptions::default()
+        }
+    }
+
+    /// A fixed receive buffer where the rate is known and small: it spares the burst until the first window is set.
+    /// It also fixes the window scale, so it has room for a second of the rate.
+    fn receive_buffer(&self) -> Option<Bytes> {
+        let rate = match self.pace {
+            Pace::Limit(rate) | Pace::Media(Some(rate)) => rate,
+            _ => return None,
+        };
+        (rate <= Rate::from_mbps(2)).then(|| rate.amount_in(Duration::from_secs(1)).max(Bytes::kib(64)))
+    }
+}

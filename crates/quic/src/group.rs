@@ -1,0 +1,481 @@
+//! Connections that share their credit by weights: a group of [`anabranch_congestion::vps`] over quinn.
+//!
+//! Each connection is a member of the group from when its handshake is done. quinn asks a member for its window whenever it has something to
+//! send: that is how the group learns that it wants to, and a member that has sent all it has says so with the next acknowledgement.
+//! Who may send more because of another one's acknowledgement is woken by a task, never from within a controller, which quinn calls
+//! while it holds the connection.
+
+use std::any::Any;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Instant;
+
+use anabranch_congestion::algorithm::Algorithm;
+use anabranch_congestion::vps::bottleneck::Settings;
+use anabranch_congestion::vps::{Grant, Group, Heard, MemberId, SentTimes, Weight};
+use anabranch_units::{Bytes, Duration};
+use quinn::Connection;
+use quinn::congestion::{Controller, ControllerFactory};
+use quinn_proto::RttEstimator;
+use tokio::sync::Notify;
+
+use super::{Epoch, INITIAL_WINDOW, InFlight, opened, start};
+
+/// How often unused credit is taken back and bottlenecks are looked at.
+const ROUND: std::time::Duration = std::time::Duration::from_millis(25);
+/// Credit that was not used for so long goes to others: longer than pacing holds it back, and short enough that what one
+/// leaves is another one's within a fraction of a second.
+const UNUSED: Duration = Duration::from_millis(100);
+
+/// A group, and the connections that it wakes.
+pub struct Sharing {
+    epoch: Epoch,
+    inner: Mutex<Inner>,
+    /// Somebody is to be woken.
+    woken: Notify,
+    /// Somebody is there.
+    occupied: Notify,
+}
+
+/// A connection's place in a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct SlotId(u64);
+
+struct Inner {
+    group: Group,
+    slots: BTreeMap<SlotId, Seat>,
+    /// Of which connection a member is; one has two while its path changes.
+    members: BTreeMap<MemberId, SlotId>,
+    to_wake: BTreeSet<SlotId>,
+    departing: Vec<Departing>,
+    next_slot: u64,
+}
+
+/// A member whose connection has ended. What it had in flight is in the network still: the others take its place as it leaves, over
+/// a round trip, as they would have by its acknowledgements. All at once it would be a burst that a full queue drops.
+struct Departing {
+    member: MemberId,
+    each_round: Bytes,
+}
+
+/// Whose connections share one weight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Client {
+    /// All from an address.
+    Address(IpAddr),
+    /// One connection: where many clients share an address.
+    Connection(SlotId),
+}
+
+/// What is known of a connection.
+struct Seat {
+    client: Client,
+    connection: Connection,
+    weight: Weight,
+    srtt: Duration,
+    /// What it counts for by the answers that it sends.
+    counts: Option<Weight>,
+    /// What it counted for last, as long as that is on its way: quinn keeps some of it until it may be sent.
+    on_its_way: Option<Weight>,
+    in_flight: InFlight,
+}
+
+impl std::fmt::Debug for Sharing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Sharing").field("group", &self.lock().group).finish_non_exhaustive()
+    }
+}
+
+impl Sharing {
+    /// A group without members, whose virtual flows run `algorithm`.
+    pub fn new(algorithm: Algorithm) -> Arc<Self> {
+        let inner = Inner {
+            group: Group::new(algorithm, start()).watching(Settings::default()),
+            slots: BTreeMap::new(),
+            members: BTreeMap::new(),
+            to_wake: BTreeSet::new(),
+            departing: Vec::new(),
+            next_slot: 0,
+        };
+        Arc::new(Self {
+            epoch: Epoch(Instant::now()),
+            inner: Mutex::new(inner),
+            woken: Notify::new(),
+            occupied: Notify::new(),
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Hands out the credit there is. Whoever gets some is woken, but the one that asked.
+    fn hand_out(&self, inner: &mut Inner, asking: Option<MemberId>) {
+        let grants = inner.group.allocate(self.epoch.time(Instant::now()));
+        let others =
+            grants.into_iter().map(|Grant { member, .. }| member).filter(|member| Some(*member) != asking);
+        let before = inner.to_wake.len();
+        let slots: Vec<_> = others.filter_map(|member| inner.members.get(&member).copied()).collect();
+        inner.to_wake.extend(slots);
+        if inner.to_wake.len() > before {
+            self.woken.notify_one();
+        }
+    }
+
+    /// Wakes members and keeps the group in order, for as long as it is awaited.
+    pub async fn run(&self) {
+        tokio::join!(self.wake(), self.keep());
+    }
+
+    async fn wake(&self) {
+        loop {
+            self.woken.notified().await;
+            let connections: Vec<_> = {
+                let mut inner = self.lock();
+                let slots = std::mem::take(&mut inner.to_wake);
+                slots
+                    .iter()
+                    .filter_map(|slot| inner.slots.get(slot))
+                    .map(|seat| (seat.connection.clone(), seat.in_flight.send_window()))
+                    .collect()
+            };
+            for (connection, send_window) in connections {
+                // The same value again: what it does is to wake the connection's driver, which quinn offers no other way for.
+                connection.set_send_window(send_window);
+            }
+        }
+    }
+
+    async fn keep(&self) {
+        loop {
+            let occupied = self.occupied.notified();
+            let is_empty = {
+                let inner = self.lock();
+                inner.slots.is_empty() && inner.departing.is_empty()
+            };
+            if is_empty {
+                occupied.await;
+            }
+            tokio::time::sleep(ROUND).await;
+            let now = self.epoch.time(Instant::now());
+            let mut inner = self.lock();
+            inner.group.reclaim(now, UNUSED);
+            inner.let_go();
+            for client in inner.arrived() {
+                Self::weigh(&mut inner, client);
+            }
+            for moved in inner.group.regroup(now) {
+                tracing::debug!(?moved, "a connection shares credit with others from now on");
+            }
+            self.hand_out(&mut inner, None);
+        }
+    }
+
+    /// Divides a client's weight among its connections: that of the one that counts for most, by what each counts for.
+    fn weigh(inner: &mut Inner, client: Client) {
+        let theirs = inner.slots.iter().filter(|(_, seat)| seat.client == client);
+        let busy: Vec<(SlotId, Weight)> =
+            theirs.filter_map(|(slot, seat)| Some((*slot, seat.counts.or(seat.on_its_way)?))).collect();
+        let Some(whole) = busy.iter().map(|(_, weight)| weight.get()).reduce(f64::max) else { return };
+        let sum: f64 = busy.iter().map(|(_, weight)| weight.get()).sum();
+        for (slot, weight) in busy {
+            // The least that there is, where a client divides it among too many.
+            let part = Weight::new(whole * weight.get() / sum).unwrap_or(Weight::LEAST);
+            let Some(seat) = inner.slots.get_mut(&slot) else { continue };
+            seat.weight = part;
+            let members: Vec<_> =
+                inner.members.iter().filter(|(_, of)| **of == slot).map(|(member, _)| *member).collect();
+            members.into_iter().for_each(|member| inner.group.set_weight(member, part));
+        }
+    }
+}
+
+impl Inner {
+    /// A connection has ended: its members depart.
+    fn depart(&mut self, slot: SlotId, srtt: Duration) {
+        let members: Vec<_> =
+            self.members.iter().filter(|(_, of)| **of == slot).map(|(member, _)| *member).collect();
+        for member in members {
+            self.members.remove(&member);
+            self.group.want(member, Bytes::ZERO);
+            let rounds = srtt.as_nanos().div_ceil(Duration::from(ROUND).as_nanos()).max(1);
+            let each_round = Bytes::new(self.group.in_flight(member).get().div_ceil(rounds));
+            self.departing.push(Departing { member, each_round });
+        }
+    }
+
+    /// Forgets what was answered and has arrived. Answers whose weight is to be divided anew.
+    fn arrived(&mut self) -> BTreeSet<Client> {
+        let Self { slots, members, group, .. } = self;
+        let in_flight = |slot: &SlotId| {
+            members.iter().any(|(member, of)| of == slot && group.in_flight(*member) > Bytes::ZERO)
+        };
+        let arrived = slots.iter_mut().filter(|(slot, seat)| seat.on_its_way.is_some() && !in_flight(slot));
+        arrived
+            .map(|(_, seat)| {
+                seat.on_its_way = None;
+                seat.client
+            })
+            .collect()
+    }
+
+    /// Takes what departing members had in flight out of the books, for a round.
+    fn let_go(&mut self) {
+        let Self { departing, group, .. } = self;
+        departing.retain(|Departing { member, each_round }| {
+            group.release_oldest(*member, *each_round);
+            let is_over = group.in_flight(*member) == Bytes::ZERO;
+            if is_over {
+                group.leave(*member);
+            }
+            !is_over
+        });
+    }
+}
+
+/// Makes the controller of a connection of a group, and keeps what it has in common with who answers its requests.
+#[derive(Clone)]
+pub struct WeightedFactory {
+    sharing: Arc<Sharing>,
+    in_flight: InFlight,
+    /// Set when the handshake is done.
+    joined: Arc<OnceLock<(SlotId, MemberId)>>,
+}
+
+impl WeightedFactory {
+    /// For a connection that shares with these, once it is there.
+    pub fn new(sharing: Arc<Sharing>, in_flight: InFlight) -> Self {
+        Self { sharing, in_flight, joined: Arc::default() }
+    }
+
+    /// The handshake is done: the connection joins, as one of those from `address`, or for itself alone. It leaves when what is answered
+    /// is dropped.
+    pub fn join(&self, connection: Connection, address: Option<IpAddr>) -> Membership {
+        let sharing = self.sharing.clone();
+        let mut inner = sharing.lock();
+        let slot = SlotId(inner.next_slot);
+        inner.next_slot += 1;
+        let seat = Seat {
+            client: address.map_or(Client::Connection(slot), Client::Address),
+            connection,
+            weight: Weight::ONE,
+            srtt: Duration::ZERO,
+            counts: None,
+            on_its_way: None,
+            in_flight: self.in_flight.clone(),
+        };
+        inner.slots.insert(slot, seat);
+        let member = inner.group.join(Weight::ONE);
+        inner.members.insert(member, slot);
+        // Nobody else sets it.
+        let _ = self.joined.set((slot, member));
+        inner.to_wake.insert(slot);
+        drop(inner);
+        sharing.woken.notify_one();
+        sharing.occupied.notify_one();
+        Membership { sharing, slot }
+    }
+}
+
+impl ControllerFactory for WeightedFactory {
+    fn build(self: Arc<Self>, _: Instant, mtu: u16) -> Box<dyn Controller> {
+        Box::new(Weighted {
+            sharing: self.sharing.clone(),
+            joined: self.joined.clone(),
+            told: self.in_flight.clone(),
+            packet: mtu.into(),
+            times: SentTimes::default(),
+            unknown: 0,
+            srtt: Duration::ZERO,
+            last_acked: None,
+        })
+    }
+}
+
+/// A connection is in a group while this lives.
+pub struct Membership {
+    sharing: Arc<Sharing>,
+    slot: SlotId,
+}
+
+impl Membership {
+    /// The connection counts for this much from now on; for what is still on its way where it has nothing more to send.
+    pub fn count(&self, weight: Option<Weight>) {
+        let mut inner = self.sharing.lock();
+        if let Some(seat) = inner.slots.get_mut(&self.slot) {
+            let before = std::mem::replace(&mut seat.counts, weight);
+            seat.on_its_way = before.or(seat.on_its_way);
+            let client = seat.client;
+            Sharing::weigh(&mut inner, client);
+        }
+    }
+}
+
+impl Drop for Membership {
+    fn drop(&mut self) {
+        let mut inner = self.sharing.lock();
+        let seat = inner.slots.remove(&self.slot);
+        if let Some(seat) = &seat {
+            inner.depart(self.slot, seat.srtt);
+            Sharing::weigh(&mut inner, seat.client);
+        }
+        self.sharing.hand_out(&mut inner, None);
+        // The connection goes when nobody is locked out: quinn has a lock of its own.
+        drop(inner);
+        drop(seat);
+    }
+}
+
+/// The controller of a connection whose window the group decides.
+#[derive(Debug)]
+pub struct Weighted {
+    sharing: Arc<Sharing>,
+    joined: Arc<OnceLock<(SlotId, MemberId)>>,
+    told: InFlight,
+    /// Bytes of a full packet on this path.
+    packet: u64,
+    times: SentTimes,
+    /// What quinn has in flight and the group does not know of: the handshake, probes of the path's MTU.
+    unknown: u64,
+    srtt: Duration,
+    /// When the newest packet was sent that the acknowledgement at hand acknowledges.
+    last_acked: Option<Instant>,
+}
+
+impl Weighted {
+    /// Does something as a member; before the handshake is done there is nothing to do.
+    fn as_member<T>(&self, what: impl FnOnce(&mut Inner, MemberId) -> T) -> Option<T> {
+        let (_, member) = *self.joined.get()?;
+        Some(what(&mut self.sharing.lock(), member))
+    }
+}
+
+impl Controller for Weighted {
+    fn on_sent(&mut self, now: Instant, bytes: u64, _: u64) {
+        let at = self.sharing.epoch.time(now);
+        let range = self.times.sent(at, Bytes::new(bytes));
+        self.as_member(|inner, member| {
+            // quinn tells of a whole batch at once; each packet of it stands for one of a virtual flow.
+            let mut start = range.start;
+            while start < range.end {
+                let end = range.end.min(start + self.packet);
+                inner.group.on_sent(member, start..end, at);
+                start = end;
+            }
+            self.told.set(inner.group.in_flight(member).get() + self.unknown);
+        });
+    }
+
+    fn on_ack(&mut self, now: Instant, sent: Instant, bytes: u64, _: bool, rtt: &RttEstimator) {
+        self.srtt = rtt.get().into();
+        self.last_acked = Some(sent);
+        let epoch = self.sharing.epoch;
+        let range = self.times.acknowledged(epoch.time(sent), Bytes::new(bytes));
+        // Each packet's acknowledgement counts as one; the round trip is the newest packet's, which did not wait for others.
+        let heard = Heard { now: epoch.time(now), rtt: None, srtt: self.srtt };
+        self.as_member(|inner, member| inner.group.on_ack(member, &[range], &heard));
+    }
+
+    fn on_end_acks(&mut self, now: Instant, in_flight: u64, app_limited: bool, _: Option<u64>) {
+        self.told.set(in_flight);
+        let (at, srtt) = (self.sharing.epoch.time(now), self.srtt);
+        let rtt = self.last_acked.take().map(|sent| now.saturating_duration_since(sent).into());
+        let Some((_, member)) = self.joined.get().copied() else { return };
+        let sharing = self.sharing.clone();
+        let mut inner = sharing.lock();
+        inner.group.on_ack(member, &[], &Heard { now: at, rtt, srtt });
+        let slot = inner.members.get(&member).copied();
+        if let Some(seat) = slot.and_then(|slot| inner.slots.get_mut(&slot)) {
+            seat.srtt = srtt;
+        }
+        // Packets with nothing but acknowledgements were told as sent and are never acknowledged.
+        let counted = inner.group.in_flight(member).get();
+        if counted > in_flight {
+            for range in self.times.lost(at, Bytes::new(counted - in_flight)) {
+                inner.group.release(member, range);
+            }
+        }
+        self.unknown = in_flight.saturating_sub(inner.group.in_flight(member).get());
+        tracing::trace!(?member, in_flight, counted, unknown = self.unknown, window = %inner.group.total_window(), "acknowledged");
+        if app_limited {
+            inner.group.want(member, Bytes::ZERO);
+        }
+        sharing.hand_out(&mut inner, Some(member));
+    }
+
+    fn on_congestion_event(&mut self, now: Instant, sent: Instant, is_persistent: bool, lost_bytes: u64) {
+        let epoch = self.sharing.epoch;
+        let at = epoch.time(now);
+        // A mark of ECN loses nothing; one byte stands for it.
+        let lost = self.times.lost(epoch.time(sent), Bytes::new(lost_bytes.max(1)));
+        self.as_member(|inner, member| {
+            for range in lost {
+                inner.group.on_loss(member, range, at);
+            }
+            if is_persistent {
+                inner.group.on_timeout(member, at);
+            }
+            self.sharing.hand_out(inner, Some(member));
+        });
+    }
+
+    fn on_mtu_update(&mut self, mtu: u16) {
+        self.packet = u64::from(mtu).max(1);
+    }
+
+    /// quinn asks when it has something to send.
+    fn window(&self) -> u64 {
+        let allowed = self.as_member(|inner, member| {
+            inner.group.want_more(member);
+            self.sharing.hand_out(inner, Some(member));
+            opened(inner.group.window(member).get(), inner.group.in_flight(member).get(), self.packet)
+        });
+        allowed.map_or(INITIAL_WINDOW.get(), |window| window.saturating_add(self.unknown)).saturating_add(1)
+    }
+
+    /// For another path, on which nothing is in flight.
+    fn clone_box(&self) -> Box<dyn Controller> {
+        let joined = OnceLock::new();
+        if let Some((slot, _)) = self.joined.get() {
+            let mut inner = self.sharing.lock();
+            let weight = inner.slots.get(slot).map_or(Weight::ONE, |seat| seat.weight);
+            let member = inner.group.join(weight);
+            inner.members.insert(member, *slot);
+            let _ = joined.set((*slot, member));
+        }
+        Box::new(Self {
+            sharing: self.sharing.clone(),
+            joined: Arc::new(joined),
+            told: self.told.clone(),
+            packet: self.packet,
+            times: SentTimes::default(),
+            unknown: 0,
+            srtt: self.srtt,
+            last_acked: None,
+        })
+    }
+
+    fn initial_window(&self) -> u64 {
+        INITIAL_WINDOW.get()
+    }
+
+    fn into_any(self: Box<Self>) -> Box<dyn Any> {
+        self
+    }
+}
+
+impl Drop for Weighted {
+    fn drop(&mut self) {
+        self.as_member(|inner, member| {
+            // One that departs already is let go by then; this one was left for another path.
+            if inner.members.remove(&member).is_some() {
+                inner.group.leave(member);
+                self.sharing.hand_out(inner, None);
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,178 @@
+//! QUIC with the window controllers of [`anabranch_congestion`]: what `anabranch serve --h3` sends with, and what a client asks with.
+//!
+//! What came to a client, and what was lost on the way, [`Arrivals`] counts.
+//!
+//! quinn asks a controller for its window and tells it what was sent, acknowledged and lost. [`SingleFactory`] makes one of our
+//! controllers for one connection; [`WeightedFactory`] makes a connection part of a group that shares its credit by weights
+//! (`docs/sender-control.md`), and [`Pools`] are the groups that an operator has declared.
+//!
+//! What is said over a connection is not here: `anabranch-http` and `anabranch-server` speak HTTP/3, `anabranch-contribution` sends datagrams.
+
+mod arrivals;
+mod group;
+mod pools;
+mod single;
+
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use anabranch_congestion::control::Start;
+use anabranch_units::{Bytes, Time};
+use quinn::{Endpoint, EndpointConfig, IdleTimeout, TransportConfig, VarInt, default_runtime};
+use socket2::{Domain, SockRef, Socket, Type};
+use tokio::time::Duration;
+
+use anabranch_sockets::{Interface, SocketError};
+
+pub use arrivals::Arrivals;
+pub use arrivals::keys::shown_to;
+pub use group::{Membership, Sharing, WeightedFactory};
+pub use pools::Pools;
+pub use single::SingleFactory;
+
+/// What a full packet carries: quinn's packets become as large where the path has Ethernet's MTU. The controllers count in it, so that
+/// a window grows as that of a TCP on the same path.
+const SEGMENT: Bytes = Bytes::new(1452);
+/// RFC 9002, section 7.2: ten packets.
+const INITIAL_WINDOW: Bytes = Bytes::new(10 * SEGMENT.get());
+/// RFC 9002, section 7.2: two packets are the least that a window may be.
+const LEAST_WINDOW: Bytes = Bytes::new(2 * SEGMENT.get());
+/// A server whose window is full waits until it has room for so many packets, as a TCP sends whose receiver acknowledges every second segment
+/// (RFC 5681, section 4.2). At a full DropTail queue the second of two packets that come together is the one that is dropped: a server
+/// that answers a client's acknowledgement of every packet with one packet is spared what TCP bears beside it, and had 1.5 to 2.0
+/// times its rate (docs/benchmarks.md, "Weights over HTTP/3").
+const AT_ONCE: u64 = 2;
+/// The most that a connection keeps of what is sent until it is acknowledged: enough for 160 Mbps at 100 ms.
+const SEND_WINDOW: u64 = 2 << 20;
+/// The least.
+const LEAST_SEND_WINDOW: u64 = 256 << 10;
+/// A client's requests at a time on one connection (RFC 9114, section 6.1, asks for 100).
+const MOST_REQUESTS: u32 = 100;
+/// What a client may send ahead of what is read: requests, and HTTP/3's own streams.
+const REQUEST_WINDOW: u32 = 64 * 1024;
+
+/// What a server may send ahead of what is read, where no smaller window is set.
+pub const CLIENT_WINDOW: u32 = 16 << 20;
+
+/// What quinn is told of a window, which it fills as long as it is larger than what is in flight: nothing beyond that while there is
+/// no room for [`AT_ONCE`] packets, unless no acknowledgement is on its way that would bring more.
+fn opened(window: u64, in_flight: u64, packet: u64) -> u64 {
+    let needed = in_flight.saturating_add(AT_ONCE.saturating_mul(packet));
+    if in_flight > 0 && window < needed { in_flight } else { window }
+}
+
+/// How every flow begins.
+fn start() -> Start {
+    Start { segment: SEGMENT, initial_window: INITIAL_WINDOW, initial_ssthresh: None }
+}
+
+/// What a connection has in flight, as its controller counts it, for those who want to know whether all has arrived or how much it
+/// should keep.
+#[derive(Clone, Debug, Default)]
+pub struct InFlight(Arc<Figures>);
+
+#[derive(Debug)]
+struct Figures {
+    bytes: AtomicU64,
+    /// What quinn was told to keep at the most.
+    send_window: AtomicU64,
+}
+
+impl Default for Figures {
+    fn default() -> Self {
+        Self { bytes: AtomicU64::new(0), send_window: AtomicU64::new(SEND_WINDOW) }
+    }
+}
+
+impl InFlight {
+    fn set(&self, bytes: u64) {
+        self.0.bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Whether everything that was sent is acknowledged or given up.
+    pub fn is_nothing(&self) -> bool {
+        self.0.bytes.load(Ordering::Relaxed) == 0
+    }
+
+    /// What the connection keeps at the most of what is sent until it is acknowledged.
+    pub fn send_window(&self) -> u64 {
+        self.0.send_window.load(Ordering::Relaxed)
+    }
+
+    /// What it should keep from now on, where that is something else: twice what is in flight, so that there is always something to
+    /// send; much more would have what becomes urgent wait behind it. In powers of two, so that it changes seldom.
+    pub fn new_send_window(&self) -> Option<u64> {
+        let bytes = self.0.bytes.load(Ordering::Relaxed);
+        let wanted = bytes.saturating_mul(2).clamp(LEAST_SEND_WINDOW, SEND_WINDOW).next_power_of_two();
+        (self.0.send_window.swap(wanted, Ordering::Relaxed) != wanted).then_some(wanted)
+    }
+}
+
+/// Turns quinn's times into the core's.
+#[derive(Clone, Copy, Debug)]
+struct Epoch(Instant);
+
+impl Epoch {
+    /// Not zero: cores keep times before now.
+    fn time(self, at: Instant) -> Time {
+        Time::ZERO
+            + anabranch_units::Duration::from_millis(1)
+            + anabranch_units::Duration::from(at.saturating_duration_since(self.0))
+    }
+}
+
+/// What a client's connections have in common. Nothing is sent to keep one open: who wants it asks on it.
+pub fn client_transport() -> TransportConfig {
+    let mut transport = TransportConfig::default();
+    transport
+        .max_concurrent_bidi_streams(VarInt::from_u32(0))
+        .max_concurrent_uni_streams(VarInt::from_u32(8))
+        .stream_receive_window(VarInt::from_u32(CLIENT_WINDOW))
+        .receive_window(VarInt::from_u32(CLIENT_WINDOW))
+        .datagram_receive_buffer_size(None);
+    transport
+}
+
+/// An endpoint for connections to `to` that leave by an interface.
+pub fn client_endpoint(to: SocketAddr, interface: Option<&Interface>) -> Result<Endpoint, SocketError> {
+    let socket = client_socket(to, interface)?;
+    let runtime =
+        default_runtime().ok_or_else(|| SocketError::Socket(io::Error::other("there is no runtime")))?;
+    Endpoint::new(EndpointConfig::default(), None, socket.into(), runtime).map_err(SocketError::Socket)
+}
+
+/// A socket to `to` that leaves by an interface.
+pub fn client_socket(to: SocketAddr, interface: Option<&Interface>) -> Result<Socket, SocketError> {
+    let any: SocketAddr =
+        if to.is_ipv4() { (Ipv4Addr::UNSPECIFIED, 0).into() } else { (Ipv6Addr::UNSPECIFIED, 0).into() };
+    let socket = Socket::new(Domain::for_address(to), Type::DGRAM, None).map_err(SocketError::Socket)?;
+    if let Some(interface) = interface {
+        interface.bind(&SockRef::from(&socket), to)?;
+    }
+    let is_bound =
+        socket.local_addr().ok().and_then(|address| address.as_socket()).is_some_and(|a| a.port() > 0);
+    if !is_bound {
+        socket.bind(&any.into()).map_err(SocketError::Socket)?;
+    }
+    Ok(socket)
+}
+
+/// What a server's connections have in common. `silence`: how long nothing may come from a client.
+pub fn server_transport(silence: Duration) -> TransportConfig {
+    let mut transport = TransportConfig::default();
+    transport
+        .max_concurrent_bidi_streams(VarInt::from_u32(MOST_REQUESTS))
+        // HTTP/3's control stream and QPACK's two (RFC 9114, section 6.2), and some that mean nothing.
+        .max_concurrent_uni_streams(VarInt::from_u32(8))
+        .stream_receive_window(VarInt::from_u32(REQUEST_WINDOW))
+        .receive_window(VarInt::from_u32(4 * REQUEST_WINDOW))
+        .send_window(SEND_WINDOW)
+        // Answers in the order of their requests, as HTTP/3 has it where a client says nothing else (RFC 9218, section 10).
+        .send_fairness(false)
+        .datagram_receive_buffer_size(None)
+        .max_idle_timeout(IdleTimeout::try_from(silence).ok());
+    transport
+}

@@ -1,0 +1,221 @@
+//! One connection, one controller.
+
+use std::any::Any;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use anabranch_congestion::algorithm::Algorithm;
+use anabranch_congestion::control::{Ack, Controller, Loss, Timeout};
+use anabranch_units::{Bytes, Duration};
+use quinn::congestion::{Controller as QuinnController, ControllerFactory};
+use quinn_proto::RttEstimator;
+
+use super::{Epoch, INITIAL_WINDOW, InFlight, LEAST_WINDOW, SEGMENT, opened, start};
+
+/// Nothing was sent for so many smoothed round-trip times: the flow was idle. A retransmission time-out is about as much.
+const IDLE_ROUND_TRIPS: u64 = 4;
+/// The least time for that (RFC 6298, rule 2.4).
+const LEAST_IDLE: Duration = Duration::from_secs(1);
+
+/// Runs one of [`anabranch_congestion`]'s window controllers for a connection of quinn.
+#[derive(Debug)]
+pub struct Single {
+    algorithm: Algorithm,
+    /// Never locked: quinn shares its controllers between threads, but tells them something through `&mut` only.
+    controller: Mutex<Box<dyn Controller>>,
+    window: u64,
+    epoch: Epoch,
+    in_flight: u64,
+    /// What was in flight before the acknowledgement that came then: what it acknowledges was not replaced yet when it tells of a loss,
+    /// and counts in the flight (RFC 5681, section 2, FlightSize).
+    before_ack: Option<(Instant, u64)>,
+    told: InFlight,
+    /// When the last loss event was noticed: losses of what was sent before belong to it (RFC 9002, section 7.3.2). It stays: what is sent
+    /// from now on is later, also after a rest.
+    recovery: Option<Instant>,
+    has_timed_out: bool,
+    last_sent: Option<Instant>,
+    srtt: Duration,
+}
+
+impl Single {
+    fn new(algorithm: Algorithm, told: InFlight, now: Instant) -> Self {
+        let mut single = Self {
+            algorithm,
+            controller: Mutex::new(algorithm.controller(&start())),
+            window: 0,
+            epoch: Epoch(now),
+            in_flight: 0,
+            before_ack: None,
+            told,
+            recovery: None,
+            has_timed_out: false,
+            last_sent: None,
+            srtt: Duration::ZERO,
+        };
+        single.tell(|_| {});
+        single
+    }
+
+    /// Tells the controller something, and notes its window.
+    fn tell(&mut self, what: impl FnOnce(&mut dyn Controller)) {
+        let controller = self.controller.get_mut().unwrap_or_else(PoisonError::into_inner);
+        what(controller.as_mut());
+        // quinn sends as long as the window is larger than what is in flight then.
+        self.window = controller.cwnd().max(LEAST_WINDOW).get().saturating_add(1);
+    }
+
+    fn set_in_flight(&mut self, bytes: u64) {
+        self.in_flight = bytes;
+        self.told.set(bytes);
+    }
+}
+
+impl QuinnController for Single {
+    fn on_sent(&mut self, now: Instant, bytes: u64, _last_packet_number: u64) {
+        let idle_after = (self.srtt * IDLE_ROUND_TRIPS).max(LEAST_IDLE);
+        let rested = self.last_sent.map(|last| Duration::from(now.saturating_duration_since(last)));
+        if self.in_flight == 0 && rested.is_some_and(|rested| rested >= idle_after) {
+            let at = self.epoch.time(now);
+            self.tell(|controller| controller.on_idle(at));
+        }
+        self.last_sent = Some(now);
+        self.set_in_flight(self.in_flight.saturating_add(bytes));
+    }
+
+    fn on_ack(&mut self, now: Instant, sent: Instant, bytes: u64, app_limited: bool, rtt: &RttEstimator) {
+        let flight = Bytes::new(self.in_flight);
+        if self.before_ack.is_none_or(|(at, _)| at != now) {
+            self.before_ack = Some((now, self.in_flight));
+        }
+        self.set_in_flight(self.in_flight.saturating_sub(bytes));
+        self.srtt = rtt.get().into();
+        self.has_timed_out = false;
+        if self.recovery.is_some_and(|recovery| sent <= recovery) {
+            return;
+        }
+        let ack = Ack {
+            now: self.epoch.time(now),
+            acked: Bytes::new(bytes),
+            flight,
+            rtt: Some(now.saturating_duration_since(sent).into()),
+            srtt: self.srtt,
+            is_cwnd_limited: !app_limited,
+        };
+        self.tell(|controller| controller.on_ack(&ack));
+    }
+
+    fn on_end_acks(&mut self, _: Instant, in_flight: u64, _: bool, _: Option<u64>) {
+        // Packets with nothing but acknowledgements were told as sent and never as acknowledged.
+        self.set_in_flight(in_flight);
+    }
+
+    fn on_congestion_event(
+        &mut self,
+        now: Instant,
+        sent: Instant,
+        is_persistent_congestion: bool,
+        lost_bytes: u64,
+    ) {
+        let flight =
+            self.before_ack.filter(|(at, _)| *at == now).map_or(self.in_flight, |(_, flight)| flight);
+        let (at, flight) = (self.epoch.time(now), Bytes::new(flight));
+        self.set_in_flight(self.in_flight.saturating_sub(lost_bytes));
+        let was_reduced = self.recovery.is_some_and(|recovery| sent <= recovery);
+        if is_persistent_congestion {
+            // The window falls to the least all the same (RFC 9002, section 7.6.2); the threshold falls once for what was sent before.
+            let is_repeated = std::mem::replace(&mut self.has_timed_out, true) || was_reduced;
+            self.recovery = Some(now);
+            self.tell(|controller| controller.on_timeout(&Timeout { now: at, flight, is_repeated }));
+        } else if !was_reduced {
+            self.recovery = Some(now);
+            self.tell(|controller| controller.on_loss(&Loss { now: at, flight }));
+        }
+    }
+
+    fn on_mtu_update(&mut self, _: u16) {}
+
+    fn window(&self) -> u64 {
+        opened(self.window, self.in_flight, SEGMENT.get())
+    }
+
+    /// For another path, which is begun anew (RFC 9000, section 9.4).
+    fn clone_box(&self) -> Box<dyn QuinnController> {
+        Box::new(Self::new(self.algorithm, self.told.clone(), Instant::now()))
+    }
+
+    fn initial_window(&self) -> u64 {
+        INITIAL_WINDOW.get()
+    }
+
+    fn into_any(self: Box<Self>) -> Box<dyn Any> {
+        self
+    }
+}
+
+/// Makes the controller of a connection for itself, and tells what that has in flight.
+#[derive(Clone, Debug)]
+pub struct SingleFactory {
+    /// Which of our controllers.
+    pub algorithm: Algorithm,
+    /// Where it tells what is in flight.
+    pub in_flight: InFlight,
+}
+
+impl ControllerFactory for SingleFactory {
+    fn build(self: Arc<Self>, now: Instant, _: u16) -> Box<dyn QuinnController> {
+        Box::new(Single::new(self.algorithm, self.in_flight.clone(), now))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_opens_for_two_packets() {
+        let now = Instant::now();
+        let mut single = Single::new(Algorithm::Reno, InFlight::default(), now);
+        let segment = SEGMENT.get();
+        single.on_sent(now, 8 * segment, 7);
+        assert_eq!(single.window(), INITIAL_WINDOW.get() + 1);
+        single.on_sent(now, segment, 8);
+        assert_eq!(single.window(), 9 * segment, "one packet more waits for the next acknowledgement");
+        single.on_end_acks(now, 8 * segment, false, None);
+        assert_eq!(single.window(), INITIAL_WINDOW.get() + 1);
+    }
+
+    fn reno(single: &Single) -> (Bytes, Bytes) {
+        let controller = single.controller.lock().unwrap();
+        (controller.cwnd(), controller.ssthresh())
+    }
+
+    #[test]
+    fn what_was_sent_before_a_loss_event_reduces_once_also_by_persistent_congestion() {
+        let sent = Instant::now();
+        let after = |millis| sent + std::time::Duration::from_millis(millis);
+        let mut single = Single::new(Algorithm::Reno, InFlight::default(), sent);
+        let segment = SEGMENT.get();
+        (0..10).for_each(|number| single.on_sent(sent, segment, number));
+        single.on_congestion_event(after(100), sent, false, segment);
+        let (_, reduced) = reno(&single);
+        single.on_congestion_event(after(150), sent, false, segment);
+        assert_eq!(reno(&single).1, reduced);
+        single.on_congestion_event(after(900), sent, true, 8 * segment);
+        assert_eq!(reno(&single), (SEGMENT, reduced));
+        // A rest later the flow answers to losses as ever.
+        let later = after(60_000);
+        single.on_sent(later, segment, 10);
+        single.on_congestion_event(later + std::time::Duration::from_millis(100), later, false, segment);
+        assert!(reno(&single).1 < reduced, "{:?} {reduced}", reno(&single));
+    }
+
+    #[test]
+    fn the_least_window_is_open_with_nothing_in_flight() {
+        let now = Instant::now();
+        let mut single = Single::new(Algorithm::Reno, InFlight::default(), now);
+        single.on_sent(now, SEGMENT.get(), 0);
+        single.on_congestion_event(now, now, true, SEGMENT.get());
+        assert!(single.window() > LEAST_WINDOW.get());
+    }
+}

@@ -1,0 +1,328 @@
+//! `anabranch serve`: a directory over HTTP/1.1 and HTTP/3, with ranges, conditional requests, TLS, limits, and striping
+//! (`docs/protocol.md`).
+//!
+//! What a connection of QUIC may send is decided in `anabranch-quic`, what a stripe looks like in `anabranch-protocol`; the command line,
+//! its signals and its metrics are the program's.
+//!
+//! ```no_run
+//! # async fn serve() -> std::io::Result<()> {
+//! use anabranch_server::{Config, Server};
+//!
+//! let server = Server::bind(Config::new("films", ([127, 0, 0, 1], 8000).into())).map_err(std::io::Error::other)?;
+//! println!("http://{}/", server.local_addr()?);
+//! server.run(std::future::pending()).await;
+//! # Ok(())
+//! # }
+//! ```
+
+use std::future::Future;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use http::HeaderValue;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::{Duration, timeout};
+
+mod answer;
+mod arrivals;
+mod body;
+mod bounded;
+mod conditional;
+mod connection;
+mod descriptors;
+mod door;
+mod files;
+mod handshakes;
+mod http3;
+mod io_guard;
+mod limits;
+mod line;
+mod log;
+mod metrics;
+mod range;
+mod reply;
+mod shape;
+mod source;
+mod stripe;
+mod weights;
+
+use anabranch_quic::Pools;
+use anabranch_sockets::ListenError;
+pub use arrivals::{AcceptRest, listen};
+use arrivals::{Arrival, Listeners};
+pub use body::Piece;
+pub use conditional::Validators;
+pub use descriptors::{connections_within, raise_descriptor_limit};
+pub use door::{Busy, Door, DoorLimits, Guest};
+pub use files::media_type;
+use handshakes::Unproven;
+pub use http3::Http3;
+use io_guard::Activity;
+use limits::{Limits, Permit};
+pub use log::{AccessLog, Listener, Rotation};
+pub use metrics::Metrics;
+pub use reply::{Reply, Representation, content_reply, precondition_reply};
+pub use shape::Shape;
+pub use weights::{Weights, WeightsError};
+
+/// What to serve, and how.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The directory that is served; nothing outside of it and no hidden file is.
+    pub root: PathBuf,
+    /// Where to listen; port 0 is any free port.
+    pub listen: Vec<SocketAddr>,
+    /// Speak TLS, with this certificate.
+    pub tls: Option<Arc<rustls::ServerConfig>>,
+    /// Speak HTTP/3 in place of HTTP/1.1: the addresses are UDP's then.
+    pub http3: Option<Http3>,
+    /// What every answer says of other ways to get the same (RFC 7838).
+    pub alt_svc: Option<HeaderValue>,
+    /// Most connections; a further one gets the place of one whose client keeps the server waiting, or 503.
+    pub max_connections: usize,
+    /// The same for one IPv4 address or IPv6 /64.
+    pub max_connections_per_client: usize,
+    /// Longest head of a request; a longer one gets 431.
+    pub max_header_bytes: usize,
+    /// Longest time for a head (and a TLS handshake) to arrive.
+    pub header_timeout: Duration,
+    /// Longest time between two requests of a connection, and for a stripe group that wants nothing.
+    pub idle_timeout: Duration,
+    /// Longest time without a byte taken by a client that has something to take.
+    pub write_timeout: Duration,
+    /// How long running responses go on after a stop.
+    pub stop_grace: Duration,
+    /// Where requests are logged.
+    pub access_log: Option<AccessLog>,
+    /// Has the access log's file opened again.
+    pub log_rotation: Rotation,
+    /// Who is told of every response.
+    pub listener: Option<Listener>,
+    /// Make the server slow.
+    pub shape: Option<Shape>,
+}
+
+impl Config {
+    /// Serves `root` at `listen`, with limits that suit a public server of films.
+    pub fn new(root: impl Into<PathBuf>, listen: SocketAddr) -> Self {
+        Self {
+            root: root.into(),
+            listen: vec![listen],
+            tls: None,
+            http3: None,
+            alt_svc: None,
+            max_connections: 4096,
+            max_connections_per_client: 256,
+            max_header_bytes: 16 * 1024,
+            header_timeout: Duration::from_secs(10),
+            idle_timeout: Duration::from_secs(60),
+            write_timeout: Duration::from_secs(60),
+            stop_grace: Duration::from_secs(10),
+            access_log: None,
+            log_rotation: Rotation::default(),
+            listener: None,
+            shape: None,
+        }
+    }
+}
+
+/// A server cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum BindError {
+    /// The root cannot be served.
+    #[error("cannot serve {}: {source}", path.display())]
+    Root {
+        /// The configured root.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The root is something else than a directory.
+    #[error("{} is not a directory", .0.display())]
+    NotADirectory(PathBuf),
+    /// There is no address to listen at.
+    #[error("no address to listen at")]
+    NoAddress,
+    /// An address cannot be listened at.
+    #[error(transparent)]
+    Listen(#[from] ListenError),
+    /// The access log cannot be opened.
+    #[error("cannot open the access log: {0}")]
+    Log(io::Error),
+}
+
+/// What all connections of a server share.
+pub(crate) struct Shared {
+    config: Config,
+    /// The canonical root.
+    root: Arc<Path>,
+    metrics: Arc<Metrics>,
+    limits: Arc<Limits>,
+    pool: Arc<body::Pool>,
+    shaper: Option<Arc<shape::Shaper>>,
+    log: Option<log::Log>,
+    groups: Arc<stripe::Groups>,
+    /// The pools of HTTP/3's clients.
+    pools: Option<Pools>,
+}
+
+/// A connection that was let in, or is only told that there are too many.
+pub(crate) struct Visit {
+    client: IpAddr,
+    admission: Admission,
+    /// True when the server ends.
+    stop: watch::Receiver<bool>,
+}
+
+/// What a connection counts for.
+enum Admission {
+    /// The client that it comes from.
+    Taken(Permit),
+    /// Nothing yet: its handshake has to show that it comes from there.
+    Unproven(Unproven),
+}
+
+impl Admission {
+    /// `None` when even a refusal is too much.
+    fn of(client: IpAddr, arrival: &mut Arrival, limits: &Arc<Limits>) -> Option<Self> {
+        match arrival {
+            Arrival::Tcp(_) => limits.admit(client, Activity::waiting()).map(Self::Taken),
+            Arrival::Quic(_, unproven) => match unproven.take() {
+                Some(unproven) => Some(Self::Unproven(unproven)),
+                None => limits.admit(client, Activity::default()).map(Self::Taken),
+            },
+        }
+    }
+
+    /// The address is proven. `None` when even a refusal is too much.
+    fn proven(self, client: IpAddr, limits: &Arc<Limits>) -> Option<Permit> {
+        match self {
+            Self::Taken(permit) => Some(permit),
+            Self::Unproven(unproven) => {
+                unproven.prove();
+                limits.admit(client, Activity::default())
+            }
+        }
+    }
+}
+
+/// A server that listens already.
+pub struct Server {
+    listeners: Listeners,
+    shared: Arc<Shared>,
+    log_writer: Option<JoinHandle<()>>,
+}
+
+impl Server {
+    /// Listens at every address, within a tokio runtime with I/O and time. Nothing is answered before [`Self::run`].
+    ///
+    /// # Errors
+    /// See [`BindError`]; nothing is listened at then.
+    pub fn bind(config: Config) -> Result<Self, BindError> {
+        let root = config
+            .root
+            .canonicalize()
+            .map_err(|source| BindError::Root { path: config.root.clone(), source })?;
+        if !root.is_dir() {
+            return Err(BindError::NotADirectory(config.root));
+        }
+        root.read_dir().map_err(|source| BindError::Root { path: config.root.clone(), source })?;
+        if config.listen.is_empty() {
+            return Err(BindError::NoAddress);
+        }
+        let listeners = Listeners::bind(&config)?;
+        let metrics = Arc::new(Metrics::default());
+        let targets = log::Targets {
+            log: config.access_log.clone(),
+            listener: config.listener.clone(),
+            rotation: config.log_rotation.clone(),
+        };
+        let (log, log_writer) = log::Log::open(targets, metrics.clone()).map_err(BindError::Log)?.unzip();
+        let rate = config.shape.and_then(|shape| shape.rate);
+        let shared = Shared {
+            root: root.into(),
+            limits: Limits::new(config.max_connections, config.max_connections_per_client, metrics.clone()),
+            metrics,
+            pool: Arc::default(),
+            shaper: rate.map(|rate| Arc::new(shape::Shaper::new(rate))),
+            log,
+            groups: Arc::default(),
+            pools: config.http3.as_ref().map(Http3::pools),
+            config,
+        };
+        Ok(Self { listeners, shared: Arc::new(shared), log_writer })
+    }
+
+    /// Where the server listens, in the order of the configuration, with the real ports.
+    ///
+    /// # Errors
+    /// The system does not say.
+    pub fn local_addrs(&self) -> io::Result<Vec<SocketAddr>> {
+        self.listeners.local_addrs()
+    }
+
+    /// The first of [`Self::local_addrs`].
+    ///
+    /// # Errors
+    /// The system does not say.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        let first = self.local_addrs()?.into_iter().next();
+        first.ok_or_else(|| io::ErrorKind::AddrNotAvailable.into())
+    }
+
+    /// The counters, which go on counting.
+    pub fn metrics(&self) -> Arc<Metrics> {
+        self.shared.metrics.clone()
+    }
+
+    /// Serves until `shutdown` is ready. Then nothing new is accepted, running responses get the grace time, and what
+    /// is left is cut off. Dropping the future cuts everything off at once.
+    pub async fn run(self, shutdown: impl Future<Output = ()>) {
+        let Self { mut listeners, shared, log_writer } = self;
+        let (stop, stopped) = watch::channel(false);
+        let mut connections = JoinSet::new();
+        let mut shutdown = pin!(shutdown);
+        let mut rest = AcceptRest::default();
+        loop {
+            tokio::select! {
+                () = &mut shutdown => break,
+                Some(_) = connections.join_next() => {}
+                accepted = listeners.next() => match accepted {
+                    Ok((mut arrival, peer)) => {
+                        let client = peer.ip().to_canonical();
+                        let Some(admission) = Admission::of(client, &mut arrival, &shared.limits) else { continue };
+                        let visit = Visit { client, admission, stop: stopped.clone() };
+                        match arrival {
+                            Arrival::Tcp(socket) => {
+                                connections.spawn(connection::serve(shared.clone(), socket, visit));
+                            }
+                            Arrival::Quic(incoming, _) => {
+                                connections.spawn(http3::serve(shared.clone(), *incoming, visit));
+                            }
+                        }
+                    }
+                    Err(error) => rest.after(&error).await,
+                },
+            }
+        }
+        listeners.refuse();
+        let grace = shared.config.stop_grace;
+        stop.send_replace(true);
+        let ended = timeout(grace, async { while connections.join_next().await.is_some() {} }).await;
+        if ended.is_err() {
+            tracing::warn!(connections = connections.len(), "cut off after the grace time");
+        }
+        connections.shutdown().await;
+        listeners.close().await;
+        // With the last clone of the log its writer ends, and every line is on disk.
+        drop(shared);
+        if let Some(writer) = log_writer {
+            let _ = tokio::task::spawn_blocking(move || writer.join()).await;
+        }
+    }
+}
