@@ -23,6 +23,9 @@ use super::stream::Stream;
 use super::target::Origin;
 use crate::tcp::ControlledSocket;
 
+/// How much of the film is usually asked for at first: enough for most containers to tell their rate.
+pub const FIRST_BYTES: Bytes = Bytes::kib(64);
+
 /// How long an address is tried alone before the next one is tried beside it (RFC 8305, 5).
 const NEXT_ATTEMPT: Duration = Duration::from_millis(250);
 
@@ -63,7 +66,7 @@ impl Default for ConnectOptions {
             tls: TlsClient::default(),
             connect_timeout: Duration::from_secs(10),
             response_timeout: Duration::from_secs(30),
-            first_bytes: super::probe::FIRST_BYTES,
+            first_bytes: FIRST_BYTES,
         }
     }
 }

@@ -12,14 +12,12 @@ use super::decoder::Received;
 use super::error::{ConnectError, Error};
 use super::head::{RangeError, ResponseHead};
 use super::request::{ExtraHeaders, Method, RequestHead};
+use super::status::status_in_words;
 use super::target::{Target, TargetError};
 use super::version::Version;
 
 /// Most redirects that are followed.
 pub const MOST_REDIRECTS: usize = 10;
-
-/// How much of the film is usually asked for at first: enough for most containers to tell their rate.
-pub const FIRST_BYTES: Bytes = Bytes::kib(64);
 
 /// What a URL leads to.
 #[derive(Debug)]
@@ -126,20 +124,6 @@ pub enum ProbeError {
         /// Where it leads.
         to: Box<Target>,
     },
-}
-
-/// A status with its name, and what helps against it where that is known.
-pub fn status_in_words(status: u16) -> String {
-    let name = ::http::StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason());
-    let name = name.map(|name| format!(" ({name})")).unwrap_or_default();
-    let hint = match status {
-        401 => {
-            ": give user and password in the URL, as in http://USER:PASSWORD@HOST/, or --header 'Authorization: ...'"
-        }
-        407 => ": give user and password in the proxy's URL, as in http_proxy=http://USER:PASSWORD@HOST:PORT",
-        _ => "",
-    };
-    format!("status {status}{name}{hint}")
 }
 
 /// Asks for the first bytes of what `url` leads to.

@@ -15,7 +15,7 @@ use url::Host;
 
 use super::error::ConnectError;
 use super::head::ResponseHead;
-use super::probe::status_in_words;
+use super::status::status_in_words;
 use super::target::Origin;
 
 /// The port of a proxy whose URL names none, as with curl.

@@ -10,7 +10,7 @@ use http::uri::Authority;
 use http::{Method, Request, Response, StatusCode, Version};
 
 use super::body::Body;
-use super::connection::{Context, Http1, Upgrade};
+use super::context::{Context, Http1, Upgrade};
 use super::files::{self, Found, Opened};
 use super::io_guard::BusyGuard;
 use super::log::Entry;

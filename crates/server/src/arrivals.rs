@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Duration, Instant, sleep, timeout};
 
-use super::Config;
+use super::config::Config;
 use super::handshakes::{Handshakes, Thrifty, Unproven};
 
 /// Pending connections that the system keeps for a listener, where it keeps so many: who comes when there are more waits a second.

@@ -2,7 +2,6 @@
 
 use std::convert::Infallible;
 use std::io;
-use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,48 +9,25 @@ use http::{Request, Response};
 use hyper::body::{Body, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
-use hyper::upgrade::{OnUpgrade, Parts};
+use hyper::upgrade::Parts;
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::answer::answer;
-use super::io_guard::{Activity, Guarded, Patience, Stream};
+use super::context::{Context, Http1, Upgrade};
+use super::io_guard::{Guarded, Patience, Stream};
 use super::limits::Permit;
-use super::log::Entry;
 use super::metrics::increment;
-use super::stripe::{Member, Seat};
-use super::{Shared, Visit};
+use super::shared::Shared;
+use super::stripe::Member;
+use super::visit::Visit;
 
 /// hyper's smallest buffer.
 const SMALLEST_BUFFER: usize = 8192;
 /// Why a connection ends that kept us waiting longest.
 const GIVEN_AWAY: &str = "its place was given to another connection";
-
-/// What the requests of one connection share.
-pub(super) struct Context {
-    pub(super) shared: Arc<Shared>,
-    pub(super) client: IpAddr,
-    /// Whether there is room for this connection.
-    pub(super) served: bool,
-    /// What there is of HTTP/1.1 only.
-    pub(super) http1: Option<Http1>,
-}
-
-/// What the requests of a connection of HTTP/1.1 share besides.
-pub(super) struct Http1 {
-    pub(super) activity: Arc<Activity>,
-    /// A stripe group that this connection goes over to.
-    pub(super) upgrade: Mutex<Option<Upgrade>>,
-}
-
-/// A promised change from HTTP to striping.
-pub(super) struct Upgrade {
-    pub(super) on_upgrade: OnUpgrade,
-    pub(super) seat: Seat,
-    pub(super) entry: Entry,
-}
 
 /// What may be held of a connection.
 #[derive(Clone, Copy, Debug)]

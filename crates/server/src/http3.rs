@@ -1,13 +1,11 @@
 //! HTTP/3 (RFC 9114): a client's connection over QUIC, from the handshake to its end.
 
-use std::fmt;
 use std::io;
 use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use anabranch_congestion::algorithm::Algorithm;
 use anabranch_congestion::vps::Weight;
 use anabranch_quic::{InFlight, Pools, Sharing, SingleFactory, WeightedFactory, server_transport};
 use bytes::{Buf, Bytes};
@@ -15,7 +13,6 @@ use h3::error::{Code, StreamError};
 use h3::server::RequestResolver;
 use http::{Request, Response};
 use http_body_util::BodyExt;
-use quinn::crypto::rustls::QuicServerConfig;
 use quinn::{Incoming, ServerConfig};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -23,13 +20,14 @@ use tokio::time::{Duration, Instant, sleep_until, timeout};
 
 use super::answer::answer;
 use super::bounded::Bounded;
-use super::connection::Context;
+use super::context::Context;
 use super::io_guard::Patience;
 use super::limits::client_of;
 use super::line::{Line, Place, priority};
 use super::metrics::{add, increment};
+use super::shared::Shared;
+use super::visit::Visit;
 use super::weights::Weights;
-use super::{Shared, Visit};
 
 /// What is handed to QUIC at a time: so much a client has to take within the time that a server waits.
 const PIECE: usize = 16 * 1024;
@@ -37,31 +35,6 @@ const PIECE: usize = 16 * 1024;
 const SLACK: usize = 64 * 1024;
 /// How often it is looked at whether everything has arrived, before a connection is closed.
 const LOOK: Duration = Duration::from_millis(50);
-
-/// What a server needs to speak HTTP/3.
-#[derive(Clone)]
-pub struct Http3 {
-    /// Who it is.
-    pub identity: Arc<QuicServerConfig>,
-    /// What decides how fast it sends.
-    pub congestion: Algorithm,
-    /// Which of its clients share a bottleneck, and what they count there; whoever is in no pool sends on its own. Other weights hold
-    /// for running answers too, other pools for the connections that begin.
-    pub weights: Option<watch::Receiver<Arc<Weights>>>,
-}
-
-impl Http3 {
-    /// The pools of its clients.
-    pub(super) fn pools(&self) -> Pools {
-        Pools::new(self.congestion)
-    }
-}
-
-impl fmt::Debug for Http3 {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Http3").field("congestion", &self.congestion).finish_non_exhaustive()
-    }
-}
 
 /// Serves a connection until either side ends it. The errors of one connection are only counted and traced.
 pub(super) async fn serve(shared: Arc<Shared>, incoming: Incoming, visit: Visit) {
@@ -256,6 +229,8 @@ async fn in_time(
 
 #[cfg(test)]
 mod tests {
+    use anabranch_congestion::algorithm::Algorithm;
+
     use super::*;
 
     #[tokio::test]

@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 use tokio::time::{Duration, Instant, Sleep, sleep_until};
 use tokio_rustls::server::TlsStream;
 
-use super::Config;
+use super::config::Config;
 use super::metrics::{Metrics, add};
 
 /// The bytes of a connection.

@@ -17,23 +17,24 @@
 
 use std::future::Future;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use http::HeaderValue;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::{Duration, timeout};
+use tokio::time::timeout;
 
 mod answer;
 mod arrivals;
 mod body;
 mod bounded;
 mod conditional;
+mod config;
 mod connection;
+mod context;
 mod descriptors;
 mod door;
 mod files;
@@ -47,89 +48,29 @@ mod metrics;
 mod range;
 mod reply;
 mod shape;
+mod shared;
 mod source;
 mod stripe;
+mod visit;
 mod weights;
 
-use anabranch_quic::Pools;
 use anabranch_sockets::ListenError;
 pub use arrivals::{AcceptRest, listen};
 use arrivals::{Arrival, Listeners};
 pub use body::Piece;
 pub use conditional::Validators;
+pub use config::{Config, Http3};
 pub use descriptors::{connections_within, raise_descriptor_limit};
 pub use door::{Busy, Door, DoorLimits, Guest};
 pub use files::media_type;
-use handshakes::Unproven;
-pub use http3::Http3;
-use io_guard::Activity;
-use limits::{Limits, Permit};
+use limits::Limits;
 pub use log::{AccessLog, Listener, Rotation};
 pub use metrics::Metrics;
 pub use reply::{Reply, Representation, content_reply, precondition_reply};
 pub use shape::Shape;
+use shared::Shared;
+use visit::{Admission, Visit};
 pub use weights::{Weights, WeightsError};
-
-/// What to serve, and how.
-#[derive(Clone, Debug)]
-pub struct Config {
-    /// The directory that is served; nothing outside of it and no hidden file is.
-    pub root: PathBuf,
-    /// Where to listen; port 0 is any free port.
-    pub listen: Vec<SocketAddr>,
-    /// Speak TLS, with this certificate.
-    pub tls: Option<Arc<rustls::ServerConfig>>,
-    /// Speak HTTP/3 in place of HTTP/1.1: the addresses are UDP's then.
-    pub http3: Option<Http3>,
-    /// What every answer says of other ways to get the same (RFC 7838).
-    pub alt_svc: Option<HeaderValue>,
-    /// Most connections; a further one gets the place of one whose client keeps the server waiting, or 503.
-    pub max_connections: usize,
-    /// The same for one IPv4 address or IPv6 /64.
-    pub max_connections_per_client: usize,
-    /// Longest head of a request; a longer one gets 431.
-    pub max_header_bytes: usize,
-    /// Longest time for a head (and a TLS handshake) to arrive.
-    pub header_timeout: Duration,
-    /// Longest time between two requests of a connection, and for a stripe group that wants nothing.
-    pub idle_timeout: Duration,
-    /// Longest time without a byte taken by a client that has something to take.
-    pub write_timeout: Duration,
-    /// How long running responses go on after a stop.
-    pub stop_grace: Duration,
-    /// Where requests are logged.
-    pub access_log: Option<AccessLog>,
-    /// Has the access log's file opened again.
-    pub log_rotation: Rotation,
-    /// Who is told of every response.
-    pub listener: Option<Listener>,
-    /// Make the server slow.
-    pub shape: Option<Shape>,
-}
-
-impl Config {
-    /// Serves `root` at `listen`, with limits that suit a public server of films.
-    pub fn new(root: impl Into<PathBuf>, listen: SocketAddr) -> Self {
-        Self {
-            root: root.into(),
-            listen: vec![listen],
-            tls: None,
-            http3: None,
-            alt_svc: None,
-            max_connections: 4096,
-            max_connections_per_client: 256,
-            max_header_bytes: 16 * 1024,
-            header_timeout: Duration::from_secs(10),
-            idle_timeout: Duration::from_secs(60),
-            write_timeout: Duration::from_secs(60),
-            stop_grace: Duration::from_secs(10),
-            access_log: None,
-            log_rotation: Rotation::default(),
-            listener: None,
-            shape: None,
-        }
-    }
-}
 
 /// A server cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -154,61 +95,6 @@ pub enum BindError {
     /// The access log cannot be opened.
     #[error("cannot open the access log: {0}")]
     Log(io::Error),
-}
-
-/// What all connections of a server share.
-pub(crate) struct Shared {
-    config: Config,
-    /// The canonical root.
-    root: Arc<Path>,
-    metrics: Arc<Metrics>,
-    limits: Arc<Limits>,
-    pool: Arc<body::Pool>,
-    shaper: Option<Arc<shape::Shaper>>,
-    log: Option<log::Log>,
-    groups: Arc<stripe::Groups>,
-    /// The pools of HTTP/3's clients.
-    pools: Option<Pools>,
-}
-
-/// A connection that was let in, or is only told that there are too many.
-pub(crate) struct Visit {
-    client: IpAddr,
-    admission: Admission,
-    /// True when the server ends.
-    stop: watch::Receiver<bool>,
-}
-
-/// What a connection counts for.
-enum Admission {
-    /// The client that it comes from.
-    Taken(Permit),
-    /// Nothing yet: its handshake has to show that it comes from there.
-    Unproven(Unproven),
-}
-
-impl Admission {
-    /// `None` when even a refusal is too much.
-    fn of(client: IpAddr, arrival: &mut Arrival, limits: &Arc<Limits>) -> Option<Self> {
-        match arrival {
-            Arrival::Tcp(_) => limits.admit(client, Activity::waiting()).map(Self::Taken),
-            Arrival::Quic(_, unproven) => match unproven.take() {
-                Some(unproven) => Some(Self::Unproven(unproven)),
-                None => limits.admit(client, Activity::default()).map(Self::Taken),
-            },
-        }
-    }
-
-    /// The address is proven. `None` when even a refusal is too much.
-    fn proven(self, client: IpAddr, limits: &Arc<Limits>) -> Option<Permit> {
-        match self {
-            Self::Taken(permit) => Some(permit),
-            Self::Unproven(unproven) => {
-                unproven.prove();
-                limits.admit(client, Activity::default())
-            }
-        }
-    }
 }
 
 /// A server that listens already.

@@ -14,10 +14,11 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Duration, Instant, timeout};
 
-use super::{Member, Registered};
-use crate::Shared;
+use super::Member;
+use super::registry::Registered;
 use crate::io_guard::Timer;
 use crate::metrics::add;
+use crate::shared::Shared;
 use crate::source::{Source, truncated};
 
 /// For saying good-bye to all connections.
