@@ -6,9 +6,7 @@
 
 use std::fmt::Debug;
 
-use anabranch_units::{Bytes, Duration, Rate, Time};
-
-use crate::tfwc::Tuning;
+use anabranch_units::{Bytes, Duration, Time};
 
 /// New data was acknowledged while nothing was being recovered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,19 +60,11 @@ pub trait Controller: Debug + Send {
     /// (RFC 5681, section 4.1).
     fn on_idle(&mut self, now: Time);
 
-    /// How smooth or fast it is to be from now on, where it can be tuned; others leave it alone.
-    fn tune(&mut self, _tuning: Tuning) {}
-
     /// The congestion window.
     fn cwnd(&self) -> Bytes;
 
     /// The slow start threshold, [`Bytes::MAX`] before the first loss unless it was set.
     fn ssthresh(&self) -> Bytes;
-
-    /// How fast to send, where the controller paces.
-    fn pacing_rate(&self) -> Option<Rate> {
-        None
-    }
 }
 
 /// What every window controller begins with.

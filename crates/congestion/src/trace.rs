@@ -19,11 +19,10 @@
 
 use std::fmt;
 
-use anabranch_units::{Bytes, Duration, Rate, Time};
+use anabranch_units::{Bytes, Duration, Time};
 use serde::{Deserialize, Serialize};
 
 use crate::control::{Ack, Controller, Loss, Start, Timeout};
-use crate::tfwc::Tuning;
 
 /// What the first line calls the format.
 const FORMAT: &str = "anabranch-window-1";
@@ -215,20 +214,12 @@ impl<C: Controller> Controller for Recorder<C> {
         self.tell(Event::Idle(now));
     }
 
-    fn tune(&mut self, tuning: Tuning) {
-        self.controller.tune(tuning);
-    }
-
     fn cwnd(&self) -> Bytes {
         self.controller.cwnd()
     }
 
     fn ssthresh(&self) -> Bytes {
         self.controller.ssthresh()
-    }
-
-    fn pacing_rate(&self) -> Option<Rate> {
-        self.controller.pacing_rate()
     }
 }
 

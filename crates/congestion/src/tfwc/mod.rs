@@ -220,10 +220,6 @@ impl Controller for Tfwc {
         self.cwnd = self.cwnd.min(self.restart_window);
     }
 
-    fn tune(&mut self, tuning: Tuning) {
-        self.set_tuning(tuning);
-    }
-
     fn cwnd(&self) -> Bytes {
         Bytes::from_f64(self.cwnd * self.segment)
     }

@@ -5,7 +5,6 @@ mod joint;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use anabranch_congestion::control::Start;
 use anabranch_congestion::joint::JointWindow;
 use anabranch_congestion::vps::bottleneck::Settings;
 use anabranch_congestion::vps::{Group, Heard, MemberId, Regrouped, Weight};
@@ -14,7 +13,7 @@ use anabranch_units::{Duration, Time};
 use super::{HalfId, Network};
 use crate::model::{Form, Share, Tcp};
 use crate::report::Decision;
-use crate::tcp::Note;
+use crate::tcp::{Note, start};
 
 /// The groups, and whose members the halves are.
 #[derive(Debug, Default)]
@@ -54,18 +53,13 @@ struct Place {
 impl Network {
     /// A half is to join a group as soon as it is set up.
     pub(super) fn add_to_group(&mut self, id: HalfId, share: &Share, tcp: &Tcp) {
-        let start = Start {
-            segment: tcp.segment,
-            initial_window: tcp.initial_window * tcp.segment,
-            initial_ssthresh: tcp.initial_ssthresh.map(|window| window * tcp.segment),
-        };
         let Groups { groups, joint, by_name, places } = &mut self.groups;
         let group = *by_name.entry(share.group.clone()).or_insert_with(|| {
             if share.form == Form::Window {
                 joint.push(JointWindow::new(tcp.initial_window.get() as u32));
                 return joint.len() - 1;
             }
-            let group = Group::new(tcp.congestion, start);
+            let group = Group::new(tcp.congestion, start(tcp));
             let group = if share.watches { group.watching(Settings::default()) } else { group };
             groups.push(Shared { group, halves: BTreeMap::new(), watches: share.watches });
             groups.len() - 1

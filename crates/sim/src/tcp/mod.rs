@@ -1,12 +1,22 @@
 //! TCP, one direction of data: a sender and a receiver. A connection that carries data both ways is two of them.
+//!
+//! A [`Sender`] keeps the books of its flow (`flow`), has its window from a controller or a group (`window`, `grants`), and asks the rules
+//! of its loss recovery what to send: those of the RFCs (`sack`) or ns-2's (`ns2`), chosen when it begins.
 
+mod flow;
+mod grants;
 mod ns2;
 mod receiver;
+mod recovery;
 mod rto;
+mod sack;
 mod scoreboard;
 mod sender;
-mod share;
+mod window;
 
+pub(crate) use flow::Acknowledgement;
+pub(crate) use grants::Note;
 pub(crate) use receiver::{Answer, NO_LIMIT, Receiver};
-pub(crate) use sender::{Acknowledgement, Event, Segment, Sender};
-pub(crate) use share::Note;
+pub(crate) use recovery::Event;
+pub(crate) use sender::{Segment, Sender};
+pub(crate) use window::start;

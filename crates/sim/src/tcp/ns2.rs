@@ -4,25 +4,42 @@
 //!   that advances. Lost segments stay in it, so that after many losses in a window almost nothing is sent;
 //! - a time-out forgets all SACKs and sends everything again from the oldest segment; until everything sent before it is
 //!   acknowledged, no fast retransmission begins;
-//! - the window is halved without a floor (see [`Window`]), and what is halved is at most the receive window;
+//! - the window is halved without a floor (see [`Reno`]), and what is halved is at most the receive window;
 //! - the segment that begins a recovery is followed by nothing until another acknowledgement comes;
 //! - the retransmission time-out is reckoned in whole ticks (see `rto.rs`).
 
-mod window;
+mod reno;
+
+use std::hint::black_box;
 
 use anabranch_congestion::control::{Loss, Timeout};
 use anabranch_units::{Bytes, Time};
 
-use super::sender::{Acknowledgement, DUPLICATE_THRESHOLD, Event, Phase, Segment, Sender};
-pub(super) use window::Window;
+use super::flow::{Acknowledgement, Flow};
+use super::recovery::{DUPLICATE_THRESHOLD, Event, LossRecovery};
+use super::window::{Window, start};
+use crate::model::{Congestion, Tcp};
+use reno::Reno;
 
-/// What ns-2's sender keeps besides.
-#[derive(Clone, Debug, Default)]
+/// The window of a flow: Reno is ns-2's own.
+pub(super) fn window(tcp: &Tcp) -> Window {
+    match tcp.congestion {
+        Congestion::Reno => Window::of(Box::new(Reno::new(&start(tcp)))),
+        _ => Window::new(tcp),
+    }
+}
+
+/// ns-2's rules.
+#[derive(Clone, Debug)]
 pub(super) struct Ns2 {
+    /// In a recovery: what has to be acknowledged before it ends.
+    point: Option<u64>,
+    duplicates: u32,
+    limited_transmit: bool,
     /// Segments on their way, by its count.
     pipe: i64,
-    /// End of everything ever sent; `next` goes back at a time-out.
-    pub(super) highest_sent: u64,
+    /// In a recovery everything without a SACK before this was sent again.
+    retransmitted_to: u64,
     /// No fast retransmission before this is acknowledged.
     recover: u64,
     /// A time-out has passed and nothing was acknowledged since.
@@ -33,177 +50,172 @@ pub(super) struct Ns2 {
     waits_for_ack: bool,
 }
 
-impl Sender {
-    fn ns2(&mut self) -> &mut Ns2 {
-        self.ns2.get_or_insert_default()
+/// The window that holds: the flow's own, or the receiver's where that is less.
+fn allowed(flow: &Flow) -> Bytes {
+    Bytes::new(flow.window.bytes().min(flow.edge.saturating_sub(flow.oldest)))
+}
+
+/// Takes in the SACK blocks; answers how many of their bytes are news.
+fn add_blocks(flow: &mut Flow, ack: &Acknowledgement) -> u64 {
+    let oldest = flow.oldest;
+    ack.blocks.iter().map(|(start, end)| flow.board.add((*start).max(oldest), *end)).sum()
+}
+
+impl Ns2 {
+    /// For a flow that begins.
+    pub(super) fn new(tcp: &Tcp) -> Self {
+        Self {
+            point: None,
+            duplicates: 0,
+            limited_transmit: tcp.limited_transmit,
+            pipe: 0,
+            retransmitted_to: 0,
+            recover: 0,
+            is_after_timeout: false,
+            last_ack: 0,
+            waits_for_ack: false,
+        }
     }
 
-    pub(super) fn ns2_acknowledgement(&mut self, ack: &Acknowledgement, now: u64) -> Event {
-        self.edge = self.edge.max(ack.next.saturating_add(ack.window));
-        let acked = ack.next.saturating_sub(self.oldest);
-        let next = self.next;
-        let highest_sent = self.highest_sent();
-        let flight = highest_sent - self.oldest;
-        if matches!(self.phase, Phase::Recovery { .. }) {
-            let ns2 = self.ns2();
-            ns2.pipe -= 1;
-            ns2.waits_for_ack = false;
-            self.ns2_in_recovery(ack, acked, now);
+    fn begin_recovery(&mut self, flow: &mut Flow, now: u64) -> Event {
+        // Something sent after the time-out has to be acknowledged first.
+        if self.recover > 0 && flow.oldest <= self.recover {
             return Event::Nothing;
         }
-        if acked > 0 {
-            self.next = highest_sent;
-            self.advance(ack, now);
-            self.next = next.max(self.oldest);
-            self.board.clear();
+        let segments = (flow.highest_sent - flow.oldest) / flow.segment;
+        self.recover = flow.highest_sent;
+        self.pipe = segments as i64 - i64::from(DUPLICATE_THRESHOLD);
+        flow.window.on_loss(&Loss { now: Time::from_nanos(now), flight: allowed(flow) });
+        self.point = Some(flow.highest_sent);
+        self.retransmitted_to = flow.oldest;
+        flow.restart_timer(now);
+        flow.timed = None;
+        flow.urgent = 1;
+        Event::Loss
+    }
+
+    /// An acknowledgement in a recovery that ends at `point`.
+    fn recover(&mut self, flow: &mut Flow, ack: &Acknowledgement, point: u64, now: u64) {
+        self.pipe -= 1;
+        self.waits_for_ack = false;
+        if ack.next >= point {
+            flow.advance(ack, now);
+            flow.board.clear();
+            self.point = None;
             self.duplicates = 0;
-            self.ns2().is_after_timeout = false;
-            self.ns2().last_ack = ack.next;
+            self.recover = 0;
+            self.last_ack = ack.next;
+        } else if ack.next > flow.oldest {
+            flow.advance(ack, now);
+            add_blocks(flow, ack);
+            self.pipe -= 1;
+            flow.round_trip.forget_backoff();
+        } else {
+            add_blocks(flow, ack);
+        }
+    }
+
+    fn next_open(&self, flow: &Flow) -> Option<(u64, u64)> {
+        let mut window = flow.window.bytes();
+        if self.duplicates > 0 {
+            // Between the first duplicate and recovery only limited transmit sends.
+            if flow.urgent == 0 {
+                return None;
+            }
+            window += u64::from(self.duplicates) * flow.segment;
+        }
+        if flow.next + flow.segment > self.last_ack + window {
+            return None;
+        }
+        flow.new_segment()
+    }
+
+    fn next_in_recovery(&mut self, flow: &Flow) -> Option<(u64, u64)> {
+        let at = |start: u64| (start, start + flow.segment);
+        if flow.urgent > 0 {
+            self.retransmitted_to = flow.oldest + flow.segment;
+            // This first one is not counted.
+            self.pipe -= 1;
+            self.waits_for_ack = true;
+            return Some(at(flow.oldest));
+        }
+        if !self.has_room(flow) {
+            return None;
+        }
+        let from = self.retransmitted_to.max(flow.oldest);
+        let gap = flow.board.highest().and_then(|highest| flow.board.next_gap(from, highest));
+        if let Some((start, _)) = gap {
+            self.retransmitted_to = start + flow.segment;
+            return Some(at(start));
+        }
+        flow.new_segment()
+    }
+}
+
+impl LossRecovery for Ns2 {
+    fn acknowledgement(&mut self, flow: &mut Flow, ack: &Acknowledgement, now: u64) -> Event {
+        if let Some(point) = self.point {
+            self.recover(flow, ack, point, now);
+            return Event::Nothing;
+        }
+        let flight = flow.highest_sent - flow.oldest;
+        let acked = ack.next.saturating_sub(flow.oldest);
+        if acked > 0 {
+            flow.advance(ack, now);
+            flow.next = flow.next.max(flow.oldest);
+            flow.board.clear();
+            self.duplicates = 0;
+            self.is_after_timeout = false;
+            self.last_ack = ack.next;
             // Its window grows whatever holds the sender back.
-            self.is_cwnd_limited = true;
-            self.grow(acked, flight, now);
-        } else if ack.next == self.oldest && !self.ns2().is_after_timeout && self.add_blocks(ack) > 0 {
+            flow.grow(acked, flight, true, now);
+        } else if ack.next == flow.oldest && !self.is_after_timeout && add_blocks(flow, ack) > 0 {
             self.duplicates += 1;
             if self.duplicates == DUPLICATE_THRESHOLD {
-                return self.ns2_begin_recovery(now);
+                return self.begin_recovery(flow, now);
             }
-            self.urgent = u32::from(self.limited_transmit && self.duplicates < DUPLICATE_THRESHOLD);
+            flow.urgent = u32::from(self.limited_transmit && self.duplicates < DUPLICATE_THRESHOLD);
         }
         Event::Nothing
     }
 
-    /// The window that holds: its own, or the receiver's where that is less.
-    fn ns2_allowed(&self) -> Bytes {
-        Bytes::new(self.cwnd.min(self.edge.saturating_sub(self.oldest)))
-    }
-
-    fn add_blocks(&mut self, ack: &Acknowledgement) -> u64 {
-        ack.blocks.iter().map(|(start, end)| self.board.add((*start).max(self.oldest), *end)).sum()
-    }
-
-    fn ns2_begin_recovery(&mut self, now: u64) -> Event {
-        // Something sent after the time-out has to be acknowledged first.
-        let recover = self.ns2().recover;
-        if recover > 0 && self.oldest <= recover {
-            return Event::Nothing;
-        }
-        let highest_sent = self.highest_sent();
-        let segments = (highest_sent - self.oldest) / self.segment;
-        let ns2 = self.ns2();
-        ns2.recover = highest_sent;
-        ns2.pipe = segments as i64 - i64::from(DUPLICATE_THRESHOLD);
-        self.controller.on_loss(&Loss { now: Time::from_nanos(now), flight: self.ns2_allowed() });
-        self.cwnd = self.controller.cwnd().get();
-        self.phase = Phase::Recovery { point: highest_sent, has_rescued: false };
-        self.retransmitted_to = self.oldest;
-        self.deadline = now.saturating_add(self.round_trip.timeout());
-        self.timed = None;
-        self.urgent = 1;
-        Event::Loss
-    }
-
-    fn ns2_in_recovery(&mut self, ack: &Acknowledgement, acked: u64, now: u64) {
-        let Phase::Recovery { point, .. } = self.phase else { return };
-        if ack.next >= point {
-            self.advance(ack, now);
-            self.board.clear();
-            self.phase = Phase::Open;
-            self.duplicates = 0;
-            let ns2 = self.ns2();
-            ns2.recover = 0;
-            ns2.last_ack = ack.next;
-        } else if acked > 0 {
-            self.advance(ack, now);
-            self.add_blocks(ack);
-            self.ns2().pipe -= 1;
-            self.round_trip.forget_backoff();
-        } else {
-            self.add_blocks(ack);
-        }
-    }
-
-    pub(super) fn ns2_timeout(&mut self, now: u64) {
-        let highest_sent = self.highest_sent();
-        self.controller.on_timeout(&Timeout {
+    fn time_out(&mut self, flow: &mut Flow, now: u64) {
+        flow.window.on_timeout(&Timeout {
             now: Time::from_nanos(now),
-            flight: self.ns2_allowed(),
+            flight: allowed(flow),
             is_repeated: false,
         });
-        self.cwnd = self.controller.cwnd().get();
-        self.phase = Phase::Open;
-        self.board.clear();
+        self.point = None;
+        flow.board.clear();
         self.duplicates = 0;
-        self.timed = None;
+        flow.timed = None;
         self.retransmitted_to = 0;
-        self.next = self.oldest;
-        let oldest = self.oldest;
-        let ns2 = self.ns2();
-        ns2.highest_sent = highest_sent;
-        ns2.recover = highest_sent;
-        ns2.is_after_timeout = true;
-        ns2.last_ack = oldest;
+        flow.next = flow.oldest;
+        self.recover = flow.highest_sent;
+        self.is_after_timeout = true;
+        self.last_ack = flow.oldest;
     }
 
-    pub(super) fn ns2_poll(&mut self) -> Option<Segment> {
-        let segment = if matches!(self.phase, Phase::Recovery { .. }) {
-            self.ns2_poll_recovery()?
-        } else {
-            self.ns2_poll_open()?
-        };
-        let highest_sent = self.highest_sent();
-        self.next = self.next.max(segment.end);
-        let segment = Segment { is_retransmission: segment.start < highest_sent, ..segment };
-        let ns2 = self.ns2();
-        ns2.pipe += 1;
-        ns2.highest_sent = highest_sent.max(segment.end);
+    fn next_segment(&mut self, flow: &mut Flow, _now: u64) -> Option<(u64, u64)> {
+        let segment = if self.point.is_some() { self.next_in_recovery(flow) } else { self.next_open(flow) }?;
+        self.pipe += 1;
         Some(segment)
     }
 
-    /// Whether the window has room, be there something to send or not.
-    pub(super) fn ns2_has_room(&self) -> bool {
-        let Some(ns2) = &self.ns2 else { return false };
-        match self.phase {
-            Phase::Recovery { .. } => !ns2.waits_for_ack && ns2.pipe < (self.cwnd / self.segment) as i64,
-            _ => self.duplicates == 0 && self.next + self.segment <= ns2.last_ack + self.ns2_allowed().get(),
+    /// Be there something to send or not.
+    fn has_room(&self, flow: &Flow) -> bool {
+        if self.point.is_some() {
+            !self.waits_for_ack && self.pipe < (flow.window.bytes() / flow.segment) as i64
+        } else {
+            self.duplicates == 0 && flow.next + flow.segment <= self.last_ack + allowed(flow).get()
         }
     }
 
-    fn ns2_poll_open(&mut self) -> Option<Segment> {
-        let last_ack = self.ns2().last_ack;
-        let mut window = self.cwnd;
-        if self.duplicates > 0 {
-            // Between the first duplicate and recovery only limited transmit sends.
-            if self.urgent == 0 {
-                return None;
-            }
-            window += u64::from(self.duplicates) * self.segment;
-        }
-        if self.next + self.segment > last_ack + window {
-            return None;
-        }
-        self.new_segment()
+    fn give_up(&mut self) {
+        self.point = None;
     }
 
-    fn ns2_poll_recovery(&mut self) -> Option<Segment> {
-        let segment = self.segment;
-        let at = |start: u64| Segment { start, end: start + segment, is_retransmission: true };
-        if self.urgent > 0 {
-            self.retransmitted_to = self.oldest + segment;
-            let ns2 = self.ns2();
-            // This first one is not counted.
-            ns2.pipe -= 1;
-            ns2.waits_for_ack = true;
-            return Some(at(self.oldest));
-        }
-        if !self.ns2_has_room() {
-            return None;
-        }
-        let from = self.retransmitted_to.max(self.oldest);
-        let gap = self.board.highest().and_then(|highest| self.board.next_gap(from, highest));
-        if let Some((start, _)) = gap {
-            self.retransmitted_to = start + segment;
-            return Some(at(start));
-        }
-        self.new_segment()
+    fn touch(&self) {
+        black_box((self.point, self.duplicates));
     }
 }

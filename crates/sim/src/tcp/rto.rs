@@ -48,8 +48,8 @@ impl Ticks {
 }
 
 impl RoundTrip {
-    /// `is_ns2`: with ns-2's arithmetic.
-    pub(super) fn new(parameters: &Rto, is_ns2: bool) -> Self {
+    /// With the arithmetic of RFC 6298.
+    pub(super) fn new(parameters: &Rto) -> Self {
         Self {
             initial: parameters.initial.as_nanos(),
             least: parameters.least.as_nanos(),
@@ -58,8 +58,13 @@ impl RoundTrip {
             srtt: 0,
             variation: 0,
             backoff: 0,
-            ticks: is_ns2.then(Ticks::default),
+            ticks: None,
         }
+    }
+
+    /// With ns-2's arithmetic.
+    pub(super) fn in_ticks(parameters: &Rto) -> Self {
+        Self { ticks: Some(Ticks::default()), ..Self::new(parameters) }
     }
 
     /// Smoothed round-trip time; zero before the first measurement.
@@ -118,15 +123,12 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     fn round_trip() -> RoundTrip {
-        RoundTrip::new(
-            &Rto {
-                initial: Duration::from_secs(1),
-                least: Duration::from_millis(200),
-                most: Duration::from_secs(60),
-                granularity: Duration::from_millis(1),
-            },
-            false,
-        )
+        RoundTrip::new(&Rto {
+            initial: Duration::from_secs(1),
+            least: Duration::from_millis(200),
+            most: Duration::from_secs(60),
+            granularity: Duration::from_millis(1),
+        })
     }
 
     #[test]

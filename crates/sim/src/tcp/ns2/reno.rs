@@ -7,14 +7,14 @@ use anabranch_units::{Bytes, Time};
 /// floor, from three segments to one and a half, of which the sender uses one; `ssthresh` is cut off to whole segments, and
 /// alone has a floor of two.
 #[derive(Clone, Debug)]
-pub(in crate::tcp) struct Window {
+pub(super) struct Reno {
     segment: f64,
     cwnd: f64,
     ssthresh: f64,
 }
 
-impl Window {
-    pub(in crate::tcp) fn new(start: &Start) -> Self {
+impl Reno {
+    pub(super) fn new(start: &Start) -> Self {
         let segment = start.segment.as_f64();
         Self {
             segment,
@@ -31,7 +31,7 @@ impl Window {
     }
 }
 
-impl Controller for Window {
+impl Controller for Reno {
     /// The same for every acknowledgement of something new, however much it is, and whatever held the sender back.
     fn on_ack(&mut self, _ack: &Ack) {
         self.cwnd += if self.cwnd < self.ssthresh { 1.0 } else { 1.0 / self.cwnd };
@@ -64,8 +64,8 @@ mod tests {
 
     use super::*;
 
-    fn window(segments: u64) -> Window {
-        Window::new(&Start {
+    fn window(segments: u64) -> Reno {
+        Reno::new(&Start {
             segment: Bytes::new(1000),
             initial_window: Bytes::new(segments * 1000),
             initial_ssthresh: None,

@@ -1,0 +1,161 @@
+//! The books of a sender, whatever the rules of its loss recovery: how far it has come, what the receiver has, when it gives up waiting
+//! (RFC 6298).
+
+use anabranch_congestion::control::Ack;
+use anabranch_units::{Bytes, Duration, Time};
+
+use super::receiver::NO_LIMIT;
+use super::rto::RoundTrip;
+use super::scoreboard::Scoreboard;
+use super::window::Window;
+use crate::model::Tcp;
+
+/// An acknowledgement as it arrives.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Acknowledgement {
+    /// Everything before it has arrived.
+    pub next: u64,
+    /// The receive window from there.
+    pub window: u64,
+    /// SACK blocks; empty ones are unused.
+    pub blocks: [(u64, u64); 3],
+    /// The timestamp that it echoes.
+    pub echo: u32,
+}
+
+/// The state of a flow at its sender. Positions are bytes, times nanoseconds.
+#[derive(Debug)]
+pub(super) struct Flow {
+    /// Whether the set-up was answered.
+    pub is_established: bool,
+    /// Oldest byte without an acknowledgement.
+    pub oldest: u64,
+    /// Next byte to send, and end of everything ever sent: where rules go back to send again, the next byte is before that.
+    pub next: u64,
+    pub highest_sent: u64,
+    /// End of what the application wrote.
+    pub written: u64,
+    /// Right edge of the receive window.
+    pub edge: u64,
+    pub segment: u64,
+    pub window: Window,
+    pub board: Scoreboard,
+    /// Segments that go out without the random delay.
+    pub urgent: u32,
+    pub round_trip: RoundTrip,
+    pub deadline: u64,
+    pub last_sent: u64,
+    timestamps: bool,
+    /// Without timestamps: the segment that is timed ends here and was sent then.
+    pub timed: Option<(u64, u64)>,
+    /// Sum and number of the round trips measured.
+    pub measured: (u64, u64),
+    /// The one measured last, until somebody hears of it.
+    pub latest_rtt: Option<u64>,
+}
+
+impl Flow {
+    /// One that is not set up yet, and has so much to send.
+    pub(super) fn new(tcp: &Tcp, written: u64, window: Window, round_trip: RoundTrip) -> Self {
+        Self {
+            is_established: false,
+            oldest: 0,
+            next: 0,
+            highest_sent: 0,
+            written,
+            edge: tcp.receive_window.map_or(NO_LIMIT, |window| window.get().min(NO_LIMIT)),
+            segment: tcp.segment.get(),
+            window,
+            board: Scoreboard::default(),
+            urgent: 0,
+            round_trip,
+            deadline: u64::MAX,
+            last_sent: 0,
+            timestamps: tcp.timestamps,
+            timed: None,
+            measured: (0, 0),
+            latest_rtt: None,
+        }
+    }
+
+    /// The retransmission timer begins anew.
+    pub(super) fn restart_timer(&mut self, now: u64) {
+        self.deadline = now.saturating_add(self.round_trip.timeout());
+    }
+
+    /// What was sent at `sent` was answered now.
+    pub(super) fn measure(&mut self, sent: u64, now: u64) {
+        // Only a measurement ends the back-off (RFC 6298, section 5.7, and Karn's algorithm).
+        self.round_trip.measured(sent, now);
+        self.round_trip.forget_backoff();
+        self.latest_rtt = Some(now - sent);
+        self.measured.0 += now - sent;
+        self.measured.1 += 1;
+    }
+
+    /// Everything before what an acknowledgement names has arrived.
+    pub(super) fn advance(&mut self, ack: &Acknowledgement, now: u64) {
+        self.oldest = ack.next;
+        self.board.acknowledged(ack.next);
+        if self.timestamps {
+            let rtt_micros = ((now / 1000) as u32).wrapping_sub(ack.echo);
+            self.measure(now.saturating_sub(u64::from(rtt_micros) * 1000), now);
+        } else if let Some((_, sent)) = self.timed.filter(|(end, _)| *end <= self.oldest) {
+            self.timed = None;
+            self.measure(sent, now);
+        }
+        if self.highest_sent > self.oldest {
+            self.restart_timer(now);
+        } else {
+            self.deadline = u64::MAX;
+        }
+    }
+
+    /// New data was acknowledged, and the window may grow.
+    pub(super) fn grow(&mut self, acked: u64, flight: u64, is_cwnd_limited: bool, now: u64) {
+        if !self.window.is_own() {
+            return;
+        }
+        self.window.on_ack(&Ack {
+            now: Time::from_nanos(now),
+            acked: Bytes::new(acked),
+            flight: Bytes::new(flight),
+            rtt: self.latest_rtt.take().map(Duration::from_nanos),
+            srtt: Duration::from_nanos(self.round_trip.srtt()),
+            is_cwnd_limited,
+        });
+    }
+
+    /// The next bytes that were never sent, as far as the receiver takes them.
+    pub(super) fn new_segment(&self) -> Option<(u64, u64)> {
+        let wanted = (self.written - self.next).min(self.segment);
+        let possible = self.edge.saturating_sub(self.next);
+        // A receive window that cuts a segment short is waited for, unless nothing is on its way (RFC 9293, section 3.8.6.2).
+        let length = if possible >= wanted {
+            wanted
+        } else if self.next == self.oldest {
+            possible
+        } else {
+            0
+        };
+        (length > 0).then_some((self.next, self.next + length))
+    }
+
+    /// A segment leaves. Answers whether any of it was sent before.
+    pub(super) fn sent(&mut self, start: u64, end: u64, now: u64) -> bool {
+        let is_retransmission = start < self.highest_sent;
+        if is_retransmission {
+            // What was sent twice is not timed (RFC 6298, section 3).
+            self.timed = self.timed.filter(|(end, _)| *end <= start);
+        } else if !self.timestamps && self.timed.is_none() {
+            self.timed = Some((end, now));
+        }
+        self.next = self.next.max(end);
+        self.highest_sent = self.highest_sent.max(end);
+        self.last_sent = now;
+        if self.deadline == u64::MAX {
+            self.restart_timer(now);
+        }
+        is_retransmission
+    }
+}
