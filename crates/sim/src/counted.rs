@@ -2,8 +2,6 @@
 
 use std::ops::AddAssign;
 
-use crate::network::{Datagrams, Half, Tfrc};
-
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FlowCounted {
     pub delivered: u64,
@@ -30,49 +28,5 @@ impl AddAssign for FlowCounted {
         self.timeouts += other.timeouts;
         self.rtt.0 += other.rtt.0;
         self.rtt.1 += other.rtt.1;
-    }
-}
-
-/// What is counted of one half connection.
-pub(crate) fn half_counted(half: &Half) -> FlowCounted {
-    let counters = &half.counters;
-    FlowCounted {
-        delivered: half.receiver.next(),
-        arrived_wire: counters.arrived_wire,
-        sent: counters.sent,
-        dropped: counters.dropped,
-        lost: counters.lost,
-        retransmitted: counters.retransmitted,
-        loss_events: counters.loss_events,
-        timeouts: counters.timeouts,
-        rtt: half.sender.measured(),
-    }
-}
-
-/// What is counted of a flow of datagrams.
-pub(crate) fn datagrams_counted(datagrams: &Datagrams) -> FlowCounted {
-    let bytes = datagrams.arrived * u64::from(datagrams.size);
-    FlowCounted {
-        delivered: bytes,
-        arrived_wire: bytes,
-        sent: datagrams.sent,
-        dropped: datagrams.dropped,
-        lost: datagrams.lost,
-        ..FlowCounted::default()
-    }
-}
-
-/// What is counted of a connection under TFRC.
-pub(crate) fn tfrc_counted(tfrc: &Tfrc) -> FlowCounted {
-    let bytes = tfrc.arrived * u64::from(tfrc.size);
-    FlowCounted {
-        delivered: bytes,
-        arrived_wire: bytes,
-        sent: tfrc.sent,
-        dropped: tfrc.dropped,
-        lost: tfrc.lost,
-        loss_events: tfrc.loss_events(),
-        rtt: tfrc.rtt,
-        ..FlowCounted::default()
     }
 }

@@ -3,7 +3,7 @@
 use anabranch_units::{Bytes, Duration, Time};
 
 use crate::check::{self, ModelError, Place};
-use crate::counted::{FlowCounted, datagrams_counted, half_counted};
+use crate::counted::FlowCounted;
 use crate::media::Stream;
 use crate::model::{FlowId, Kind, Model, Source, When};
 use crate::network::{Datagrams, HalfId, Network, Role, TfrcFlow, Upcall};
@@ -309,8 +309,8 @@ impl Simulation {
 
     fn flows_counted(&self) -> Vec<FlowCounted> {
         let counted = |flow: &FlowState| match flow {
-            FlowState::Tcp { half, .. } => half_counted(&self.network.halves[*half as usize]),
-            FlowState::Datagrams { index } => datagrams_counted(&self.network.datagrams[*index]),
+            FlowState::Tcp { half, .. } => self.network.halves[*half as usize].counted(),
+            FlowState::Datagrams { index } => self.network.datagrams[*index].counted(),
             FlowState::Tfrc { index } => self.network.tfrc_flow_counted(*index),
             FlowState::Media { stream, .. } => {
                 FlowCounted { delivered: stream.received(), ..stream.counted(&self.network) }

@@ -15,7 +15,7 @@ use anabranch_film::session::{Action, Config, Pace, PathFigures, Session, Status
 use anabranch_protocol::ranges::RangeSet;
 use anabranch_units::{Bytes, Duration, Time};
 
-use crate::counted::{FlowCounted, half_counted};
+use crate::counted::FlowCounted;
 use crate::model::{Algorithm, FlowId, Media};
 use crate::network::{HalfId, Network, Role};
 use crate::report::{Decision, FlowSample, MediaTotals};
@@ -343,7 +343,7 @@ impl Stream {
     pub(crate) fn counted(&self, network: &Network) -> FlowCounted {
         let mut sum = FlowCounted::default();
         for down in &self.downs {
-            sum += half_counted(&network.halves[*down as usize]);
+            sum += network.halves[*down as usize].counted();
         }
         sum
     }

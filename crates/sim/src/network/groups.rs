@@ -1,54 +1,17 @@
 //! Weighted groups in the network: TCP senders that share their windows, packet by packet (VPS) or window by window.
 
-mod joint;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use anabranch_congestion::joint::JointWindow;
 use anabranch_congestion::vps::bottleneck::Settings;
-use anabranch_congestion::vps::{Group, Heard, MemberId, Regrouped, Weight};
-use anabranch_units::{Duration, Time};
+use anabranch_congestion::vps::{Group, Heard, MemberId, Regrouped};
+use anabranch_units::{Bytes, Duration, Time};
 
-use super::{HalfId, Network};
+use super::state::{Groups, HalfId, Network, Place, Shared};
 use crate::model::{Form, Share, Tcp};
 use crate::report::Decision;
 use crate::tcp::{Note, start};
-
-/// The groups, and whose members the halves are.
-#[derive(Debug, Default)]
-pub(super) struct Groups {
-    groups: Vec<Shared>,
-    joint: Vec<JointWindow>,
-    /// By the name a place in one of them.
-    by_name: BTreeMap<String, usize>,
-    places: BTreeMap<HalfId, Place>,
-}
-
-/// A group, and the half of each member.
-#[derive(Debug)]
-struct Shared {
-    group: Group,
-    halves: BTreeMap<MemberId, HalfId>,
-    watches: bool,
-}
-
-/// A half's place in a group.
-#[derive(Debug)]
-struct Place {
-    group: usize,
-    weight: Weight,
-    form: Form,
-    member: Option<MemberId>,
-    /// With windows: its place in the joint one, and the beginnings of the segments that are on their way.
-    seat: Option<usize>,
-    outstanding: BTreeSet<u64>,
-    /// Whether its window held it back when it sent last.
-    is_limited: bool,
-    /// It leaves when everything that was written has arrived.
-    leaves_when_done: bool,
-    has_left: bool,
-}
 
 impl Network {
     /// A half is to join a group as soon as it is set up.
@@ -115,7 +78,7 @@ impl Network {
             shared.group.leave(member);
             shared.halves.remove(&member);
         } else {
-            shared.group.want(member, anabranch_units::Bytes::new(sender.could_send()));
+            shared.group.want(member, Bytes::new(sender.could_send()));
         }
         if shared.watches {
             let regrouped = shared.group.regroup(Time::from_nanos(now));
@@ -158,7 +121,7 @@ impl Network {
             sender.set_allowance(allowance.get());
             let Some(segment) = sender.poll(self.now) else {
                 if !allowance.is_zero() {
-                    group.want(member, anabranch_units::Bytes::ZERO);
+                    group.want(member, Bytes::ZERO);
                 }
                 break;
             };

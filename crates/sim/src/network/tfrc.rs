@@ -3,52 +3,9 @@
 use anabranch_congestion::tfrc::{Feedback, PacketInfo, Parameters, Receiver, Sender};
 use anabranch_units::{Bytes, Duration, Rate, Time};
 
-use super::{Kind, Network};
-use crate::model::FlowId;
+use super::state::{Kind, Network, TIMER_BITS, TIMERS, Timer};
 use crate::packet::{Extra, Packet, What};
 use crate::report::Decision;
-
-/// A connection under TFRC that always has data to send. It may end and begin anew.
-#[derive(Debug)]
-pub(crate) struct Tfrc {
-    pub flow: FlowId,
-    /// Its place among the connections of the flow.
-    pub connection: u32,
-    /// The flow's place among those under TFRC.
-    pub(super) group: u32,
-    pub size: u32,
-    pub sender: Sender,
-    pub receiver: Receiver,
-    pub sent: u64,
-    pub arrived: u64,
-    pub dropped: u64,
-    pub lost: u64,
-    /// Sum and number of the round trips measured at the sender.
-    pub rtt: (u64, u64),
-    /// How often it has begun. Packets of an earlier life are let pass.
-    life: u32,
-    loss_events_before: u64,
-    reports: u64,
-    data_path: u32,
-    feedback_path: u32,
-    is_running: bool,
-    /// When each timer's event comes; [`u64::MAX`]: there is none. The deadline may be later by then.
-    timer_at: [u64; TIMERS.len()],
-}
-
-/// What a flow waits for; an event names it in its last bits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Timer {
-    /// The next packet may leave.
-    Send,
-    /// No report has come for long.
-    NoFeedback,
-    /// The receiver reports.
-    Report,
-}
-
-const TIMERS: [Timer; 3] = [Timer::Send, Timer::NoFeedback, Timer::Report];
-const TIMER_BITS: u32 = 2;
 
 /// IP, UDP and 12 bytes of a report; ns-2 has the same.
 const FEEDBACK_SIZE: u16 = 40;
@@ -56,58 +13,6 @@ const FEEDBACK_SIZE: u16 = 40;
 const CONNECTION_BITS: u32 = 16;
 /// In place of an RTT that is not known yet.
 const NO_RTT: u64 = u64::MAX;
-
-impl Tfrc {
-    /// One that has not begun. `place`: its group and its number there.
-    pub(super) fn new(
-        flow: FlowId,
-        place: (u32, u32),
-        size: Bytes,
-        parameters: Parameters,
-        paths: (u32, u32),
-    ) -> Self {
-        Self {
-            flow,
-            group: place.0,
-            connection: place.1,
-            size: size.get() as u32,
-            sender: Sender::new(parameters, size),
-            receiver: Receiver::new(parameters),
-            sent: 0,
-            arrived: 0,
-            dropped: 0,
-            lost: 0,
-            rtt: (0, 0),
-            life: 0,
-            loss_events_before: 0,
-            reports: 0,
-            data_path: paths.0,
-            feedback_path: paths.1,
-            is_running: false,
-            timer_at: [u64::MAX; TIMERS.len()],
-        }
-    }
-
-    /// Loss events of all its lives.
-    pub(crate) fn loss_events(&self) -> u64 {
-        self.loss_events_before + self.receiver.loss_events()
-    }
-
-    /// The path of the sender's packets, or that of the receiver's.
-    pub(super) fn path(&self, is_from_sender: bool) -> u32 {
-        if is_from_sender { self.data_path } else { self.feedback_path }
-    }
-
-    fn deadline(&self, timer: Timer) -> u64 {
-        let deadline = match timer {
-            Timer::Report => self.receiver.deadline(),
-            _ if !self.is_running => Time::NEVER,
-            Timer::Send => self.sender.next_send(),
-            Timer::NoFeedback => self.sender.deadline(),
-        };
-        deadline.as_nanos()
-    }
-}
 
 /// What a packet of data carries beside its number.
 fn info_to_extra(info: &PacketInfo) -> Extra {

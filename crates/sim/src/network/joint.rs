@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use anabranch_congestion::joint::Heard;
 use anabranch_units::{Duration, Time};
 
-use super::super::{HalfId, Network};
+use super::state::{HalfId, Network};
 use crate::tcp::Note;
 
 /// What became of the segments on their way: how many were delivered, and how many lost.

@@ -1,41 +1,12 @@
 //! Flows under TFRC: how many connections they have, or stand for.
 
-use anabranch_congestion::aggregate::{Aggregate, Scheme};
 use anabranch_congestion::multfrc::Decision as Choice;
-use anabranch_congestion::tfrc::Parameters;
-use anabranch_units::{Bytes, Duration, Time};
+use anabranch_units::{Duration, Time};
 
-use super::{Network, Tfrc};
-use crate::counted::{FlowCounted, tfrc_counted};
+use super::state::{Network, Tfrc};
+use crate::counted::FlowCounted;
 use crate::model::FlowId;
 use crate::report::Decision;
-
-/// A flow under TFRC.
-#[derive(Debug)]
-pub(crate) struct TfrcFlow {
-    flow: FlowId,
-    size: Bytes,
-    parameters: Parameters,
-    aggregate: Aggregate,
-    paths: (u32, u32),
-    /// All connections that it ever had, by their places in the network.
-    connections: Vec<u32>,
-    /// The first so many of them are open.
-    open: usize,
-}
-
-impl TfrcFlow {
-    pub(crate) fn new(
-        flow: FlowId,
-        size: Bytes,
-        parameters: Parameters,
-        scheme: Scheme,
-        paths: (u32, u32),
-    ) -> Self {
-        let aggregate = Aggregate::new(scheme);
-        Self { flow, size, parameters, aggregate, paths, connections: Vec::new(), open: 0 }
-    }
-}
 
 impl Network {
     /// A flow begins.
@@ -53,7 +24,7 @@ impl Network {
     pub(crate) fn tfrc_flow_counted(&self, group: u32) -> FlowCounted {
         let mut counted = FlowCounted::default();
         for index in &self.tfrc_flows[group as usize].connections {
-            counted += tfrc_counted(&self.tfrc[*index as usize]);
+            counted += self.tfrc[*index as usize].counted();
         }
         counted
     }

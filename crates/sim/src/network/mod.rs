@@ -1,0 +1,16 @@
+//! The network at work: packets over links to the ends of TCP connections and of TFRC flows, and to receivers of datagrams.
+//!
+//! `state` has what there is; each of the other files what happens to a part of it.
+
+mod connections;
+mod datagrams;
+mod groups;
+mod joint;
+mod segments;
+mod state;
+mod step;
+mod tfrc;
+mod tfrc_flows;
+mod travel;
+
+pub(crate) use state::{Datagrams, HalfId, Network, Role, TfrcFlow, Upcall};

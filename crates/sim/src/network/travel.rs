@@ -1,0 +1,160 @@
+//! Packets on their way over links.
+
+use anabranch_units::{Bytes, Time};
+
+use super::state::{Kind, Network};
+use crate::link::Fate;
+use crate::packet::{Packet, What, blocks};
+use crate::report::{PacketRecord, Segment};
+use crate::route::ARRIVED;
+
+impl Network {
+    /// A packet sets out.
+    #[inline]
+    pub(super) fn send(&mut self, packet: Packet) {
+        let number = self.packets.add(packet);
+        if self.hops[packet.hop as usize] == ARRIVED {
+            // From a node to itself.
+            self.schedule(self.now, Kind::Packet, number);
+        } else {
+            self.forward(number);
+        }
+    }
+
+    /// A packet enters the link that it stands before, and every following one that nothing else can enter before it.
+    #[inline]
+    pub(super) fn forward(&mut self, number: u32) {
+        let mut time = self.now;
+        loop {
+            let packet = self.packets.get(number);
+            let link = self.hops[packet.hop as usize];
+            let size = u32::from(packet.size);
+            let fate = self.links[link as usize].offer(number, size, time);
+            if !self.settle(number, link, fate) {
+                return;
+            }
+            let Fate::Arrives(at) = fate else { return };
+            let next = self.hops[self.packets.get(number).hop as usize];
+            if next == ARRIVED || !self.is_direct[next as usize] {
+                self.schedule(at, Kind::Packet, number);
+                return;
+            }
+            time = at;
+        }
+    }
+
+    /// Does what follows from a packet's fate on a link, and moves it to its next hop; `false` when it does not go on now.
+    #[inline]
+    pub(super) fn settle(&mut self, number: u32, link: u32, fate: Fate) -> bool {
+        if matches!(fate, Fate::Arrives(_) | Fate::Lost) {
+            if self.trace.is_some() {
+                self.note(number, link);
+            }
+            if let Some(at) = self.links[link as usize].next_service().filter(|at| *at != u64::MAX) {
+                self.schedule(at, Kind::Service, link);
+            }
+        }
+        match fate {
+            Fate::Arrives(_) => {
+                self.packets.get_mut(number).hop += 1;
+                true
+            }
+            Fate::Waits => false,
+            Fate::Dropped | Fate::Lost => {
+                self.gone(number, fate == Fate::Dropped);
+                false
+            }
+        }
+    }
+
+    /// A packet will never arrive.
+    pub(super) fn gone(&mut self, number: u32, was_dropped: bool) {
+        let packet = self.packets.remove(number);
+        let (dropped, lost) = match packet.what {
+            What::Data => {
+                let half = &mut self.halves[packet.owner as usize];
+                (&mut half.counters.dropped, &mut half.counters.lost)
+            }
+            What::Datagram => {
+                let datagrams = &mut self.datagrams[packet.owner as usize];
+                (&mut datagrams.dropped, &mut datagrams.lost)
+            }
+            What::TfrcData => {
+                let tfrc = &mut self.tfrc[packet.owner as usize];
+                (&mut tfrc.dropped, &mut tfrc.lost)
+            }
+            _ => return,
+        };
+        *if was_dropped { dropped } else { lost } += 1;
+    }
+
+    pub(super) fn serve(&mut self, link: u32) {
+        let mut dropped = Vec::new();
+        let next = self.links[link as usize].serve(self.now, |packet| dropped.push(packet));
+        for packet in dropped {
+            self.gone(packet, true);
+        }
+        if let Some((number, fate)) = next
+            && self.settle(number, link, fate)
+            && let Fate::Arrives(at) = fate
+        {
+            self.schedule(at, Kind::Packet, number);
+        }
+    }
+
+    /// Writes a packet down for a trace.
+    pub(super) fn note(&mut self, number: u32, link: u32) {
+        let packet = self.packets.get(number);
+        let owner = packet.owner as usize;
+        let (flow, connection, is_opener, header, path) = match packet.what {
+            What::Datagram => {
+                let datagrams = &self.datagrams[owner];
+                (datagrams.flow, 0, true, 0, datagrams.path())
+            }
+            what @ (What::TfrcData | What::TfrcFeedback) => {
+                let (tfrc, is_from_sender) = (&self.tfrc[owner], what == What::TfrcData);
+                (tfrc.flow, tfrc.connection, is_from_sender, 0, tfrc.path(is_from_sender))
+            }
+            what => {
+                let half = &self.halves[owner];
+                // What the sender of the opener's half sends comes from the opener, and so do the other half's answers.
+                let is_from_sender = matches!(what, What::Data | What::Syn);
+                let is_opener = half.is_opener == is_from_sender;
+                (half.flow, half.connection, is_opener, half.header, half.path(is_from_sender))
+            }
+        };
+        let Some((source, destination)) = self.ends.get(&path).copied() else { return };
+        let payload = match packet.what {
+            What::Data => u64::from(packet.size) - u64::from(header),
+            What::Datagram | What::TfrcData | What::TfrcFeedback => u64::from(packet.size),
+            _ => 0,
+        };
+        let what = match packet.what {
+            What::Syn => Segment::Syn,
+            What::SynAck => Segment::SynAck,
+            What::Data => Segment::Data(packet.sequence),
+            What::Ack => Segment::Ack {
+                acknowledged: packet.sequence,
+                window: packet.window.get(),
+                sack: blocks(packet.sequence, self.packets.extra(packet)),
+            },
+            What::Reset => Segment::Reset,
+            What::Datagram | What::TfrcData | What::TfrcFeedback => Segment::Datagram(packet.sequence),
+        };
+        let record = PacketRecord {
+            at: Time::from_nanos(self.links[link as usize].last_start()),
+            link: link as usize,
+            flow,
+            connection,
+            from_opener: is_opener,
+            source,
+            destination,
+            size: Bytes::new(u64::from(packet.size)),
+            payload: Bytes::new(payload),
+            what,
+        };
+        if let Some(trace) = &mut self.trace {
+            trace.push(record);
+        }
+    }
+}
