@@ -131,7 +131,7 @@ impl Ns2 {
     }
 
     fn next_in_recovery(&mut self, flow: &Flow) -> Option<(u64, u64)> {
-        let at = |start: u64| (start, start + flow.segment);
+        let at = |start: u64| (start, (start + flow.segment).min(flow.highest_sent));
         if flow.urgent > 0 {
             self.retransmitted_to = flow.oldest + flow.segment;
             // This first one is not counted.
@@ -217,5 +217,54 @@ impl LossRecovery for Ns2 {
 
     fn touch(&self) {
         black_box((self.point, self.duplicates));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sender::Sender;
+    use super::*;
+    use crate::model::Recovery;
+
+    const SEGMENT: u64 = 1000;
+
+    /// A sender that has set up its connection.
+    fn sender(written: u64) -> Sender {
+        let tcp = Tcp { segment: Bytes::new(SEGMENT), recovery: Recovery::Ns2Sack1, ..Tcp::DEPLOYED };
+        let mut sender = Sender::new(&tcp, written);
+        sender.established(None, 0);
+        sender
+    }
+
+    /// Everything before `next` has arrived, and this block.
+    fn ack(next: u64, block: (u64, u64)) -> Acknowledgement {
+        Acknowledgement { next, window: 100 * SEGMENT, blocks: [block, (0, 0), (0, 0)], echo: 0 }
+    }
+
+    #[test]
+    fn who_stops_after_a_time_out_sends_again_what_was_sent_and_nothing_else() {
+        let mut sender = sender(100 * SEGMENT);
+        let sent = std::iter::from_fn(|| sender.poll(0)).count() as u64;
+        sender.timer(1_000_000);
+        assert!(sender.poll(1_000_000).is_some_and(|segment| segment.is_retransmission));
+        sender.stop();
+        sender.acknowledgement(&ack(2 * SEGMENT, (0, 0)), 2_000_000);
+        assert!(sender.poll(2_000_000).is_some_and(|segment| segment.is_retransmission));
+        sender.acknowledgement(&ack(sent * SEGMENT, (0, 0)), 3_000_000);
+        assert_eq!((sender.poll(3_000_000), sender.is_done()), (None, true));
+    }
+
+    #[test]
+    fn a_short_segment_that_is_sent_again_ends_where_data_ends() {
+        let mut sender = sender(0);
+        for end in [100, 200, 300, 400] {
+            sender.write_to(end);
+            assert_eq!(sender.poll(0).map(|segment| segment.end), Some(end));
+        }
+        for end in [200, 300, 400] {
+            sender.acknowledgement(&ack(0, (end - 100, end)), 1_000_000);
+        }
+        assert_eq!(sender.poll(1_000_000).map(|segment| (segment.start, segment.end)), Some((0, 400)));
+        assert_eq!(sender.poll(1_000_000), None);
     }
 }

@@ -94,9 +94,9 @@ impl Sender {
         self.flow.written = end;
     }
 
-    /// Nothing new is sent any more.
+    /// Nothing new is sent any more; what was sent may be sent again.
     pub(crate) fn stop(&mut self) {
-        self.flow.written = self.flow.next;
+        self.flow.written = self.flow.highest_sent;
     }
 
     /// Everything stops at once, acknowledged or not.

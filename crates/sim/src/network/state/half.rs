@@ -121,7 +121,7 @@ impl Half {
         self.segment
     }
 
-    /// Reads of what an arriving acknowledgement needs; see [`Network::touch_due`].
+    /// Reads of what an arriving acknowledgement needs.
     #[inline]
     pub(in crate::network) fn touch_sender(&self) {
         self.sender.touch();
