@@ -6,8 +6,28 @@
 //! - [`Rules`], [`load_for`], [`set_rules`], [`rules`](rules()): the weights of the group.
 //! - [`replay`]: the same BPF code on a trace of events, to hold it against `congestion`.
 //!
+//! What is not here: the algorithms in Rust, which are `anabranch-congestion`, and the command line, which is `anabranch cc`
+//! (`docs/kernel.md`).
+//!
 //! The programs are C (`bpf/`), compiled ahead: `make bpf` makes `bpf/control.bpf.o`, which is part of this crate, so that nobody who uses
 //! it needs a compiler. libbpf loads it (aya cannot load controls), and finds out about the running kernel's types there.
+//!
+//! Begin with a control for a program that knows nothing of it. Loading wants root, and Linux 6.4 or later with BTF:
+//!
+//! ```no_run
+//! use anabranch_kernel::{Error, Setting, Tuning, list, load, unload};
+//!
+//! # fn main() -> Result<(), Error> {
+//! let setting = Setting::Ttfwc(Tuning::FASTEST);
+//! load(setting)?;
+//! // From now on any program may choose it for a connection: TCP_CONGESTION, "ttfwc".
+//! for loaded in list()? {
+//!     println!("{}: {} connections", loaded.setting, loaded.flows);
+//! }
+//! unload(setting.name())?;
+//! # Ok(())
+//! # }
+//! ```
 
 mod choosers;
 mod error;
