@@ -6,7 +6,7 @@
 
 use anabranch_units::{Duration, Time};
 
-use crate::multfrc::{self, Controller, Decision, Usage};
+use crate::multfrc::{self, Decision, MulTfrc, Usage};
 
 /// How a stream shares out its connections.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -36,7 +36,7 @@ impl Scheme {
 #[derive(Clone, Debug)]
 pub struct Aggregate {
     scheme: Scheme,
-    controller: Option<Controller>,
+    controller: Option<MulTfrc>,
 }
 
 impl Aggregate {
@@ -44,7 +44,7 @@ impl Aggregate {
     pub fn new(scheme: Scheme) -> Self {
         let controller = match scheme {
             Scheme::Fixed(_) => None,
-            Scheme::Several(parameters) | Scheme::AllInOne(parameters) => Some(Controller::new(parameters)),
+            Scheme::Several(parameters) | Scheme::AllInOne(parameters) => Some(MulTfrc::new(parameters)),
         };
         Self { scheme, controller }
     }
@@ -66,7 +66,7 @@ impl Aggregate {
         }
     }
 
-    /// What is left of what the stream saved, from 0 to 1 ([`Controller::saved`]); 1 where nothing is reckoned.
+    /// What is left of what the stream saved, from 0 to 1 ([`MulTfrc::saved`]); 1 where nothing is reckoned.
     pub fn saved(&self) -> f64 {
         match (self.scheme, &self.controller) {
             (Scheme::AllInOne(parameters), Some(controller)) if parameters.startup => controller.saved(),

@@ -44,7 +44,7 @@ const LEAST_THRESHOLD: f64 = 2.0;
 
 /// What a member hears. Packets are full segments.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Heard {
+pub struct MemberReport {
     /// When.
     pub now: Time,
     /// Packets newly acknowledged, out of order or not.
@@ -177,7 +177,7 @@ impl JointWindow {
     }
 
     /// A member hears something.
-    pub fn heard(&mut self, place: usize, heard: &Heard) {
+    pub fn heard(&mut self, place: usize, heard: &MemberReport) {
         let Some(Some(member)) = self.members.get_mut(place) else { return };
         let delivered = f64::from(heard.delivered);
         if member.is_silent(heard.now) {
@@ -294,7 +294,7 @@ impl JointWindow {
     }
 
     /// A member lost packets that were sent by `sent`: all are its own virtual flow's, or else each is the next one's in turn.
-    fn lose(&mut self, place: usize, is_own: bool, sent: Time, heard: &Heard) {
+    fn lose(&mut self, place: usize, is_own: bool, sent: Time, heard: &MemberReport) {
         let now = heard.now;
         let total = self.total(now).max(1.0);
         let in_flight: f64 = self

@@ -1,7 +1,7 @@
 //! The number of connections under MULTFRC's control, in whole connections and in one that stands for all.
 
 use anabranch_congestion::aggregate::{Aggregate, Scheme};
-use anabranch_congestion::multfrc::{Controller, Decision, Law, Least, Parameters, Reason, Usage};
+use anabranch_congestion::multfrc::{Decision, Law, Least, MulTfrc, Parameters, Reason, Usage};
 use anabranch_congestion::tfrc;
 use anabranch_units::{Bytes, Duration, Rate, Ratio, Time};
 use proptest::prelude::*;
@@ -13,12 +13,12 @@ fn millis(millis: u64) -> Duration {
 /// A path whose round-trip time is chosen by hand, with a report in each of them.
 struct Path {
     now: Time,
-    controller: Controller,
+    controller: MulTfrc,
 }
 
 impl Path {
     fn new(parameters: Parameters) -> Self {
-        Self { now: Time::ZERO, controller: Controller::new(parameters) }
+        Self { now: Time::ZERO, controller: MulTfrc::new(parameters) }
     }
 
     /// Round trips of these lengths in turn, until a decision comes.
@@ -54,7 +54,7 @@ fn the_papers_law_step_by_step() {
 
 #[test]
 fn an_average_takes_m_round_trips_however_many_reports_come() {
-    let mut controller = Controller::new(Parameters::PAPER);
+    let mut controller = MulTfrc::new(Parameters::PAPER);
     let mut decisions = Vec::new();
     // Five reports a round trip, of 80 to 120 ms, for 200 round trips.
     for report in 0..1000_u64 {
@@ -187,12 +187,12 @@ fn usage(allowed: Rate, capacity: Rate, wanted: Option<Rate>) -> Usage {
 struct Link {
     now: Time,
     rtt: Duration,
-    controller: Controller,
+    controller: MulTfrc,
 }
 
 impl Link {
     fn new(parameters: Parameters) -> Self {
-        Self { now: Time::ZERO, rtt: millis(100), controller: Controller::new(parameters) }
+        Self { now: Time::ZERO, rtt: millis(100), controller: MulTfrc::new(parameters) }
     }
 
     /// A report in each of so many round trips.
@@ -290,7 +290,7 @@ proptest! {
         parameters in parameters(),
         samples in prop::collection::vec((any::<u64>(), any::<u64>(), any::<bool>()), 0..200),
     ) {
-        let mut controller = Controller::new(parameters);
+        let mut controller = MulTfrc::new(parameters);
         let mut now = Time::ZERO;
         for (time, sample, is_near) in samples {
             // Time may leap, and go backwards.

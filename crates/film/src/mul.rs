@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use anabranch_congestion::multfrc::Controller;
+use anabranch_congestion::multfrc::MulTfrc;
 use anabranch_units::{Duration, Time};
 
 use crate::control::{ConnectionId, Order, PathId, RateController, Sample, What};
@@ -31,7 +31,7 @@ pub struct Mul {
 
 #[derive(Clone, Debug)]
 struct Path {
-    controller: Controller,
+    controller: MulTfrc,
     /// The established connections, the newest last.
     connections: Vec<ConnectionId>,
 }
@@ -46,7 +46,7 @@ impl Mul {
         let parameters = self.parameters;
         self.paths
             .entry(path)
-            .or_insert_with(|| Path { controller: Controller::new(parameters), connections: Vec::new() })
+            .or_insert_with(|| Path { controller: MulTfrc::new(parameters), connections: Vec::new() })
     }
 }
 

@@ -3,7 +3,7 @@
 use libbpf_rs::{MapHandle, Object, ProgramInput};
 
 use anabranch_congestion::control::Start;
-use anabranch_congestion::joint::{Heard, MOST_MEMBERS};
+use anabranch_congestion::joint::{MOST_MEMBERS, MemberReport};
 use anabranch_congestion::trace::{Event, Windows};
 use anabranch_congestion::vps::Weight;
 use anabranch_units::{Bytes, Time};
@@ -189,7 +189,7 @@ impl ReplayGroup {
     ///
     /// # Errors
     /// When the kernel will not.
-    pub fn heard(&mut self, place: usize, heard: &Heard) -> Result<(u32, f64), Error> {
+    pub fn heard(&mut self, place: usize, heard: &MemberReport) -> Result<(u32, f64), Error> {
         let words = [
             heard.delivered,
             heard.lost,

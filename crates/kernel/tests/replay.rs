@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use anabranch_congestion::control::{Ack, Loss, Start, Timeout};
-use anabranch_congestion::joint::{Heard, JointWindow};
+use anabranch_congestion::joint::{JointWindow, MemberReport};
 use anabranch_congestion::tfwc::Tuning;
 use anabranch_congestion::trace::{Event, Trace, Windows};
 use anabranch_kernel::replay::{Replay, ReplayGroup};
@@ -190,7 +190,7 @@ fn the_windows_of_a_group_agree_whatever_happens() {
                 now += Duration::from_millis(if draws.below(3) == 0 { 2200 } else { 400 });
             }
             let (is_lost, is_limited) = (draws.below(loss_every) == 0, !is_quiet && draws.below(30) != 0);
-            let heard = Heard {
+            let heard = MemberReport {
                 now,
                 delivered: 1 + draws.below(2) as u32,
                 lost: if is_lost { 1 + draws.below(4) as u32 } else { 0 },

@@ -1,4 +1,4 @@
-//! Packets on their way.
+//! PacketStore on their way.
 
 use crate::tcp::NO_LIMIT;
 
@@ -57,7 +57,7 @@ pub(crate) struct Packet {
     /// Microseconds, modulo 2^32.
     pub timestamp: u32,
     /// The receive window of an acknowledgement.
-    pub window: Window,
+    pub window: PackedWindow,
     extra: u32,
     /// Size on the wire.
     pub size: u16,
@@ -66,9 +66,9 @@ pub(crate) struct Packet {
 
 /// A receive window in four bytes; the largest value is no limit at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Window(u32);
+pub(crate) struct PackedWindow(u32);
 
-impl Window {
+impl PackedWindow {
     pub(crate) const ZERO: Self = Self(0);
 
     pub(crate) fn new(bytes: u64) -> Self {
@@ -83,13 +83,13 @@ impl Window {
 impl Packet {
     /// A packet that says nothing but what it is.
     pub(crate) fn new(what: What, owner: u32, hop: u32, sequence: u64, size: u16) -> Self {
-        Self { sequence, owner, hop, timestamp: 0, window: Window::ZERO, extra: NO_EXTRA, size, what }
+        Self { sequence, owner, hop, timestamp: 0, window: PackedWindow::ZERO, extra: NO_EXTRA, size, what }
     }
 }
 
-/// Packets under way, by number.
+/// PacketStore under way, by number.
 #[derive(Debug, Default)]
-pub(crate) struct Packets {
+pub(crate) struct PacketStore {
     pool: Vec<Packet>,
     free: Vec<u32>,
     /// What those few carry that carry more.
@@ -97,7 +97,7 @@ pub(crate) struct Packets {
     free_extras: Vec<u32>,
 }
 
-impl Packets {
+impl PacketStore {
     #[inline]
     pub(crate) fn add(&mut self, packet: Packet) -> u32 {
         match self.free.pop() {

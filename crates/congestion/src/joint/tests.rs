@@ -14,8 +14,8 @@ fn at(millis: u64) -> Time {
 }
 
 /// A member whose window is what holds it back.
-fn limited(now: Time, srtt_ms: u64, window: u32) -> Heard {
-    Heard {
+fn limited(now: Time, srtt_ms: u64, window: u32) -> MemberReport {
+    MemberReport {
         now,
         delivered: 1,
         lost: 0,
@@ -40,7 +40,8 @@ fn running(members: &[(u64, f64)]) -> (JointWindow, u64) {
             group.heard(place, &limited(at(millis), *srtt, window));
         }
         if millis % 100 == 0 {
-            let heard = Heard { lost: 3, ..limited(at(millis), members[0].0, group.window(0, at(millis))) };
+            let heard =
+                MemberReport { lost: 3, ..limited(at(millis), members[0].0, group.window(0, at(millis))) };
             group.heard(0, &heard);
         }
     }
@@ -67,7 +68,7 @@ fn what_one_leaves_goes_to_the_others_by_their_weights() {
     let now = at(millis + 1);
     // Five packets are all that the first one has to send.
     for _ in 0..5 {
-        let idle = Heard { used: 5, is_limited: false, ..limited(now, 40, 5) };
+        let idle = MemberReport { used: 5, is_limited: false, ..limited(now, 40, 5) };
         group.heard(0, &idle);
         group.heard(1, &limited(now, 40, 10));
     }
@@ -118,7 +119,7 @@ fn who_is_silent_for_two_seconds_counts_for_nothing() {
     for _ in 0..40 {
         millis += 50;
         let window = group.window(2, at(millis));
-        group.heard(2, &Heard { delivered: 0, ..limited(at(millis), 40, window) });
+        group.heard(2, &MemberReport { delivered: 0, ..limited(at(millis), 40, window) });
     }
     assert!((group.total(at(millis)) - own).abs() < 1.0, "{} of {own}", group.total(at(millis)));
     // One comes back, as a flow that begins.
@@ -134,13 +135,13 @@ fn members_that_send_a_packet_a_second_bring_nothing_to_the_one_that_wants_more(
     (0..11).for_each(|_| assert!(group.join(Weight::ONE, at(0)).is_some()));
     for second in 0..20 {
         for place in 1..11 {
-            let trickle = Heard { used: 1, is_limited: false, ..limited(at(second * 1000), 100, 10) };
+            let trickle = MemberReport { used: 1, is_limited: false, ..limited(at(second * 1000), 100, 10) };
             group.heard(place, &trickle);
         }
         for step in 1..10 {
             let now = at(second * 1000 + step * 100);
             let window = group.window(0, now);
-            group.heard(0, &Heard { delivered: 0, ..limited(now, 100, window) });
+            group.heard(0, &MemberReport { delivered: 0, ..limited(now, 100, window) });
         }
     }
     // Ten packets of its own flow, and nothing of ten flows' hundred.
@@ -154,19 +155,19 @@ fn an_older_loss_that_a_farther_member_sees_later_does_not_halve_again() {
     let (mut group, millis) = running(&[(20, 1.0), (200, 1.0)]);
     let windows = |group: &JointWindow| [0, 1].map(|place| group.members[place].unwrap().cwnd);
     let now = at(millis + 1000);
-    group.heard(0, &Heard { delivered: 1000, ..limited(now, 20, 10) });
-    group.heard(1, &Heard { delivered: 1000, ..limited(now, 200, 10) });
-    group.heard(0, &Heard { delivered: 0, lost: 20, ..limited(now, 20, 10) });
+    group.heard(0, &MemberReport { delivered: 1000, ..limited(now, 20, 10) });
+    group.heard(1, &MemberReport { delivered: 1000, ..limited(now, 200, 10) });
+    group.heard(0, &MemberReport { delivered: 0, lost: 20, ..limited(now, 20, 10) });
     let halved = windows(&group);
     // The near one hears of all that was in flight and more, 50 ms later; the far one now sees losses of what was sent before.
     let later = at(millis + 1050);
-    group.heard(0, &Heard { delivered: 1000, is_limited: false, ..limited(later, 20, 10) });
-    group.heard(1, &Heard { delivered: 0, lost: 20, ..limited(later, 200, 10) });
+    group.heard(0, &MemberReport { delivered: 1000, is_limited: false, ..limited(later, 20, 10) });
+    group.heard(1, &MemberReport { delivered: 0, lost: 20, ..limited(later, 200, 10) });
     assert!(windows(&group) >= halved, "{:?} {halved:?}", windows(&group));
     // A round trip of its own later they are losses of what was sent since.
     let later = at(millis + 1250);
     let before = windows(&group);
-    group.heard(1, &Heard { delivered: 0, lost: 20, ..limited(later, 200, 10) });
+    group.heard(1, &MemberReport { delivered: 0, lost: 20, ..limited(later, 200, 10) });
     assert!(windows(&group)[1] < 0.6 * before[1], "{:?} {before:?}", windows(&group));
 }
 
@@ -174,11 +175,11 @@ fn an_older_loss_that_a_farther_member_sees_later_does_not_halve_again() {
 fn a_member_that_dies_halves_a_flow_for_each_window_that_it_had_in_flight_and_not_everybodys() {
     let (mut group, millis) = running(&[(40, 1.0), (40, 1.0), (40, 1.0), (40, 1.0)]);
     let now = at(millis + 100);
-    group.heard(1, &Heard { delivered: 1000, ..limited(now, 40, 10) });
+    group.heard(1, &MemberReport { delivered: 1000, ..limited(now, 40, 10) });
     let windows = |group: &JointWindow| [0, 1, 2, 3].map(|place| group.members[place].unwrap().cwnd);
     let before = windows(&group);
     let lost = before[0] as u32;
-    let dead = Heard { delivered: 0, lost, has_timed_out: true, ..limited(now, 40, lost) };
+    let dead = MemberReport { delivered: 0, lost, has_timed_out: true, ..limited(now, 40, lost) };
     group.heard(0, &dead);
     let after = windows(&group);
     let halved = before.iter().zip(after).filter(|(before, after)| *after < 0.6 * **before).count();
@@ -193,9 +194,9 @@ fn a_burst_of_losses_halves_as_many_flows_as_it_has_packets() {
     let after = |lost: u32| {
         let mut group = group.clone();
         // Every recovery is over.
-        group.heard(0, &Heard { delivered: 1000, ..limited(now, 40, 1000) });
+        group.heard(0, &MemberReport { delivered: 1000, ..limited(now, 40, 1000) });
         let before = group.total(now);
-        group.heard(0, &Heard { delivered: 0, lost, ..limited(now, 40, 1000) });
+        group.heard(0, &MemberReport { delivered: 0, lost, ..limited(now, 40, 1000) });
         group.total(now) / before
     };
     assert!(after(1) > 0.6 && after(1) < 0.9, "{}", after(1));
@@ -208,21 +209,21 @@ fn a_burst_of_one_that_sends_seldom_halves_its_own_flow_alone() {
     let (mut group, millis) = running(&[(40, 1.0), (40, 1.0)]);
     let now = at(millis + 100);
     // Every recovery is over.
-    group.heard(1, &Heard { delivered: 1000, ..limited(now, 40, 1000) });
+    group.heard(1, &MemberReport { delivered: 1000, ..limited(now, 40, 1000) });
     let rest = group.total(now) as u32 - 10;
-    group.heard(1, &Heard { delivered: 0, ..limited(now, 40, rest) });
-    let idle = Heard { used: 10, is_limited: false, ..limited(now, 40, 10) };
+    group.heard(1, &MemberReport { delivered: 0, ..limited(now, 40, rest) });
+    let idle = MemberReport { used: 10, is_limited: false, ..limited(now, 40, 10) };
     group.heard(0, &idle);
-    let after = |loser: usize, heard: &Heard| {
+    let after = |loser: usize, heard: &MemberReport| {
         let mut group = group.clone();
         let windows = |group: &JointWindow| [0, 1].map(|place| group.members[place].unwrap().cwnd);
         let before = windows(&group);
         group.heard(loser, heard);
         [0, 1].map(|place| windows(&group)[place] / before[place])
     };
-    let [own, other] = after(0, &Heard { delivered: 0, lost: 10, ..idle });
+    let [own, other] = after(0, &MemberReport { delivered: 0, lost: 10, ..idle });
     assert!(own < 0.51 && other == 1.0, "{own} {other}");
-    let [own, other] = after(1, &Heard { delivered: 0, lost: 10, ..limited(now, 40, rest) });
+    let [own, other] = after(1, &MemberReport { delivered: 0, lost: 10, ..limited(now, 40, rest) });
     assert!(own < 0.51 && other < 0.51, "{own} {other}");
 }
 
@@ -233,7 +234,7 @@ fn a_window_that_nobody_fills_does_not_grow() {
     group.join(Weight::ONE, at(0)).unwrap();
     for millis in 1..1000 {
         for place in 0..2 {
-            let heard = Heard { used: 3, is_limited: false, ..limited(at(millis), 40, 3) };
+            let heard = MemberReport { used: 3, is_limited: false, ..limited(at(millis), 40, 3) };
             group.heard(place, &heard);
         }
     }
@@ -312,16 +313,16 @@ proptest! {
                 Happens::Lost => {
                     has_acked = false;
                     reno.on_loss(&Loss { now, flight });
-                    group.heard(place, &Heard { delivered: 0, lost: 1, ..heard });
+                    group.heard(place, &MemberReport { delivered: 0, lost: 1, ..heard });
                     // Its recovery: what was in flight is acknowledged, and grows nothing.
-                    group.heard(place, &Heard { delivered: window, ..heard });
+                    group.heard(place, &MemberReport { delivered: window, ..heard });
                     // That takes a round trip.
                     millis += 40;
                 }
                 Happens::TimedOut => {
                     timed_out = window;
                     reno.on_timeout(&Timeout { now, flight, is_repeated: false });
-                    group.heard(place, &Heard { delivered: 0, lost: window, has_timed_out: true, ..heard });
+                    group.heard(place, &MemberReport { delivered: 0, lost: window, has_timed_out: true, ..heard });
                     millis += 40;
                 }
             }
@@ -350,7 +351,7 @@ proptest! {
             }
             let srtt = Duration::from_millis(srtt_ms);
             let before = group.total(now);
-            group.heard(place, &Heard { now, delivered, lost, has_timed_out: kind == 1, srtt, used, is_limited });
+            group.heard(place, &MemberReport { now, delivered, lost, has_timed_out: kind == 1, srtt, used, is_limited });
             let total = group.total(now);
             prop_assert!(total.is_finite());
             // At the most everybody doubles; one that is used again may come back with what it had.

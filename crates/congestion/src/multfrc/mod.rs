@@ -5,7 +5,7 @@
 //! ([`analysis`]). So one stream is given several connections, more of them as long as the round-trip time does not tell of a
 //! queue, fewer when it does.
 //!
-//! The driver tells [`Controller::rtt`] the round-trip times that the reports of all its connections bring, and opens or
+//! The driver tells [`MulTfrc::rtt`] the round-trip times that the reports of all its connections bring, and opens or
 //! closes connections as the [`Decision`]s say. It may do with one connection that sends at n times the rate of one instead
 //! ([`crate::aggregate`]). Whether the connections are under TFRC or TCP makes no difference here.
 
@@ -142,7 +142,7 @@ pub struct Decision {
 
 /// Measures the round-trip time and chooses the number of connections.
 #[derive(Clone, Debug)]
-pub struct Controller {
+pub struct MulTfrc {
     parameters: Parameters,
     target: f64,
     /// For how many more averages a queue is drained, and with how many connections it goes on then.
@@ -158,7 +158,7 @@ pub struct Controller {
     saved: f64,
 }
 
-impl Controller {
+impl MulTfrc {
     /// Begins with one connection.
     pub fn new(parameters: Parameters) -> Self {
         Self {

@@ -26,7 +26,7 @@ pub(crate) enum Fate {
     Dropped,
     /// The wire lost it.
     Lost,
-    /// It waits; see [`Link::serve`].
+    /// It waits; see [`LinkDirection::serve`].
     Waits,
 }
 
@@ -51,7 +51,7 @@ struct Leaving {
 
 /// The state of one direction of a link.
 #[derive(Debug)]
-pub(crate) struct Link {
+pub(crate) struct LinkDirection {
     transmitter: Transmitter,
     delay: Steps<u64>,
     losses: Steps<Losses>,
@@ -65,7 +65,7 @@ pub(crate) struct Link {
     counters: Counters,
 }
 
-impl Link {
+impl LinkDirection {
     pub(crate) fn new(link: &model::Link, random: Random) -> Self {
         let rate = link.rate.as_bps();
         let changes = &link.changes;
@@ -185,7 +185,7 @@ impl Link {
         Fate::Waits
     }
 
-    /// When the transmission under way ends and [`Link::serve`] has to be called, if this link's queue needs it.
+    /// When the transmission under way ends and [`LinkDirection::serve`] has to be called, if this link's queue needs it.
     pub(crate) fn next_service(&self) -> Option<u64> {
         self.codel.as_ref().and(self.leaving.front()).map(|leaving| leaving.at)
     }

@@ -8,7 +8,7 @@ use anabranch_congestion::vps::bottleneck::Settings;
 use anabranch_congestion::vps::{Group, Heard, MemberId, Regrouped};
 use anabranch_units::{Bytes, Duration, Time};
 
-use super::state::{Groups, HalfId, Network, Place, Shared};
+use super::state::{Groups, HalfId, Membership, Network, Shared};
 use crate::model::{Form, Share, Tcp};
 use crate::report::Decision;
 use crate::tcp::{Note, start};
@@ -27,7 +27,7 @@ impl Network {
             groups.push(Shared { group, halves: BTreeMap::new(), watches: share.watches });
             groups.len() - 1
         });
-        let place = Place {
+        let place = Membership {
             group,
             weight: share.weight,
             form: share.form,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use anabranch_congestion::joint::Heard;
+use anabranch_congestion::joint::MemberReport;
 use anabranch_units::{Duration, Time};
 
 use super::state::{HalfId, Network};
@@ -33,7 +33,7 @@ impl Network {
         if news.delivered + news.lost > 0 || news.has_timed_out {
             joint.heard(
                 seat,
-                &Heard {
+                &MemberReport {
                     now,
                     delivered: news.delivered,
                     lost: news.lost,

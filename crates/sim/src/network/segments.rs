@@ -3,9 +3,9 @@
 use anabranch_units::Time;
 
 use super::state::{HalfId, Kind, Network, Upcall};
-use crate::packet::{Packet, What, Window, blocks, sack};
+use crate::packet::{PackedWindow, Packet, What, blocks, sack};
 use crate::report::Decision;
-use crate::tcp::{Acknowledgement, Answer, Event, Segment};
+use crate::tcp::{Acknowledgement, Answer, Segment};
 
 const SACK_BLOCK_SIZE: u32 = 8;
 
@@ -67,7 +67,7 @@ impl Network {
         let used = blocks.iter().filter(|(start, end)| start < end).count() as u32;
         let size = (half.header + SACK_BLOCK_SIZE * used) as u16;
         let mut packet = Packet::new(What::Ack, id, half.ack_path, next, size);
-        packet.window = Window::new(window);
+        packet.window = PackedWindow::new(window);
         packet.timestamp = timestamp;
         if used > 0 {
             self.packets.set_extra(&mut packet, sack(next, blocks));
@@ -87,7 +87,7 @@ impl Network {
             blocks,
             echo: packet.timestamp,
         };
-        if half.sender.acknowledgement(&acknowledgement, now) == Event::Loss {
+        if half.sender.acknowledgement(&acknowledgement, now) {
             half.counters.loss_events += 1;
             self.tell(id, "loss_event", "three segments beyond the missing one have arrived");
         }

@@ -7,7 +7,7 @@ use anabranch_units::{Bytes, Time};
 use super::error::Fault;
 use super::media;
 use super::names::{check_name, copy_name};
-use super::network::Network;
+use super::network::NamedNetwork;
 use super::table::{Item, Table};
 use super::tcp::{self, Settings};
 use super::tfrc;
@@ -40,7 +40,7 @@ impl Flows {
         &mut self,
         mut table: Table<'_>,
         settings: &Settings<'_>,
-        network: &mut Network<'_>,
+        network: &mut NamedNetwork<'_>,
     ) -> Result<(), Fault> {
         let kind = table.need("kind", |item| {
             item.one_of(&[
@@ -58,7 +58,7 @@ impl Flows {
         });
         let named = table.need("name", |item| Ok((item, item.text()?)));
         let count = table.get("count", |item| item.count(1..=MOST_FLOWS));
-        let start = table.get("start", Network::when).unwrap_or(When::At(Time::ZERO));
+        let start = table.get("start", NamedNetwork::when).unwrap_or(When::At(Time::ZERO));
         let (When::At(latest) | When::Between(_, latest)) = start;
         let stop = table.get("stop", |item| match item.moment()? {
             stop if stop > latest => Ok(stop),
@@ -105,7 +105,7 @@ fn ends(
     table: &mut Table<'_>,
     copy: u32,
     has_answers: bool,
-    network: &mut Network<'_>,
+    network: &mut NamedNetwork<'_>,
 ) -> Result<(NodeId, NodeId), Fault> {
     let (from, to) = (table.need("from", Ok), table.need("to", Ok));
     let found = from.and_then(|item| Ok((item, network.find(item, copy, &[])?)));
@@ -125,7 +125,7 @@ fn tcp_flow(
     table: &mut Table<'_>,
     copy: u32,
     settings: &Settings<'_>,
-    network: &mut Network<'_>,
+    network: &mut NamedNetwork<'_>,
 ) -> Result<Kind, Fault> {
     /// What an application does, as it is named.
     #[derive(Clone, Copy)]
@@ -168,7 +168,7 @@ fn tcp_flow(
 }
 
 /// `[{ at = "1s", size = "20kB" }, ...]`, in the order of time.
-fn timetable(item: Item<'_>, network: &mut Network<'_>) -> Result<Vec<(Time, Bytes)>, Fault> {
+fn timetable(item: Item<'_>, network: &mut NamedNetwork<'_>) -> Result<Vec<(Time, Bytes)>, Fault> {
     network.charge(item.list()?.len(), item.span)?;
     let mut latest = Time::ZERO;
     let entries = item.each(|item| {
@@ -188,7 +188,7 @@ fn timetable(item: Item<'_>, network: &mut Network<'_>) -> Result<Vec<(Time, Byt
     if entries.is_empty() { Err(item.fault("a timetable has at least one entry")) } else { Ok(entries) }
 }
 
-fn udp_flow(table: &mut Table<'_>, copy: u32, network: &mut Network<'_>) -> Result<Kind, Fault> {
+fn udp_flow(table: &mut Table<'_>, copy: u32, network: &mut NamedNetwork<'_>) -> Result<Kind, Fault> {
     /// When datagrams are sent, as it is named.
     #[derive(Clone, Copy)]
     enum Named {
@@ -229,7 +229,7 @@ fn udp_flow(table: &mut Table<'_>, copy: u32, network: &mut Network<'_>) -> Resu
     Ok(Kind::Udp { from, to, size, pattern })
 }
 
-fn tfrc_flow(table: &mut Table<'_>, copy: u32, network: &mut Network<'_>) -> Result<Kind, Fault> {
+fn tfrc_flow(table: &mut Table<'_>, copy: u32, network: &mut NamedNetwork<'_>) -> Result<Kind, Fault> {
     let ends = ends(table, copy, true, network);
     let ends = table.kept(ends);
     let size = packet_size(table);

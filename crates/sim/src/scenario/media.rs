@@ -6,7 +6,7 @@ use anabranch_film::{auto, content, multitcp, playback, rome};
 use anabranch_units::{Bytes, Duration, Quantity, Rate, Ratio};
 
 use super::error::Fault;
-use super::network::Network;
+use super::network::NamedNetwork;
 use super::table::{Item, Table};
 use super::tcp::{self, Settings};
 use crate::model::{Act, Algorithm, Kind, Media, NodeId, Reader};
@@ -29,7 +29,7 @@ pub(super) fn read(
     table: &mut Table<'_>,
     copy: u32,
     settings: &Settings<'_>,
-    network: &mut Network<'_>,
+    network: &mut NamedNetwork<'_>,
 ) -> Result<Kind, Fault> {
     let client = table.need("client", |item| network.find(item, copy, &[]));
     let mut taken: Vec<NodeId> = client.iter().copied().collect();

@@ -29,7 +29,7 @@ pub use error::{Error, Fault, Faults, Mistakes, Span, Wrong};
 
 pub use files::{Beside, Files, LARGEST_FILE, read_text};
 use flow::Flows;
-use network::Network;
+use network::NamedNetwork;
 pub use table::{Item, Table};
 
 /// Nothing runs longer: 115 days.
@@ -86,7 +86,7 @@ pub fn read_document<T>(
 fn read(mut document: Table<'_>, seed: Option<u64>, files: &mut dyn Files) -> Result<Model, Fault> {
     let run = document.need("run", |item| Ok((item, run(item, seed)?)));
     let seed = run.as_ref().map_or(0, |(_, run)| run.seed);
-    let mut network = Network::new(seed, files);
+    let mut network = NamedNetwork::new(seed, files);
     let before = document.faults_so_far();
     document.get("topology", |item| topology::read(item, &mut network));
     for table in document.tables("node") {

@@ -22,7 +22,7 @@ const MOST_ENTRIES: usize = 10_000_000;
 const STREAM: u64 = u64::MAX;
 
 /// What has been read so far.
-pub(super) struct Network<'a> {
+pub(super) struct NamedNetwork<'a> {
     pub(super) nodes: Vec<Node>,
     pub(super) links: Vec<Link>,
     /// Where the files are that the scenario names.
@@ -40,7 +40,7 @@ pub(super) struct Network<'a> {
     entries: usize,
 }
 
-impl<'a> Network<'a> {
+impl<'a> NamedNetwork<'a> {
     pub(super) fn new(seed: u64, files: &'a mut dyn Files) -> Self {
         Self {
             nodes: Vec::new(),
@@ -228,7 +228,7 @@ fn reachable(neighbours: &[Vec<NodeId>], from: NodeId) -> Vec<bool> {
 }
 
 /// Reads a `[[node]]`.
-pub(super) fn read_node(mut table: Table<'_>, network: &mut Network<'_>) -> Result<(), Fault> {
+pub(super) fn read_node(mut table: Table<'_>, network: &mut NamedNetwork<'_>) -> Result<(), Fault> {
     let name = table.need("name", |item| Ok((item.text()?, item.span)));
     let count = table.get("count", |item| item.count(1..=MOST_NODES));
     table.finish()?;
@@ -240,7 +240,7 @@ pub(super) fn read_node(mut table: Table<'_>, network: &mut Network<'_>) -> Resu
 }
 
 /// Reads a `[[link]]`.
-pub(super) fn read_link(mut table: Table<'_>, network: &mut Network<'_>) -> Result<(), Fault> {
+pub(super) fn read_link(mut table: Table<'_>, network: &mut NamedNetwork<'_>) -> Result<(), Fault> {
     let (from, to) = (table.need("from", Ok), table.need("to", Ok));
     let count = table.get("count", |item| item.count(1..=MOST_LINKS));
     let pair = Pair::read(&mut table, network.files);

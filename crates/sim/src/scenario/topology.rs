@@ -6,7 +6,7 @@ use anabranch_units::{Duration, Rate};
 
 use super::error::{Fault, Span};
 use super::link::{Direction, Pair};
-use super::network::Network;
+use super::network::NamedNetwork;
 use super::table::{Item, Table};
 use crate::model::NodeId;
 
@@ -19,7 +19,7 @@ enum Kind {
 }
 
 /// Reads `[topology]` and adds its nodes and links.
-pub(super) fn read(item: Item<'_>, network: &mut Network<'_>) -> Result<(), Fault> {
+pub(super) fn read(item: Item<'_>, network: &mut NamedNetwork<'_>) -> Result<(), Fault> {
     let mut table = item.table("the [topology]")?;
     let choices = [("dumbbell", Kind::Dumbbell), ("parking-lot", Kind::ParkingLot), ("random", Kind::Random)];
     let (kind, span) = table.need("kind", |item| Ok((item.one_of(&choices)?, item.span)))?;
@@ -38,7 +38,7 @@ fn fast_access() -> Pair {
 }
 
 /// `sender1` ... - `left` - `right` - `receiver1` ...
-fn dumbbell(table: &mut Table<'_>, network: &mut Network<'_>, span: Span) -> Result<(), Fault> {
+fn dumbbell(table: &mut Table<'_>, network: &mut NamedNetwork<'_>, span: Span) -> Result<(), Fault> {
     let pairs = table.need("pairs", |item| item.count(1..=500));
     let bottleneck = table.need("bottleneck", |item| Pair::of(item, network.files));
     let access = table.get("access", |item| Pair::of(item, network.files)).unwrap_or_else(fast_access);
@@ -59,7 +59,7 @@ fn dumbbell(table: &mut Table<'_>, network: &mut Network<'_>, span: Span) -> Res
 }
 
 /// `router1` - `router2` - ... with `sender0` and `receiver0` at the ends, and a pair of hosts around each hop.
-fn parking_lot(table: &mut Table<'_>, network: &mut Network<'_>, span: Span) -> Result<(), Fault> {
+fn parking_lot(table: &mut Table<'_>, network: &mut NamedNetwork<'_>, span: Span) -> Result<(), Fault> {
     let hops = table.need("hops", |item| item.count(1..=500));
     let bottleneck = table.need("bottleneck", |item| Pair::of(item, network.files));
     let access = table.get("access", |item| Pair::of(item, network.files)).unwrap_or_else(fast_access);
@@ -85,7 +85,7 @@ fn parking_lot(table: &mut Table<'_>, network: &mut Network<'_>, span: Span) -> 
 /// The network of TCP-ROME figure 10: `router1` ... in a core, and `access1` ... at random routers, each with a rate
 /// drawn from a list. The paper does not say how the core is connected: here every router but the first is linked to a
 /// random one before it, so that all are connected, and some random pairs are linked as well.
-fn random(table: &mut Table<'_>, network: &mut Network<'_>, span: Span) -> Result<(), Fault> {
+fn random(table: &mut Table<'_>, network: &mut NamedNetwork<'_>, span: Span) -> Result<(), Fault> {
     let routers = table.get("routers", |item| item.count(1..=500)).unwrap_or(20);
     let more = table.get("extra_links", |item| item.count(0..=5000)).unwrap_or(routers);
     let nodes = table.get("access_nodes", |item| item.count(1..=1500)).unwrap_or(100);

@@ -17,6 +17,5 @@ mod window;
 pub(crate) use flow::Acknowledgement;
 pub(crate) use grants::Note;
 pub(crate) use receiver::{Answer, NO_LIMIT, Receiver};
-pub(crate) use recovery::Event;
 pub(crate) use sender::{Segment, Sender};
 pub(crate) use window::start;

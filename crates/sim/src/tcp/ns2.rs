@@ -16,7 +16,7 @@ use anabranch_congestion::control::{Loss, Timeout};
 use anabranch_units::{Bytes, Time};
 
 use super::flow::{Acknowledgement, Flow};
-use super::recovery::{DUPLICATE_THRESHOLD, Event, LossRecovery};
+use super::recovery::{DUPLICATE_THRESHOLD, LossRecovery};
 use super::window::{Window, start};
 use crate::model::{Congestion, Tcp};
 use reno::Reno;
@@ -77,10 +77,11 @@ impl Ns2 {
         }
     }
 
-    fn begin_recovery(&mut self, flow: &mut Flow, now: u64) -> Event {
+    /// Three duplicates have come. Answers whether a loss event begins.
+    fn begin_recovery(&mut self, flow: &mut Flow, now: u64) -> bool {
         // Something sent after the time-out has to be acknowledged first.
         if self.recover > 0 && flow.oldest <= self.recover {
-            return Event::Nothing;
+            return false;
         }
         let segments = (flow.highest_sent - flow.oldest) / flow.segment;
         self.recover = flow.highest_sent;
@@ -91,7 +92,7 @@ impl Ns2 {
         flow.restart_timer(now);
         flow.timed = None;
         flow.urgent = 1;
-        Event::Loss
+        true
     }
 
     /// An acknowledgement in a recovery that ends at `point`.
@@ -153,10 +154,10 @@ impl Ns2 {
 }
 
 impl LossRecovery for Ns2 {
-    fn acknowledgement(&mut self, flow: &mut Flow, ack: &Acknowledgement, now: u64) -> Event {
+    fn acknowledgement(&mut self, flow: &mut Flow, ack: &Acknowledgement, now: u64) -> bool {
         if let Some(point) = self.point {
             self.recover(flow, ack, point, now);
-            return Event::Nothing;
+            return false;
         }
         let flight = flow.highest_sent - flow.oldest;
         let acked = ack.next.saturating_sub(flow.oldest);
@@ -176,7 +177,7 @@ impl LossRecovery for Ns2 {
             }
             flow.urgent = u32::from(self.limited_transmit && self.duplicates < DUPLICATE_THRESHOLD);
         }
-        Event::Nothing
+        false
     }
 
     fn time_out(&mut self, flow: &mut Flow, now: u64) {

@@ -7,7 +7,7 @@ use anabranch_units::{Bytes, Time};
 
 use super::flow::{Acknowledgement, Flow};
 use super::grants::{Grants, Note};
-use super::recovery::{DUPLICATE_THRESHOLD, Event, LossRecovery};
+use super::recovery::{DUPLICATE_THRESHOLD, LossRecovery};
 use crate::model::Tcp;
 
 /// Where the recovery stands.
@@ -131,14 +131,14 @@ impl Sack {
         sacked
     }
 
-    /// An acknowledgement with news beyond a gap.
-    fn duplicate(&mut self, flow: &mut Flow, now: u64) -> Event {
+    /// An acknowledgement with news beyond a gap. Answers whether a loss event begins.
+    fn duplicate(&mut self, flow: &mut Flow, now: u64) -> bool {
         self.duplicates += 1;
         self.lost_below = flow.board.lost_below(flow.segment);
         let is_lost = self.lost_below > flow.oldest;
         if self.duplicates < DUPLICATE_THRESHOLD && !is_lost {
             flow.urgent = u32::from(self.limited_transmit);
-            return Event::Nothing;
+            return false;
         }
         // What limited transmit sent does not count (RFC 5681, section 3.2, step 2).
         let extra = if self.limited_transmit { u64::from(self.duplicates - 1) * flow.segment } else { 0 };
@@ -152,7 +152,7 @@ impl Sack {
         self.note_lost(flow, self.lost_below.max(flow.oldest + flow.segment));
         flow.urgent = 1;
         flow.restart_timer(now);
-        Event::Loss
+        true
     }
 
     fn end_recovery(&mut self) {
@@ -230,7 +230,7 @@ impl Sack {
 }
 
 impl LossRecovery for Sack {
-    fn acknowledgement(&mut self, flow: &mut Flow, ack: &Acknowledgement, now: u64) -> Event {
+    fn acknowledgement(&mut self, flow: &mut Flow, ack: &Acknowledgement, now: u64) -> bool {
         let flight = flow.next - flow.oldest;
         let sacked = self.add_blocks(flow, ack);
         let acked = ack.next.saturating_sub(flow.oldest);
@@ -262,7 +262,7 @@ impl LossRecovery for Sack {
             }
             _ => {}
         }
-        Event::Nothing
+        false
     }
 
     fn time_out(&mut self, flow: &mut Flow, now: u64) {

@@ -9,7 +9,7 @@ use anabranch_units::Bytes;
 use super::flow::{Acknowledgement, Flow};
 use super::grants::{Grants, Note};
 use super::ns2::{self, Ns2};
-use super::recovery::{Event, LossRecovery};
+use super::recovery::LossRecovery;
 use super::rto::RoundTrip;
 use super::sack::Sack;
 use super::window::Window;
@@ -167,11 +167,11 @@ impl Sender {
         self.rules.get().touch();
     }
 
-    /// An acknowledgement arrives.
-    pub(crate) fn acknowledgement(&mut self, ack: &Acknowledgement, now: u64) -> Event {
+    /// An acknowledgement arrives. Answers whether a loss event begins with it.
+    pub(crate) fn acknowledgement(&mut self, ack: &Acknowledgement, now: u64) -> bool {
         let flow = &mut self.flow;
         if ack.next > flow.highest_sent || !flow.is_established {
-            return Event::Nothing;
+            return false;
         }
         // Acknowledgements come in the order in which they were sent.
         flow.edge = ack.next.saturating_add(ack.window);

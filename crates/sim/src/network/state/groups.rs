@@ -15,7 +15,7 @@ pub(in crate::network) struct Groups {
     pub(in crate::network) joint: Vec<JointWindow>,
     /// By the name a place in one of them.
     pub(in crate::network) by_name: BTreeMap<String, usize>,
-    pub(in crate::network) places: BTreeMap<HalfId, Place>,
+    pub(in crate::network) places: BTreeMap<HalfId, Membership>,
 }
 
 /// A group, and the half of each member.
@@ -28,7 +28,7 @@ pub(in crate::network) struct Shared {
 
 /// A half's place in a group.
 #[derive(Debug)]
-pub(in crate::network) struct Place {
+pub(in crate::network) struct Membership {
     pub(in crate::network) group: usize,
     pub(in crate::network) weight: Weight,
     pub(in crate::network) form: Form,

@@ -9,9 +9,9 @@ mod tfrc_flow;
 
 use std::collections::BTreeMap;
 
-use crate::link::Link;
+use crate::link::LinkDirection;
 use crate::model::{FlowId, Model, NodeId};
-use crate::packet::Packets;
+use crate::packet::PacketStore;
 use crate::queue::EventQueue;
 use crate::random::Random;
 use crate::report::{Decision, PacketRecord};
@@ -20,7 +20,7 @@ use crate::route::{ARRIVED, Routes};
 pub(crate) use datagrams::Datagrams;
 pub(crate) use event::Upcall;
 pub(super) use event::{Event, Kind};
-pub(super) use groups::{Groups, Place, Shared};
+pub(super) use groups::{Groups, Membership, Shared};
 pub(crate) use half::{Half, HalfId, Role};
 pub(super) use tfrc::{TIMER_BITS, TIMERS, Tfrc, Timer};
 pub(crate) use tfrc_flow::TfrcFlow;
@@ -30,7 +30,7 @@ pub(crate) use tfrc_flow::TfrcFlow;
 pub(crate) struct Network {
     pub(crate) now: u64,
     pub(in crate::network) queue: EventQueue<Event>,
-    pub(in crate::network) links: Vec<Link>,
+    pub(in crate::network) links: Vec<LinkDirection>,
     /// Paths, one after the other: links, then [`ARRIVED`].
     pub(in crate::network) hops: Vec<u32>,
     /// Where in `hops` the path between two nodes begins.
@@ -40,7 +40,7 @@ pub(crate) struct Network {
     /// Whether a link's packets all come from one other link that is no faster: then nothing can come between, and they enter it
     /// without an event of their own.
     pub(in crate::network) is_direct: Vec<bool>,
-    pub(in crate::network) packets: Packets,
+    pub(in crate::network) packets: PacketStore,
     pub(crate) halves: Vec<Half>,
     pub(in crate::network) groups: Groups,
     pub(crate) datagrams: Vec<Datagrams>,
@@ -73,7 +73,7 @@ impl Network {
         // Even streams belong to links, odd ones to flows.
         let links = model.links.iter().enumerate();
         let links: Vec<_> =
-            links.map(|(id, link)| Link::new(link, Random::new(seed, 2 * id as u64))).collect();
+            links.map(|(id, link)| LinkDirection::new(link, Random::new(seed, 2 * id as u64))).collect();
         let random = (0..model.flows.len() as u64).map(|flow| Random::new(seed, 2 * flow + 1)).collect();
         Self {
             now: 0,
@@ -83,7 +83,7 @@ impl Network {
             hops: Vec::new(),
             paths: BTreeMap::new(),
             ends: BTreeMap::new(),
-            packets: Packets::default(),
+            packets: PacketStore::default(),
             halves: Vec::new(),
             groups: Groups::default(),
             datagrams: Vec::new(),
@@ -143,7 +143,7 @@ impl Network {
         &mut self.random[flow]
     }
 
-    pub(crate) fn link(&self, link: usize) -> &Link {
+    pub(crate) fn link(&self, link: usize) -> &LinkDirection {
         &self.links[link]
     }
 
