@@ -17,12 +17,17 @@
 //! serde and `serde_json` read and write it: they have no I/O of their own, and a format that another program reads should be
 //! one that every language has a reader for.
 
+mod event;
+mod lines;
+
 use std::fmt;
 
-use anabranch_units::{Bytes, Duration, Time};
-use serde::{Deserialize, Serialize};
+use anabranch_units::{Bytes, Time};
+use serde::Serialize;
 
 use crate::control::{Ack, Controller, Loss, Start, Timeout};
+pub use event::{Event, Step, Windows};
+use lines::{EventLine, HeaderLine};
 
 /// What the first line calls the format.
 const FORMAT: &str = "anabranch-window-1";
@@ -38,56 +43,6 @@ pub struct Trace {
     pub start: Start,
     /// What happened, in the order of time.
     pub steps: Vec<Step>,
-}
-
-/// An event, and the windows after it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Step {
-    /// What the controller was told.
-    pub event: Event,
-    /// What it answered.
-    pub windows: Windows,
-}
-
-/// What a controller is told.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Event {
-    /// An acknowledgement.
-    Ack(Ack),
-    /// A loss event.
-    Loss(Loss),
-    /// A time-out.
-    Timeout(Timeout),
-    /// Nothing was sent for long.
-    Idle(Time),
-}
-
-/// What a controller answers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Windows {
-    /// The congestion window.
-    pub cwnd: Bytes,
-    /// The slow start threshold.
-    pub ssthresh: Bytes,
-}
-
-impl Windows {
-    /// Those of a controller now.
-    pub fn of(controller: &dyn Controller) -> Self {
-        Self { cwnd: controller.cwnd(), ssthresh: controller.ssthresh() }
-    }
-}
-
-impl Event {
-    /// Tells it to a controller.
-    pub fn tell(&self, controller: &mut dyn Controller) {
-        match self {
-            Self::Ack(ack) => controller.on_ack(ack),
-            Self::Loss(loss) => controller.on_loss(loss),
-            Self::Timeout(timeout) => controller.on_timeout(timeout),
-            Self::Idle(now) => controller.on_idle(*now),
-        }
-    }
 }
 
 /// Text that is no trace: the line, counted from one, and what is wrong with it.
@@ -220,120 +175,5 @@ impl<C: Controller> Controller for Recorder<C> {
 
     fn ssthresh(&self) -> Bytes {
         self.controller.ssthresh()
-    }
-}
-
-#[derive(Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-struct HeaderLine {
-    trace: String,
-    algorithm: String,
-    segment: u64,
-    initial_window: u64,
-    initial_ssthresh: Option<u64>,
-}
-
-#[derive(Debug, Deserialize, Serialize)]
-#[serde(tag = "event", rename_all = "lowercase")]
-enum EventLine {
-    Ack {
-        now: u64,
-        acked: u64,
-        flight: u64,
-        rtt: Option<u64>,
-        srtt: u64,
-        is_cwnd_limited: bool,
-        #[serde(flatten)]
-        windows: WindowsLine,
-    },
-    Loss {
-        now: u64,
-        flight: u64,
-        #[serde(flatten)]
-        windows: WindowsLine,
-    },
-    Timeout {
-        now: u64,
-        flight: u64,
-        is_repeated: bool,
-        #[serde(flatten)]
-        windows: WindowsLine,
-    },
-    Idle {
-        now: u64,
-        #[serde(flatten)]
-        windows: WindowsLine,
-    },
-}
-
-#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
-struct WindowsLine {
-    cwnd: u64,
-    ssthresh: Option<u64>,
-}
-
-impl From<Windows> for WindowsLine {
-    fn from(windows: Windows) -> Self {
-        let ssthresh = (windows.ssthresh != Bytes::MAX).then(|| windows.ssthresh.get());
-        Self { cwnd: windows.cwnd.get(), ssthresh }
-    }
-}
-
-impl From<WindowsLine> for Windows {
-    fn from(line: WindowsLine) -> Self {
-        Self { cwnd: Bytes::new(line.cwnd), ssthresh: line.ssthresh.map_or(Bytes::MAX, Bytes::new) }
-    }
-}
-
-impl From<&Step> for EventLine {
-    fn from(step: &Step) -> Self {
-        let windows = step.windows.into();
-        match step.event {
-            Event::Ack(ack) => Self::Ack {
-                now: ack.now.as_nanos(),
-                acked: ack.acked.get(),
-                flight: ack.flight.get(),
-                rtt: ack.rtt.map(Duration::as_nanos),
-                srtt: ack.srtt.as_nanos(),
-                is_cwnd_limited: ack.is_cwnd_limited,
-                windows,
-            },
-            Event::Loss(loss) => Self::Loss { now: loss.now.as_nanos(), flight: loss.flight.get(), windows },
-            Event::Timeout(timeout) => Self::Timeout {
-                now: timeout.now.as_nanos(),
-                flight: timeout.flight.get(),
-                is_repeated: timeout.is_repeated,
-                windows,
-            },
-            Event::Idle(now) => Self::Idle { now: now.as_nanos(), windows },
-        }
-    }
-}
-
-impl From<EventLine> for Step {
-    fn from(line: EventLine) -> Self {
-        let (event, windows) = match line {
-            EventLine::Ack { now, acked, flight, rtt, srtt, is_cwnd_limited, windows } => {
-                let ack = Ack {
-                    now: Time::from_nanos(now),
-                    acked: Bytes::new(acked),
-                    flight: Bytes::new(flight),
-                    rtt: rtt.map(Duration::from_nanos),
-                    srtt: Duration::from_nanos(srtt),
-                    is_cwnd_limited,
-                };
-                (Event::Ack(ack), windows)
-            }
-            EventLine::Loss { now, flight, windows } => {
-                let loss = Loss { now: Time::from_nanos(now), flight: Bytes::new(flight) };
-                (Event::Loss(loss), windows)
-            }
-            EventLine::Timeout { now, flight, is_repeated, windows } => {
-                let timeout = Timeout { now: Time::from_nanos(now), flight: Bytes::new(flight), is_repeated };
-                (Event::Timeout(timeout), windows)
-            }
-            EventLine::Idle { now, windows } => (Event::Idle(Time::from_nanos(now)), windows),
-        };
-        Self { event, windows: windows.into() }
     }
 }

@@ -11,134 +11,30 @@
 
 pub mod analysis;
 mod ceiling;
+mod decision;
 mod law;
+mod parameters;
 mod path;
 mod startup;
 mod usage;
 mod window;
 
-use std::fmt;
-
 use anabranch_units::{Duration, Rate, Ratio, Time};
 
 use ceiling::Ceiling;
+pub use decision::{Decision, Reason};
 pub use law::Law;
+pub use parameters::Parameters;
 pub use path::Least;
 use path::LeastRtt;
 use startup::{Startup, Step};
 pub use usage::Usage;
 use window::{Average, Window};
 
-/// What the control law is made of.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Parameters {
-    /// How the number of connections follows the round-trip time.
-    pub law: Law,
-    /// How many round trips make an average (m).
-    pub round_trips: u32,
-    /// The queueing delay that is borne, as a part of the least round-trip time (gamma).
-    pub tolerance: Ratio,
-    /// What the least round-trip time (rtt_min) is.
-    pub least: Least,
-    /// The most connections.
-    pub most_connections: u32,
-    /// After so many averages with a single connection and a queue that does not go, the path is taken for another one; `None`:
-    /// never, as in the paper. See [`Reason::RouteChanged`].
-    pub route_change: Option<u32>,
-    /// Whether the number is looked for by a part of it at a time, not by a step, while no queue is seen (`startup.rs`), and does
-    /// not grow beyond what the sender has use for. In the paper neither is so.
-    pub startup: bool,
-}
-
 /// A stream whose rate is known stands for so many connections at most while it needs them and a queue stands.
 const MOST_BESIDE_OTHERS: f64 = 3.0;
 /// A stream saves what one connection would have sent beyond it, for so many seconds at the rate that it wants.
 const MOST_SAVED: f64 = 10.0;
-
-impl Parameters {
-    /// Those of the paper, section IV.B: alpha = beta = 1, gamma = 0.2, m = 50. The bound and the rule for another route are ours.
-    pub const PAPER: Self = Self {
-        law: Law::InverseIncrease { increase: 1.0, decrease: 1.0 },
-        round_trips: 50,
-        tolerance: Ratio::new(1, 5),
-        least: Least::Average,
-        most_connections: 50,
-        route_change: Some(10),
-        startup: false,
-    };
-
-    /// Those of figure 9(b): alpha = 6, beta = 2.
-    pub const FAST: Self = Self { law: Law::InverseIncrease { increase: 6.0, decrease: 2.0 }, ..Self::PAPER };
-
-    /// Those of figure 12(b): alpha = beta = 2.
-    pub const BRISK: Self =
-        Self { law: Law::InverseIncrease { increase: 2.0, decrease: 2.0 }, ..Self::PAPER };
-
-    /// Ours, for [`crate::aggregate::Scheme::AllInOne`]: [`Law::Proportional`], more often and in smaller steps.
-    /// `docs/live-control.md` has the reasons.
-    pub const AUTO: Self = Self {
-        law: Law::Proportional { increase: 0.5, decrease: 0.3 },
-        round_trips: 15,
-        least: Least::Sample,
-        route_change: Some(30),
-        startup: true,
-        ..Self::PAPER
-    };
-}
-
-impl Default for Parameters {
-    fn default() -> Self {
-        Self::PAPER
-    }
-}
-
-/// Why a number of connections was chosen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reason {
-    /// The round-trip time is near its least: the link is not in full use.
-    RoomLeft,
-    /// Far more connections than the sender has use for.
-    NotNeeded,
-    /// Fewer than the sender needs, and not so many that others would starve.
-    Needed,
-    /// The round-trip time is beyond what is borne: the link is in full use.
-    Queue,
-    /// The queue had grown far beyond what is borne, and is drained for a while; see [`Law::Proportional`].
-    Draining,
-    /// With a single connection all round trips stayed long, and nearly equally long: that is no queue but another path, and its
-    /// least round-trip time is the new measure.
-    RouteChanged,
-}
-
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::RoomLeft => "the round-trip time is near its least, so the link has room",
-            Self::NotNeeded => "the equation allows more than is needed",
-            Self::Needed => "the equation allows less than is needed",
-            Self::Queue => "the round-trip time tells of a queue",
-            Self::Draining => "a long queue is drained",
-            Self::RouteChanged => {
-                "the round-trip time stays long with a single connection, so the route has changed"
-            }
-        })
-    }
-}
-
-/// What an average round-trip time led to.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Decision {
-    /// How many connections are to be open: `target` in whole connections, at least one.
-    pub connections: u32,
-    /// The number before it is rounded (n), at least one.
-    pub target: f64,
-    /// The average (ave_rtt).
-    pub average: Duration,
-    /// The least average so far (rtt_min).
-    pub least: Duration,
-    /// Why.
-    pub reason: Reason,
-}
 
 /// Measures the round-trip time and chooses the number of connections.
 #[derive(Clone, Debug)]

@@ -1,5 +1,7 @@
 //! Recovery as the RFCs have it: what may be sent (RFC 5681), and what is lost and sent again (RFC 6675).
 
+mod next;
+
 use std::hint::black_box;
 
 use anabranch_congestion::control::{Loss, Timeout};
@@ -167,65 +169,6 @@ impl Sack {
 
     fn fits(&self, flow: &Flow) -> bool {
         self.pipe(flow) + flow.segment <= flow.window.bytes()
-    }
-
-    fn next_open(&mut self, flow: &mut Flow, now: u64) -> Option<(u64, u64)> {
-        let flight = flow.next - flow.oldest;
-        if flight == 0 && self.idle_restart && now - flow.last_sent > flow.round_trip.timeout() {
-            flow.window.on_idle(Time::from_nanos(now));
-        }
-        let mut window = flow.window.bytes();
-        if self.duplicates > 0 && self.limited_transmit {
-            window += u64::from(self.duplicates.min(DUPLICATE_THRESHOLD - 1)) * flow.segment;
-        }
-        if flight + flow.segment > window && flight > 0 {
-            self.is_cwnd_limited = true;
-            return None;
-        }
-        self.is_cwnd_limited = false;
-        flow.new_segment()
-    }
-
-    /// RFC 6675, section 4, NextSeg, and section 5, steps 4.3 and C.
-    fn next_in_recovery(&mut self, flow: &Flow, point: u64, has_rescued: bool) -> Option<(u64, u64)> {
-        let is_first = self.retransmitted_to == flow.oldest && flow.urgent > 0;
-        if !is_first && !self.fits(flow) {
-            return None;
-        }
-        let from = self.retransmitted_to.max(flow.oldest);
-        if let Some(segment) = self.retransmission(flow, from, self.lost_below) {
-            return Some(segment);
-        }
-        if let Some(segment) = flow.new_segment() {
-            return Some(segment);
-        }
-        let highest = flow.board.highest();
-        if let Some(segment) = highest.and_then(|highest| self.retransmission(flow, from, highest)) {
-            return Some(segment);
-        }
-        let start = flow.next.saturating_sub(flow.segment).max(flow.oldest);
-        if !has_rescued && highest.is_none_or(|highest| highest <= start) {
-            self.phase = Phase::Recovery { point, has_rescued: true };
-            return Some((start, flow.next));
-        }
-        None
-    }
-
-    fn next_after_time_out(&mut self, flow: &Flow, point: u64) -> Option<(u64, u64)> {
-        if !self.fits(flow) {
-            return None;
-        }
-        let from = self.retransmitted_to.max(flow.oldest);
-        self.retransmission(flow, from, point).or_else(|| flow.new_segment())
-    }
-
-    /// The first segment without a SACK from `from`, if it begins below `limit`.
-    fn retransmission(&mut self, flow: &Flow, from: u64, limit: u64) -> Option<(u64, u64)> {
-        let (start, gap_end) = flow.board.next_gap(from, flow.next).filter(|(start, _)| *start < limit)?;
-        let end = gap_end.min(start + flow.segment);
-        self.retransmitted_to = end;
-        self.retransmitted += end - start;
-        Some((start, end))
     }
 }
 

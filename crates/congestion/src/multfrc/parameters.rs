@@ -1,0 +1,64 @@
+//! What the control of the number of connections is made of.
+
+use anabranch_units::Ratio;
+
+use super::law::Law;
+use super::path::Least;
+
+/// What the control law is made of.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Parameters {
+    /// How the number of connections follows the round-trip time.
+    pub law: Law,
+    /// How many round trips make an average (m).
+    pub round_trips: u32,
+    /// The queueing delay that is borne, as a part of the least round-trip time (gamma).
+    pub tolerance: Ratio,
+    /// What the least round-trip time (rtt_min) is.
+    pub least: Least,
+    /// The most connections.
+    pub most_connections: u32,
+    /// After so many averages with a single connection and a queue that does not go, the path is taken for another one; `None`:
+    /// never, as in the paper. See [`RouteChanged`](super::Reason::RouteChanged).
+    pub route_change: Option<u32>,
+    /// Whether the number is looked for by a part of it at a time, not by a step, while no queue is seen (`startup.rs`), and does
+    /// not grow beyond what the sender has use for. In the paper neither is so.
+    pub startup: bool,
+}
+
+impl Parameters {
+    /// Those of the paper, section IV.B: alpha = beta = 1, gamma = 0.2, m = 50. The bound and the rule for another route are ours.
+    pub const PAPER: Self = Self {
+        law: Law::InverseIncrease { increase: 1.0, decrease: 1.0 },
+        round_trips: 50,
+        tolerance: Ratio::new(1, 5),
+        least: Least::Average,
+        most_connections: 50,
+        route_change: Some(10),
+        startup: false,
+    };
+
+    /// Those of figure 9(b): alpha = 6, beta = 2.
+    pub const FAST: Self = Self { law: Law::InverseIncrease { increase: 6.0, decrease: 2.0 }, ..Self::PAPER };
+
+    /// Those of figure 12(b): alpha = beta = 2.
+    pub const BRISK: Self =
+        Self { law: Law::InverseIncrease { increase: 2.0, decrease: 2.0 }, ..Self::PAPER };
+
+    /// Ours, for [`crate::aggregate::Scheme::AllInOne`]: [`Law::Proportional`], more often and in smaller steps.
+    /// `docs/live-control.md` has the reasons.
+    pub const AUTO: Self = Self {
+        law: Law::Proportional { increase: 0.5, decrease: 0.3 },
+        round_trips: 15,
+        least: Least::Sample,
+        route_change: Some(30),
+        startup: true,
+        ..Self::PAPER
+    };
+}
+
+impl Default for Parameters {
+    fn default() -> Self {
+        Self::PAPER
+    }
+}
