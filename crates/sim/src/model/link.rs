@@ -1,0 +1,147 @@
+//! Links: how fast, how long, and what they lose.
+
+use anabranch_units::{Bytes, Duration, Rate, Time};
+
+use super::ids::NodeId;
+
+/// One direction of a link: a queue, a transmitter, a delay.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Link {
+    /// Its name in the outputs.
+    pub name: String,
+    /// Where it begins.
+    pub from: NodeId,
+    /// Where it ends.
+    pub to: NodeId,
+    /// Bits per second on the wire, headers included.
+    pub rate: Rate,
+    /// Propagation delay.
+    pub delay: Duration,
+    /// Where packets wait.
+    pub queue: Queue,
+    /// What gets lost on the wire, after it was transmitted.
+    pub loss: Loss,
+    /// What changes while the simulation runs, in the order of time.
+    pub changes: Vec<Change>,
+    /// The times at which it can transmit, instead of its rate.
+    pub opportunities: Option<Opportunities>,
+}
+
+/// A queue before a transmitter. Its limit counts the packet in transmission.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Queue {
+    /// How much it holds.
+    pub limit: Limit,
+    /// Which packets it drops.
+    pub discipline: Discipline,
+}
+
+/// How much a queue holds, with the packet in transmission.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// So many packets, of any size.
+    Packets(u32),
+    /// So many bytes on the wire.
+    Bytes(Bytes),
+}
+
+/// Which packets a queue drops.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Discipline {
+    /// Those that find it full.
+    DropTail,
+    /// Random early detection.
+    Red(Red),
+    /// Controlled delay (RFC 8289).
+    CoDel(CoDel),
+}
+
+/// Random early detection (Floyd and Jacobson 1993), with the gentle slope above the upper threshold.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Red {
+    /// Below this average queue nothing is dropped, in packets.
+    pub low: f64,
+    /// From here on the gentle slope leads up to dropping everything at twice this average.
+    pub high: f64,
+    /// Probability of a drop at `high`.
+    pub most: f64,
+    /// Weight of a new sample in the average.
+    pub weight: f64,
+}
+
+/// Controlled delay (RFC 8289, section 4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CoDel {
+    /// The sojourn time that is tolerated: 5 ms.
+    pub target: Duration,
+    /// For how long it may be exceeded: 100 ms.
+    pub interval: Duration,
+}
+
+/// Losses on the wire.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Loss {
+    /// None.
+    None,
+    /// Each packet with this probability.
+    Bernoulli(f64),
+    /// Bursts: two states, each packet moves first and is lost then with the state's probability (Gilbert 1960, Elliott 1963).
+    GilbertElliott(GilbertElliott),
+    /// Those at these places in the order of arrival, from 0.
+    Listed(Vec<u64>),
+}
+
+/// A Markov chain of a good and a bad state; it begins in the good one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct GilbertElliott {
+    /// Probability of moving from good to bad, at each packet.
+    pub to_bad: f64,
+    /// Probability of moving from bad to good.
+    pub to_good: f64,
+    /// Probability of a loss in the good state.
+    pub loss_good: f64,
+    /// Probability of a loss in the bad state.
+    pub loss_bad: f64,
+}
+
+/// A change of a link at a moment. What is `None` stays.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Change {
+    /// When.
+    pub at: Time,
+    /// A new rate; zero: nothing is transmitted until the next change.
+    pub rate: Option<Rate>,
+    /// A new delay. Packets never overtake each other.
+    pub delay: Option<Duration>,
+    /// A new loss.
+    pub loss: Option<Loss>,
+}
+
+/// A link that transmits up to `size` bytes at given moments, again and again (mahimahi's trace: 1500 bytes each). What an opportunity
+/// does not use is lost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Opportunities {
+    /// The moments, in order, counted from the beginning of a period.
+    pub at: Vec<Time>,
+    /// Length of the period, at least the last moment.
+    pub period: Duration,
+    /// What goes in one of them.
+    pub size: Bytes,
+}
+
+impl Link {
+    /// A link that changes nothing and loses nothing, behind a DropTail queue of so many packets; its name is made of its ends.
+    pub fn drop_tail(from: NodeId, to: NodeId, rate: Rate, delay: Duration, packets: u32) -> Self {
+        Self {
+            name: format!("{from}-{to}"),
+            from,
+            to,
+            rate,
+            delay,
+            queue: Queue { limit: Limit::Packets(packets), discipline: Discipline::DropTail },
+            loss: Loss::None,
+            changes: Vec::new(),
+            opportunities: None,
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! TCP as a flow has it.
+
+/// Congestion controls of TCP.
+pub use anabranch_congestion::algorithm::Algorithm as Congestion;
+use anabranch_congestion::tfwc::BufferRule;
+use anabranch_congestion::vps::Weight;
+use anabranch_units::{Bytes, Duration, Packets};
+
+/// How a TCP behaves.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tcp {
+    /// Payload of a full segment.
+    pub segment: Bytes,
+    /// Bytes of headers on every packet (IP and TCP: 40; each SACK block adds 8).
+    pub header: Bytes,
+    /// The congestion control.
+    pub congestion: Congestion,
+    /// Initial window in segments.
+    pub initial_window: Packets,
+    /// Initial slow start threshold in segments; `None`: as large as can be.
+    pub initial_ssthresh: Option<Packets>,
+    /// The receive window; `None`: as large as can be. The receiver may drive it while the flow runs.
+    pub receive_window: Option<Bytes>,
+    /// Delayed acknowledgements; `None`: one for every segment.
+    pub delayed_ack: Option<DelayedAck>,
+    /// Whether a duplicate acknowledgement lets a new segment out before the loss is certain (RFC 3042).
+    pub limited_transmit: bool,
+    /// Whether the window shrinks to the initial one after an idle time (RFC 5681, section 4.1).
+    pub idle_restart: bool,
+    /// Whether every segment carries a timestamp (RFC 7323), so that every acknowledgement measures the RTT; otherwise one
+    /// segment in flight at a time is timed.
+    pub timestamps: bool,
+    /// Bounds of the retransmission time-out, and its first value (RFC 6298).
+    pub rto: Rto,
+    /// Which recovery from losses.
+    pub recovery: Recovery,
+    /// Sending waits for a random time up to this one after what allowed it (ns-2's `overhead_`): zero for none.
+    pub send_jitter: Duration,
+    /// The group that the sender shares its windows with; `None`: it has one of its own.
+    pub share: Option<Share>,
+    /// How the buffer of a media stream's player tunes the senders of its connections; `None`: it does not.
+    pub tuning: Option<BufferRule>,
+}
+
+/// How a group shares.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Form {
+    /// Credit passes from flow to flow, packet by packet (VPS).
+    #[default]
+    Vps,
+    /// Each flow is told a window, with its own acknowledgements, as in a kernel (`anabranch_congestion::joint`).
+    Window,
+}
+
+/// A flow's place in a weighted group: flows of one sender that share what as many plain flows would get.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Share {
+    /// The group's name.
+    pub group: String,
+    /// The flow's weight in it.
+    pub weight: Weight,
+    /// Whether members behind different bottlenecks are noticed and parted.
+    pub watches: bool,
+    /// How the group shares; the same in all of its flows.
+    pub form: Form,
+}
+
+/// Delayed acknowledgements (RFC 5681, section 4.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DelayedAck {
+    /// One acknowledgement for so many full segments in order.
+    pub every: u32,
+    /// The longest delay.
+    pub delay: Duration,
+}
+
+/// The retransmission timer (RFC 6298).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rto {
+    /// Before the first measurement.
+    pub initial: Duration,
+    /// Lower bound.
+    pub least: Duration,
+    /// Upper bound, also of the back-off.
+    pub most: Duration,
+    /// Granularity of the clock that measures round trips (G).
+    pub granularity: Duration,
+}
+
+/// Recovery from losses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recovery {
+    /// RFC 6675.
+    Sack,
+    /// As ns-2's `Agent/TCP/Sack1` does it, with ns-2's time-outs in whole ticks, to show what of a difference comes from there.
+    Ns2Sack1,
+}
+
+impl Tcp {
+    /// TCP as it is deployed: 1460-byte segments, an initial window of ten, CUBIC, delayed acknowledgements, timestamps,
+    /// a time-out of at least 200 ms.
+    pub const DEPLOYED: Self = Self {
+        segment: Bytes::new(1460),
+        header: Bytes::new(40),
+        congestion: Congestion::Cubic,
+        initial_window: Packets::new(10),
+        initial_ssthresh: None,
+        receive_window: None,
+        delayed_ack: Some(DelayedAck { every: 2, delay: Duration::from_millis(40) }),
+        limited_transmit: true,
+        idle_restart: true,
+        timestamps: true,
+        rto: Rto {
+            initial: Duration::from_secs(1),
+            least: Duration::from_millis(200),
+            most: Duration::from_secs(60),
+            granularity: Duration::from_millis(1),
+        },
+        recovery: Recovery::Sack,
+        send_jitter: Duration::ZERO,
+        share: None,
+        tuning: None,
+    };
+}
