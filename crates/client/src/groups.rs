@@ -1,46 +1,16 @@
 //! The stripe groups of a stream: their names, and what their connections hand to the session.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use ::http::HeaderValue;
 use anabranch_film::control::{ConnectionId, PathId};
 use anabranch_http::tcp::SocketControl;
 use anabranch_protocol::ranges::RangeSet;
 use anabranch_units::{Bytes, Duration};
 
-use super::EngineError;
+use super::error::EngineError;
+use super::membership::{Brought, GroupName};
 use super::notice::Event;
 use super::shared::Shared;
-use super::stripe::Brought;
-
-/// The stripe groups by path.
-#[derive(Debug, Default)]
-pub(super) struct Groups {
-    names: BTreeMap<PathId, GroupName>,
-    /// Paths on which striping does not work, whatever the server says.
-    refused: BTreeSet<PathId>,
-    /// Paths on which it has worked.
-    worked: BTreeSet<PathId>,
-}
-
-/// The name of a path's group.
-#[derive(Clone, Debug)]
-pub(super) struct GroupName {
-    /// The session's groups of this path that ended before it.
-    pub(super) number: u32,
-    pub(super) token: HeaderValue,
-}
-
-impl GroupName {
-    /// Draws a token; `None`: the system has no randomness to give.
-    pub(super) fn draw(number: u32) -> Option<Self> {
-        let mut random = [0; 16];
-        rustls::crypto::ring::default_provider().secure_random.fill(&mut random).ok()?;
-        let token = HeaderValue::try_from(format!("{:032x}", u128::from_be_bytes(random))).ok()?;
-        Some(Self { number, token })
-    }
-}
 
 impl Shared {
     /// The group to join on a path; `None`: ranges are to be asked for.

@@ -5,8 +5,8 @@
 //! samples are looked at once more in the end.
 
 use std::io;
+use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use anabranch_film::control::{ConnectionId, PathId};
@@ -14,30 +14,10 @@ use anabranch_http::{Connection, Method, Received, RequestHead, ResponseHead, Ve
 use anabranch_units::Bytes;
 use bytes::BytesMut;
 
-use super::link::End;
+use super::command::End;
+use super::error::{Cure, EngineError};
 use super::open::{LARGE_SAMPLE, OpenError, SAMPLE, compare, samples};
-use super::shared::{Core, Shared};
-use super::{Cure, EngineError};
-
-/// Whether a film has become longer on a server since it was opened, with what was there then still there.
-#[derive(Debug, Default)]
-pub(super) struct Growth {
-    /// Zero: it has not.
-    size: AtomicU64,
-    /// Held by the one who looks.
-    looking: tokio::sync::Mutex<()>,
-}
-
-impl Growth {
-    /// The largest size that was seen; `None`: it is not known to grow.
-    pub(super) fn size(&self) -> Option<u64> {
-        Some(self.size.load(Ordering::Relaxed)).filter(|size| *size > 0)
-    }
-
-    pub(super) fn note(&self, size: u64) {
-        self.size.fetch_max(size, Ordering::Relaxed);
-    }
-}
+use super::shared::Shared;
 
 /// How long samples may take.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -79,7 +59,7 @@ impl Shared {
 
     /// Compares samples of what has come with what the server has now.
     async fn samples_agree(&self, path: PathId, length: u64) -> Result<(), OpenError> {
-        let ours = held(&self.lock(), length);
+        let ours = self.held(length).await;
         let ours =
             ours.map_err(|error| OpenError::Storage(format!("cannot read what was written: {error}")))?;
         if ours.is_empty() {
@@ -87,6 +67,30 @@ impl Shared {
         }
         let options = self.settings.connect_options(self.interface(path));
         compare(self.replica(path), &mut None, &ours, &options).await
+    }
+
+    /// Samples of what is there, by their positions.
+    async fn held(&self, length: u64) -> io::Result<Vec<(u64, Vec<u8>)>> {
+        let ranges = samples(self.lock().session.have(), length);
+        let mut held = Vec::with_capacity(ranges.len());
+        for range in ranges {
+            held.push((range.start, self.read(range).await?));
+        }
+        Ok(held)
+    }
+
+    /// What is there of a range, as far as it is there without a gap.
+    async fn read(&self, range: Range<u64>) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        let mut position = range.start;
+        while position < range.end {
+            let found = self.lock().store.find(position, Bytes::new(range.end - position).as_usize());
+            let Some(found) = found else { break };
+            let piece = found.get(position).await?;
+            position += Bytes::of(piece.len()).get();
+            bytes.extend_from_slice(&piece);
+        }
+        Ok(bytes)
     }
 
     /// As [`super::Film::check`].
@@ -174,11 +178,8 @@ impl Shared {
     /// Whether the body that is under way on a connection begins as what has come. Nobody can ask such a server for more of it than that.
     async fn begins_as_what_came(&self, connection: &mut Connection) -> bool {
         let wanted = LARGE_SAMPLE.min(self.size.unwrap_or(0));
-        let ours = {
-            let core = self.lock();
-            read(&core, 0..core.session.have().gaps(0..wanted).next().map_or(wanted, |gap| gap.start))
-        };
-        let Ok(ours) = ours else { return false };
+        let end = self.lock().session.have().gaps(0..wanted).next().map_or(wanted, |gap| gap.start);
+        let Ok(ours) = self.read(0..end).await else { return false };
         if ours.is_empty() || Bytes::of(ours.len()).get() < wanted {
             return false;
         }
@@ -217,24 +218,4 @@ impl Shared {
 
 fn resized(then: u64, now: u64) -> String {
     format!("it had {then} bytes and has {now} now")
-}
-
-/// Samples of what is there, by their positions.
-fn held(core: &Core, length: u64) -> io::Result<Vec<(u64, Vec<u8>)>> {
-    let ranges = samples(core.session.have(), length).into_iter();
-    ranges.map(|range| Ok((range.start, read(core, range)?))).collect()
-}
-
-/// What is there of a range, as far as it is there without a gap.
-fn read(core: &Core, range: std::ops::Range<u64>) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    let mut position = range.start;
-    while position < range.end {
-        let Some(piece) = core.store.read(position, Bytes::new(range.end - position).as_usize())? else {
-            break;
-        };
-        position += Bytes::of(piece.len()).get();
-        bytes.extend_from_slice(&piece);
-    }
-    Ok(bytes)
 }

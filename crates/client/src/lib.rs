@@ -21,12 +21,18 @@
 //! # }
 //! ```
 
+mod buffers;
+mod command;
+mod disk;
+mod error;
 mod groups;
 mod growth;
 mod link;
+mod membership;
 mod notice;
 mod open;
 mod pacer;
+mod replica;
 mod settings;
 mod shared;
 mod status;
@@ -45,42 +51,17 @@ use bytes::Bytes;
 use tokio::sync::broadcast;
 use tokio::task::AbortHandle;
 
+pub use disk::Medium;
+pub use error::{Cure, EngineError};
 pub use notice::{Event, Notice};
 pub use open::{FilmInfo, OpenError};
 pub use settings::{Algorithm, Settings};
 pub use status::{ReplicaStatus, Status};
 pub use store::Storage;
 
+use disk::Backlog;
 use shared::{FILE_READER, Shared};
 use store::Store;
-
-/// The stream cannot go on.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-#[non_exhaustive]
-pub struct EngineError {
-    /// Why, for the user.
-    pub message: Arc<str>,
-    /// What helps.
-    pub cure: Cure,
-}
-
-/// What helps when a stream could not go on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cure {
-    /// The same again, later or when something here was put right.
-    Again,
-    /// Another URL of the same film: this one is refused, or leads to something that cannot be used.
-    OtherUrl,
-    /// To begin at the start: the film is another one now, and what has come is of the old one.
-    StartOver,
-}
-
-impl EngineError {
-    pub(self) fn new(message: impl Into<Arc<str>>, cure: Cure) -> Self {
-        Self { message: message.into(), cure }
-    }
-}
 
 /// An open film. Cheap to clone; when the last clone and reader is dropped, all its connections are closed.
 #[derive(Clone)]
@@ -90,11 +71,16 @@ struct Handle {
     shared: Arc<Shared>,
     info: FilmInfo,
     clock: AbortHandle,
+    /// Who looks after the worker that writes.
+    disk: Option<AbortHandle>,
 }
 
 impl Drop for Handle {
     fn drop(&mut self) {
         self.clock.abort();
+        if let Some(disk) = &self.disk {
+            disk.abort();
+        }
         self.shared.stop();
     }
 }
@@ -134,21 +120,22 @@ impl Film {
         if let (Storage::File { file, have, in_doubt: true }, Some(first)) =
             (&storage, opened.replicas.first_mut())
         {
-            let samples = open::samples_of(file, have)?;
+            let samples = open::samples_of(&**file, have)?;
             let mut connection = first.connection.take();
             let options = settings.connect_options(settings.interfaces.first());
             open::compare(first, &mut connection, &samples, &options).await?;
             first.connection = connection;
         }
-        let (mut store, mut have) = Store::new(storage);
+        let (mut store, mut have) = Store::new(storage)
+            .map_err(|error| OpenError::Storage(format!("no thread to write it: {error}")))?;
         let mut first_bytes = 0;
         for (offset, mut bytes) in opened.first.drain(..) {
             let range = offset..offset + anabranch_units::Bytes::of(bytes.len()).get();
-            store.take(offset, &mut bytes, &have).map_err(|error| match error.cure {
-                Cure::StartOver => OpenError::AnotherFilm(error.to_string()),
-                _ => OpenError::Storage(error.to_string()),
-            })?;
+            store.take(offset, &mut bytes, &have).map_err(|error| cannot_begin(&error))?;
             first_bytes += have.insert(range);
+        }
+        if let Some(disk) = store.disk() {
+            disk.backlog.flushed().await.map_err(|error| cannot_begin(&error))?;
         }
         let ways = settings.interfaces.len().max(1);
         let paths = opened.replicas.len() * ways;
@@ -172,8 +159,7 @@ impl Film {
         let now = Time::from_nanos(Duration::from(epoch.elapsed()).as_nanos());
         let session = Session::new(config, now).expecting_any_speed();
         let is_file = store.is_file();
-        let shared =
-            Shared::new(settings, info.accepts_ranges, info.size, opened.replicas, session, store, epoch);
+        let shared = Shared::new(settings, &info, opened.replicas, session, store, epoch, link::start);
         shared.lock().first_bytes = first_bytes;
         shared.tell(|session, now| {
             if is_file {
@@ -182,7 +168,11 @@ impl Film {
             session.start(now);
         });
         let clock = tokio::spawn(keep_time(shared.clone())).abort_handle();
-        Ok(Self(Arc::new(Handle { shared, info, clock })))
+        let disk = shared
+            .backlog
+            .clone()
+            .map(|backlog| tokio::spawn(watch_disk(shared.clone(), backlog)).abort_handle());
+        Ok(Self(Arc::new(Handle { shared, info, clock, disk })))
     }
 
     /// What is known of it.
@@ -216,7 +206,7 @@ impl Film {
         self.0.shared.subscribe()
     }
 
-    /// Waits until all of it is there. Only with [`Storage::File`] does that ever happen by itself.
+    /// Waits until all of it is there and written. Only with [`Storage::File`] does that ever happen by itself.
     ///
     /// # Errors
     /// The stream cannot go on.
@@ -226,13 +216,17 @@ impl Film {
             {
                 let core = self.0.shared.lock();
                 if core.session.is_complete() {
-                    return Ok(());
+                    break;
                 }
                 if let Some(error) = &core.failed {
                     return Err(error.clone());
                 }
             }
             progress.await;
+        }
+        match &self.0.shared.backlog {
+            Some(backlog) => backlog.flushed().await,
+            None => Ok(()),
         }
     }
 
@@ -246,9 +240,11 @@ impl Film {
         self.0.shared.check().await
     }
 
-    /// What is there.
+    /// What is there; of a file, what is in it.
     pub fn have(&self) -> RangeSet {
-        self.0.shared.lock().session.have().clone()
+        let core = self.0.shared.lock();
+        let have = core.session.have();
+        self.0.shared.backlog.as_ref().map_or_else(|| have.clone(), |backlog| backlog.written(have))
     }
 
     /// Closes all connections; readers fail.
@@ -267,9 +263,8 @@ impl Reader {
         let shared = self.film.0.shared.clone();
         loop {
             let progress = shared.progress.notified();
-            {
-                let mut core = shared.lock();
-                let core = &mut *core;
+            let found = {
+                let core = shared.lock();
                 // A film of unknown size may have got one.
                 if core.session.size().is_some_and(|size| self.position >= size) || self.position >= self.end
                 {
@@ -278,20 +273,22 @@ impl Reader {
                 let available = core.session.available(self.id).saturating_sub(self.position);
                 if available > 0 {
                     let most = PIECE.min(anabranch_units::Bytes::new(available).as_usize());
-                    let piece = core.store.read(self.position, most).map_err(|error| {
-                        EngineError::new(format!("cannot read what was written: {error}"), Cure::Again)
-                    })?;
-                    if let Some(piece) = piece {
-                        self.position += anabranch_units::Bytes::of(piece.len()).get();
-                        shared.move_reader(core, self.id, self.position);
-                        return Ok(Some(piece));
-                    }
+                    core.store.find(self.position, most)
+                } else {
+                    None
                 }
-                if let Some(error) = &core.failed {
-                    return Err(error.clone());
-                }
-            }
-            progress.await;
+                .map_or_else(|| core.failed.clone().map_or(Ok(None), Err), |found| Ok(Some(found)))?
+            };
+            let Some(found) = found else {
+                progress.await;
+                continue;
+            };
+            let piece = found.get(self.position).await.map_err(|error| {
+                EngineError::new(format!("cannot read what was written: {error}"), Cure::Again)
+            })?;
+            self.position += anabranch_units::Bytes::of(piece.len()).get();
+            shared.move_reader(&mut shared.lock(), self.id, self.position);
+            return Ok(Some(piece));
         }
     }
 
@@ -308,14 +305,28 @@ impl Drop for Reader {
 }
 
 /// Most connections on every path: those of one host are shared between its URLs and the interfaces.
-fn path_caps(settings: &Settings, replicas: &[open::Replica]) -> Vec<usize> {
+fn path_caps(settings: &Settings, replicas: &[replica::Replica]) -> Vec<usize> {
     let ways = settings.interfaces.len().max(1);
-    let same_host = |replica: &open::Replica| {
+    let same_host = |replica: &replica::Replica| {
         replicas.iter().filter(|other| other.target.origin().host() == replica.target.origin().host()).count()
     };
     let caps: Vec<_> =
         replicas.iter().map(|replica| (settings.per_host / (same_host(replica) * ways)).max(1)).collect();
     caps.iter().copied().cycle().take(caps.len() * ways).collect()
+}
+
+/// The first bytes cannot be kept.
+fn cannot_begin(error: &EngineError) -> OpenError {
+    match error.cure {
+        Cure::StartOver => OpenError::AnotherFilm(error.to_string()),
+        _ => OpenError::Storage(error.to_string()),
+    }
+}
+
+/// Ends the film when what has come cannot be written.
+async fn watch_disk(shared: Arc<Shared>, backlog: Arc<Backlog>) {
+    let error = backlog.failure().await;
+    shared.fail(error);
 }
 
 /// Calls the session when it wants to be called.

@@ -1,75 +1,31 @@
 //! One connection of a stream: a task that sends the session's requests and hands it what arrives.
 
 use std::collections::VecDeque;
-use std::ops::Range;
 use std::sync::Arc;
 
-use anabranch_film::content::RequestId;
 use anabranch_film::control::{ConnectionId, PathId};
 use anabranch_film::session::Refusal;
 use anabranch_http::{
     Connection, Error, Method, RangeError, Received, RequestHead, ResponseHead, Version, status_in_words,
 };
-use anabranch_protocol::stripe::frame::Frame;
 use bytes::BytesMut;
 use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
 
+use super::command::{Asked, Command, EARLY_READS, End};
+use super::error::Cure;
 use super::pacer::{LARGEST_READ, Pacer};
-use super::shared::Shared;
-use super::{Cure, EngineError, stripe};
+use super::shared::{Beginning, Shared};
+use super::stripe;
 
-/// A request that waits for its answer.
-#[derive(Clone, Debug)]
-pub(super) struct Asked {
-    pub(super) request: RequestId,
-    pub(super) range: Range<u64>,
-}
-
-/// What a connection's task is told to do.
-pub(super) enum Command {
-    /// Ask for a range.
-    Ask(Asked),
-    /// Send a frame to the stripe group.
-    Order(Frame<'static>),
-    /// Leave the stripe group in good order.
-    Leave,
-}
-
-/// How a connection's life ended.
-pub(super) enum End {
-    /// In good order, by the server.
-    Closed,
-    /// By an error of the connection.
-    Failed(String),
-    /// The server refused.
-    Refused(Refusal),
-    /// The path leads to something else, and this helps.
-    Lost(String, Cure),
-    /// The film is longer now: it has grown, or is another one.
-    Grown {
-        /// Its size now.
-        to: u64,
-    },
-    /// The whole stream cannot go on.
-    Fatal(EngineError),
-}
-
-impl End {
-    /// The film on the server is another one now.
-    pub(super) fn changed(how: &str) -> Self {
-        Self::Lost(format!("the film changed on the server: {how}"), Cure::StartOver)
-    }
+/// Starts the task of a connection.
+pub(super) fn start(beginning: Beginning) -> AbortHandle {
+    tokio::spawn(run(beginning)).abort_handle()
 }
 
 /// Runs a connection until it ends; tells the session about everything.
-pub(super) async fn run(
-    shared: Arc<Shared>,
-    id: ConnectionId,
-    path: PathId,
-    first: Option<Connection>,
-    commands: mpsc::UnboundedReceiver<Command>,
-    own_pacer: Arc<Pacer>,
-) {
+async fn run(beginning: Beginning) {
+    let Beginning { shared, id, path, first, commands, pacer: own_pacer } = beginning;
     let is_probed = first.is_some();
     let connection = match first {
         Some(connection) => Ok(connection),
@@ -138,9 +94,6 @@ struct Link<'a> {
     reads: u32,
     own_pacer: Arc<Pacer>,
 }
-
-/// The kernel overwrites a window when the first data comes: during the first reads it is set again at once.
-pub(super) const EARLY_READS: u32 = 32;
 
 impl Link<'_> {
     async fn serve(mut self, mut commands: mpsc::UnboundedReceiver<Command>) -> End {
@@ -342,8 +295,8 @@ async fn receive(
     if room < LARGEST_READ.as_usize() {
         // A buffer of just this size: what is read at once is what may be read.
         *buffer = BytesMut::with_capacity(room);
-    } else if buffer.capacity() < LARGEST_READ.as_usize() / 4 {
-        *buffer = BytesMut::with_capacity(LARGEST_READ.as_usize());
+    } else if buffer.capacity() < LARGEST_READ.as_usize() / 2 {
+        shared.buffers.renew(buffer);
     }
     connection.receive(buffer).await
 }

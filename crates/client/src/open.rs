@@ -1,14 +1,11 @@
 //! Opening a stream: what the URLs lead to, whether the replicas agree, and which rate the media needs.
 
 use std::fmt;
-use std::fs::File;
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
 
 use ::http::HeaderValue;
 use anabranch_http::{
-    ConnectOptions, Connection, CookieJar, ExtraHeaders, Method, Probe, ProbeError, Received, RequestHead,
-    ResponseHead, Target, Version, probe, shown,
+    ConnectOptions, Connection, ExtraHeaders, Probe, ProbeError, ResponseHead, probe, shown,
 };
 use anabranch_media::{MediaFacts, MediaProbe, Step};
 use anabranch_protocol::ranges::RangeSet;
@@ -17,7 +14,8 @@ use anabranch_units::{Bytes, Duration};
 use bytes::BytesMut;
 use url::Url;
 
-use super::growth::Growth;
+use super::disk::Medium;
+use super::replica::{Growth, Replica, Strictness};
 use super::settings::Settings;
 
 /// What is known of a film when it is opened.
@@ -77,24 +75,6 @@ pub enum OpenError {
     /// What is there already is of another film.
     #[error("{0}")]
     AnotherFilm(String),
-}
-
-/// A replica that was found.
-#[derive(Debug)]
-pub(super) struct Replica {
-    /// As it is shown.
-    pub(super) url: String,
-    pub(super) target: Target,
-    pub(super) jar: CookieJar,
-    pub(super) validator: Option<HeaderValue>,
-    /// What its first answer says about the version of the film: later ones must not say anything else.
-    pub(super) version: Version,
-    /// Its server is one of ours and says that it stripes.
-    pub(super) stripes: bool,
-    /// Whether it has become longer.
-    pub(super) growth: Growth,
-    /// Its first connection, not given out yet.
-    pub(super) connection: Option<Connection>,
 }
 
 /// A replica, and what its first answer told.
@@ -342,10 +322,10 @@ async fn agree(
 }
 
 /// Samples of what is in a file, by their positions.
-pub(super) fn samples_of(file: &File, have: &RangeSet) -> Result<Vec<(u64, Vec<u8>)>, OpenError> {
+pub(super) fn samples_of(file: &dyn Medium, have: &RangeSet) -> Result<Vec<(u64, Vec<u8>)>, OpenError> {
     let read = |range: Range<u64>| {
         let mut bytes = vec![0; Bytes::new(range.end - range.start).as_usize()];
-        file.read_exact_at(&mut bytes, range.start)
+        file.read(&mut bytes, range.start)
             .map_err(|error| OpenError::Storage(format!("cannot read what is there: {error}")))?;
         Ok((range.start, bytes))
     };
@@ -391,81 +371,6 @@ pub(super) fn samples(have: &RangeSet, length: u64) -> Vec<Range<u64>> {
         }
     }
     samples
-}
-
-/// Whether an answer has to be of the version that was opened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Strictness {
-    ThisVersion,
-    AnyVersion,
-}
-
-impl Replica {
-    /// Asks for a range, on the connection that there is or, where the server closed it, on a new one.
-    async fn fetch(&mut self, range: Range<u64>, options: &ConnectOptions) -> Result<BytesMut, String> {
-        let mut connection = self.connection.take();
-        let answer = self.fetch_over(&mut connection, range, Strictness::ThisVersion, options).await;
-        self.connection = connection;
-        answer
-    }
-
-    /// The same on the connection that is given.
-    pub(super) async fn fetch_over(
-        &self,
-        connection: &mut Option<Connection>,
-        range: Range<u64>,
-        strictness: Strictness,
-        options: &ConnectOptions,
-    ) -> Result<BytesMut, String> {
-        let answer = self.answer(connection, range, strictness, options);
-        let answer = tokio::time::timeout(std::time::Duration::from_secs(20), answer).await;
-        let answer = answer.unwrap_or_else(|_| Err("no answer within 20 s".into()));
-        if answer.is_err() {
-            // What is still on its way over it would be taken for the answer to the next request.
-            *connection = None;
-        }
-        answer
-    }
-
-    async fn answer(
-        &self,
-        connection: &mut Option<Connection>,
-        range: Range<u64>,
-        strictness: Strictness,
-        options: &ConnectOptions,
-    ) -> Result<BytesMut, String> {
-        let Some(last) = range.end.checked_sub(1) else { return Ok(BytesMut::new()) };
-        let is_strict = strictness == Strictness::ThisVersion;
-        let mut request =
-            RequestHead::new(Method::Get, &self.target, &self.jar.headers()).range(range.start, Some(last));
-        if let Some(validator) = self.validator.as_ref().filter(|_| is_strict) {
-            request = request.if_range(validator);
-        }
-        let connection = match connection {
-            Some(connection) if connection.is_open() => connection,
-            place => {
-                let connecting = Connection::connect(self.target.origin(), options).await;
-                place.insert(connecting.map_err(|error| error.to_string())?)
-            }
-        };
-        connection.send(&request).map_err(|error| error.to_string())?;
-        let mut body = BytesMut::new();
-        loop {
-            match connection.receive(&mut body).await.map_err(|error| error.to_string())? {
-                Received::Head(head) => {
-                    self.jar.take(&head);
-                    head.check_range(range.start, Some(last)).map_err(|error| error.to_string())?;
-                    let difference = self.version.difference(&Version::of(&head));
-                    if let Some(difference) = difference.filter(|_| is_strict) {
-                        return Err(format!("the film changed on the server: {difference}"));
-                    }
-                }
-                Received::Data(_) if Bytes::of(body.len()).get() <= range.end - range.start => {}
-                Received::End { .. } => return Ok(body),
-                _ => return Err("the connection broke".to_owned()),
-            }
-        }
-    }
 }
 
 /// The rate that the media needs, as its container tells.

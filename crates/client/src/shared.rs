@@ -17,14 +17,32 @@ use bytes::BytesMut;
 use tokio::sync::{Notify, broadcast, mpsc};
 use tokio::task::AbortHandle;
 
-use super::groups::Groups;
-use super::link::{self, Asked, Command};
+use super::buffers::Buffers;
+use super::command::{Asked, Command};
+use super::disk::Backlog;
+use super::error::{Cure, EngineError};
+use super::membership::Groups;
 use super::notice::{Event, Notice};
-use super::open::Replica;
+use super::open::FilmInfo;
 use super::pacer::{LARGEST_READ, Pacer};
+use super::replica::Replica;
 use super::settings::Settings;
 use super::store::Store;
-use super::{Cure, EngineError};
+
+/// Starts the task of a connection.
+pub(super) type Start = fn(Beginning) -> AbortHandle;
+
+/// What the task of a connection begins with.
+pub(super) struct Beginning {
+    pub(super) shared: Arc<Shared>,
+    pub(super) id: ConnectionId,
+    pub(super) path: PathId,
+    /// A connection of the probing, where there is one.
+    pub(super) first: Option<Connection>,
+    pub(super) commands: mpsc::UnboundedReceiver<Command>,
+    /// Paces this connection alone.
+    pub(super) pacer: Arc<Pacer>,
+}
 
 /// Everything but the handles that users hold.
 pub(super) struct Shared {
@@ -32,10 +50,14 @@ pub(super) struct Shared {
     pub(super) ranges: bool,
     pub(super) size: Option<u64>,
     replicas: Vec<Replica>,
+    start: Start,
     epoch: Instant,
     core: Mutex<Core>,
     pub(super) pacer: Pacer,
-    /// Something arrived, or the stream failed.
+    pub(super) buffers: Buffers,
+    /// What waits to be written, where it goes into a file.
+    pub(super) backlog: Option<Arc<Backlog>>,
+    /// Something arrived, was written,, or the stream failed.
     pub(super) progress: Notify,
     /// A reader came or went on.
     moved: Notify,
@@ -80,17 +102,18 @@ pub(super) const FILE_READER: ReaderId = ReaderId(u32::MAX);
 impl Shared {
     pub(super) fn new(
         settings: Settings,
-        ranges: bool,
-        size: Option<u64>,
+        info: &FilmInfo,
         mut replicas: Vec<Replica>,
         session: Session,
         store: Store,
         epoch: Instant,
+        start: Start,
     ) -> Arc<Self> {
         let probed = (0u16..)
             .zip(&mut replicas)
             .filter_map(|(index, replica)| replica.connection.take().map(|connection| (index, connection)));
         let probed = probed.collect();
+        let backlog = store.disk().map(|disk| disk.backlog.clone());
         let core = Core {
             session,
             store,
@@ -107,12 +130,15 @@ impl Shared {
         let (notices, early) = broadcast::channel(1024);
         Arc::new(Self {
             settings,
-            ranges,
-            size,
+            ranges: info.accepts_ranges,
+            size: info.size,
             replicas,
+            start,
             epoch,
             core: Mutex::new(core),
             pacer: Pacer::new(),
+            buffers: Buffers::default(),
+            backlog,
             progress: Notify::new(),
             moved: Notify::new(),
             notices,
@@ -227,15 +253,17 @@ impl Shared {
     }
 
     fn open(self: &Arc<Self>, core: &mut Core, connection: ConnectionId, path: PathId, why: &'static str) {
-        let (sender, receiver) = mpsc::unbounded_channel();
-        let probed = if self.interface(path) == self.interface(PathId(0)) {
+        let (sender, commands) = mpsc::unbounded_channel();
+        let first = if self.interface(path) == self.interface(PathId(0)) {
             core.probed.remove(&path.0)
         } else {
             None
         };
         let pacer = Arc::new(Pacer::new());
-        let task = tokio::spawn(link::run(self.clone(), connection, path, probed, receiver, pacer.clone()));
-        let link = Link { commands: sender, task: task.abort_handle(), control: None, pacer, window: None };
+        let beginning =
+            Beginning { shared: self.clone(), id: connection, path, first, commands, pacer: pacer.clone() };
+        let link =
+            Link { commands: sender, task: (self.start)(beginning), control: None, pacer, window: None };
         core.links.insert(connection, link);
         let interface = self.interface(path).map(ToString::to_string);
         self.note(Event::Open { connection: connection.0, url: self.url(path).to_owned(), interface, why });
@@ -326,12 +354,20 @@ impl Shared {
 
     /// Waits until a connection may read, and tells how much at once. `own` is the connection's own pacer.
     pub(super) async fn may_read(&self, id: ConnectionId, own: &Pacer) -> Bytes {
+        self.disk_keeps_up().await;
         // What a reader waits for that has got nothing yet comes first: the limit holds afterwards.
         if self.pacer.is_limited() && self.lock().session.brings_first_bytes(id) {
             return LARGEST_READ;
         }
         let _holding = own.hold();
         self.pacer.ready().await.min(own.ready().await)
+    }
+
+    /// Waits while more is to be written than the memory has room for: what is not read fills the receive windows.
+    async fn disk_keeps_up(&self) {
+        if let Some(backlog) = &self.backlog {
+            backlog.room(self.settings.memory.get()).await;
+        }
     }
 
     /// Whether the path has other connections than this one.

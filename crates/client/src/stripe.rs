@@ -4,7 +4,6 @@
 
 use std::future::poll_fn;
 use std::io;
-use std::ops::Range;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -24,8 +23,8 @@ use bytes::{Buf, BufMut, BytesMut};
 use tokio::io::{AsyncReadExt, AsyncWrite};
 use tokio::sync::mpsc;
 
-use super::groups::GroupName;
-use super::link::{Command, EARLY_READS, End};
+use super::command::{Command, EARLY_READS, End};
+use super::membership::{Brought, GroupName};
 use super::pacer::Pacer;
 use super::shared::Shared;
 
@@ -35,12 +34,6 @@ enum Answer {
     /// Ranges have to do, for this reason.
     No(String),
     End(End),
-}
-
-/// What came over a member.
-pub(super) enum Brought {
-    Block { sequence: u64, offset: u64, payload: BytesMut },
-    Synced { mark: u64, queued: Vec<Range<u64>> },
 }
 
 /// Joins the group of the path when its server stripes. Without that, the connection comes back, or a new one.
@@ -218,7 +211,11 @@ impl Member {
         })
         .await;
         let room = shared.may_read(self.id, own).await.as_usize();
-        self.input.reserve(room);
+        if self.input.capacity() - self.input.len() < room {
+            let begun = self.input.split();
+            shared.buffers.renew(&mut self.input);
+            self.input.extend_from_slice(&begun);
+        }
         poll_fn(|context| {
             self.write(context);
             // The future keeps nothing between two polls.

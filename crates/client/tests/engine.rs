@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::Arc;
 
 use anabranch_client::{Algorithm, Film, Settings, Storage};
 use anabranch_film::session::Pace;
@@ -44,7 +45,9 @@ async fn a_file_from_two_replicas_of_which_one_dies() {
     let file = std::fs::File::options().create_new(true).read(true).write(true).open(&path).unwrap();
     let settings = Settings::new(vec![url(one), url(two)]);
     let film =
-        Film::open(settings, Storage::File { file, have: RangeSet::new(), in_doubt: false }).await.unwrap();
+        Film::open(settings, Storage::File { file: Arc::new(file), have: RangeSet::new(), in_doubt: false })
+            .await
+            .unwrap();
     tokio::time::sleep(std::time::Duration::from_secs(1)).await;
     server.abort();
     film.complete().await.unwrap();

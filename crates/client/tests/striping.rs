@@ -184,7 +184,7 @@ async fn a_file_is_written_with_every_byte_in_its_place() {
     let server = serve(root.path(), None, |_| {});
     let path = root.path().join("out");
     let file = std::fs::File::options().create_new(true).read(true).write(true).open(&path).unwrap();
-    let storage = Storage::File { file, have: RangeSet::new(), in_doubt: false };
+    let storage = Storage::File { file: Arc::new(file), have: RangeSet::new(), in_doubt: false };
     let film = Film::open(settings(server.address, 4), storage).await.unwrap();
     film.complete().await.unwrap();
     assert!(std::fs::read(&path).unwrap() == content);

@@ -319,7 +319,7 @@ impl Target {
             self.file.set_len(0).map_err(cannot_write)?;
         }
         let file = self.file.try_clone().map_err(cannot_write)?;
-        Ok((Prepared { state, told }, Storage::File { file, have, in_doubt }))
+        Ok((Prepared { state, told }, Storage::File { file: Arc::new(file), have, in_doubt }))
     }
 
     /// Why the film could not be opened, and what that means for what is there.

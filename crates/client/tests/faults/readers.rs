@@ -1,6 +1,7 @@
 //! What happens on this side: readers that go away or take nothing, and a disk that is full.
 
 use std::fs::File;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_client::{Film, Storage};
@@ -16,8 +17,9 @@ async fn a_full_disk() {
     // What is read from this device is zeros: so the film begins with them.
     let mut content = film(2_000_000).to_vec();
     content[..65_536].fill(0);
-    let server = Server::start(&std::sync::Arc::new(content), Exchange::good).await;
-    let storage = Storage::File { file: full.try_clone().unwrap(), have: RangeSet::new(), in_doubt: false };
+    let server = Server::start(&Arc::new(content), Exchange::good).await;
+    let storage =
+        Storage::File { file: Arc::new(full.try_clone().unwrap()), have: RangeSet::new(), in_doubt: false };
     let error = match in_time(Film::open(settings(vec![server.url()]), storage)).await {
         Err(error) => error.to_string(),
         Ok(_) => panic!("it opens"),
@@ -30,7 +32,7 @@ async fn a_full_disk() {
     });
     let film = in_time(Film::open(
         settings(vec![server.url()]),
-        Storage::File { file: full, have, in_doubt: false },
+        Storage::File { file: Arc::new(full), have, in_doubt: false },
     ))
     .await;
     let error = match film {

@@ -1,6 +1,7 @@
 //! The engine as a test uses it, with short times and a bound on all of it.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_client::{EngineError, Event, Film, Notice, Reader, Settings, Storage};
@@ -83,7 +84,7 @@ impl Fetch {
         let folder = TempDir::new().unwrap();
         let path = folder.path().join("out");
         let file = std::fs::File::options().create_new(true).read(true).write(true).open(&path).unwrap();
-        let storage = Storage::File { file, have: RangeSet::new(), in_doubt: false };
+        let storage = Storage::File { file: Arc::new(file), have: RangeSet::new(), in_doubt: false };
         let film = in_time(Film::open(settings, storage)).await.unwrap_or_else(|error| panic!("{error}"));
         Self { film, path, _folder: folder }
     }
