@@ -1,4 +1,5 @@
-//! Any bytes as a chunked body, whole and in small pieces: the payload is the same, and no byte is read twice.
+//! Any bytes as a chunked body, whole and in small pieces: the payload is the same, and no byte is read
+//! twice.
 
 #![no_main]
 

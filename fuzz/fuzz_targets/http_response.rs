@@ -1,5 +1,5 @@
-//! Any bytes as the head of an HTTP response: a head is read the same however many bytes follow it, and a range that
-//! is accepted lies within what was asked for.
+//! Any bytes as the head of an HTTP response: a head is read the same however many bytes follow it, and a
+//! range that is accepted lies within what was asked for.
 
 #![no_main]
 

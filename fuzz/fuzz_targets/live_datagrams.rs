@@ -1,8 +1,8 @@
-//! Any datagrams, at any time, into both ends of a live stream. What is read is written the same; what waits is bounded,
-//! both ends come to rest after each datagram, and neither wants to be woken before then.
+//! Any datagrams, at any time, into both ends of a live stream. What is read is written the same; what waits
+//! is bounded, both ends come to rest after each datagram, and neither wants to be woken before then.
 //!
-//! The input is a row of steps: 0 and 1, two bytes of length and a datagram on that connection; 2 and two bytes, so many
-//! milliseconds pass; 3 and eight bytes, the stream ends there.
+//! The input is a row of steps: 0 and 1, two bytes of length and a datagram on that connection; 2 and two
+//! bytes, so many milliseconds pass; 3 and eight bytes, the stream ends there.
 
 #![no_main]
 

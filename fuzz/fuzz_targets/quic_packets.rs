@@ -1,4 +1,5 @@
-//! Any bytes as the packets that a server sends over QUIC, in any order: what is lost is never more than what was numbered.
+//! Any bytes as the packets that a server sends over QUIC, in any order: what is lost is never more than what
+//! was numbered.
 
 #![no_main]
 

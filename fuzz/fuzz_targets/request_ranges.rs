@@ -1,4 +1,5 @@
-//! Any conditions and ranges in a request for a film: the reply is one of those of RFC 9110, and its parts lie in the film.
+//! Any conditions and ranges in a request for a film: the reply is one of those of RFC 9110, and its parts
+//! lie in the film.
 
 #![no_main]
 

@@ -1,4 +1,5 @@
-//! Any text as a scenario of the simulator, with any text as its traces: refused with its place, or a model that can run.
+//! Any text as a scenario of the simulator, with any text as its traces: refused with its place, or a model
+//! that can run.
 
 #![no_main]
 

@@ -1,4 +1,5 @@
-//! Any bytes as frames of the striping protocol: what is read is written the same, and memory follows what arrived.
+//! Any bytes as frames of the striping protocol: what is read is written the same, and memory follows what
+//! arrived.
 
 #![no_main]
 

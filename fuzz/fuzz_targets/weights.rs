@@ -1,4 +1,5 @@
-//! Any text as a file of weights, and any path, query and CMCD against it: a weight is never out of its bounds.
+//! Any text as a file of weights, and any path, query and CMCD against it: a weight is never out of its
+//! bounds.
 
 #![no_main]
 

@@ -20,7 +20,8 @@ impl Failure {
         Self { message: message.to_string(), exit_code, details: String::new() }
     }
 
-    /// It did not work (exit code 1). The message is one line, says what went wrong, and where it helps what to do.
+    /// It did not work (exit code 1). The message is one line, says what went wrong, and where it helps what
+    /// to do.
     pub fn failed(message: impl fmt::Display) -> Self {
         Self::new(message, 1)
     }
@@ -35,7 +36,8 @@ impl Failure {
         Self::new(message, signal.exit_code())
     }
 
-    /// Writing to standard output failed. A reader that has seen enough is no failure: the program ends without a word.
+    /// Writing to standard output failed. A reader that has seen enough is no failure: the program ends
+    /// without a word.
     pub fn output(error: &io::Error) -> Self {
         if error.kind() == io::ErrorKind::BrokenPipe {
             Self::new("", 0)

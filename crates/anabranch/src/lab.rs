@@ -27,7 +27,8 @@ const RUNS: &str = "runs";
 /// Lists, runs or reports.
 ///
 /// # Errors
-/// An experiment that is not known, a run that could not be made, results that could not be written, or a signal.
+/// An experiment that is not known, a run that could not be made, results that could not be written, or a
+/// signal.
 pub async fn run(arguments: LabArguments, output: &Output) -> Result<(), Failure> {
     match arguments.command {
         LabCommand::List => list(),
@@ -185,7 +186,8 @@ fn sweep_failure(error: &SweepError) -> Failure {
     Failure::failed(first).with_details(rest)
 }
 
-/// Does long work beside the signals' handler, with a progress line. `is_kept`: what was done is not lost when it is stopped.
+/// Does long work beside the signals' handler, with a progress line. `is_kept`: what was done is not lost
+/// when it is stopped.
 async fn in_background<T: Send + 'static>(
     output: &Output,
     is_kept: bool,

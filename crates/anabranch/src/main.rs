@@ -62,7 +62,8 @@ fn main() -> ExitCode {
         }
     };
     let ended = runtime.block_on(start(cli));
-    // A task that hangs in a system call, such as a write to a pipe that nobody reads, must not hold up the end.
+    // A task that hangs in a system call, such as a write to a pipe that nobody reads, must not hold up the
+    // end.
     runtime.shutdown_background();
     ended
 }

@@ -1,4 +1,5 @@
-//! The limit of open files: programs that serve need more than the usual one, and the players that they start the usual one.
+//! The limit of open files: programs that serve need more than the usual one, and the players that they start
+//! the usual one.
 
 use std::sync::OnceLock;
 

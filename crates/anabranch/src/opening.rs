@@ -11,8 +11,9 @@ const FIRST_WAIT: Duration = Duration::from_secs(1);
 /// A server that says that it needs no rest gets this much.
 const SHORTEST_WAIT: Duration = Duration::from_millis(100);
 
-/// Opens a film. A server that is too busy for it (429, 503) is asked again when it says, as long as that is within the time
-/// after which a film that brings nothing is given up. `storage` is called at most once with success.
+/// Opens a film. A server that is too busy for it (429, 503) is asked again when it says, as long as that is
+/// within the time after which a film that brings nothing is given up. `storage` is called at most once with
+/// success.
 ///
 /// # Errors
 /// Those of the last try.

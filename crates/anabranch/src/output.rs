@@ -67,8 +67,8 @@ impl Output {
         }
     }
 
-    /// Shows the warnings that libraries log, around the progress line as well. Once a program. That a datagram cannot leave, as while an
-    /// interface is down, is told in our own words by who sends it.
+    /// Shows the warnings that libraries log, around the progress line as well. Once a program. That a
+    /// datagram cannot leave, as while an interface is down, is told in our own words by who sends it.
     pub fn show_warnings(&self) {
         let level = if self.globals.quiet { LevelFilter::ERROR } else { LevelFilter::WARN };
         let bars = self.bars.clone();
@@ -93,7 +93,8 @@ impl Output {
         self.globals.verbose
     }
 
-    /// A line that stays on the terminal and is drawn again and again; it is hidden where there is no terminal.
+    /// A line that stays on the terminal and is drawn again and again; it is hidden where there is no
+    /// terminal.
     pub fn progress(&self) -> ProgressBar {
         self.bars.add(ProgressBar::no_length())
     }
@@ -105,7 +106,8 @@ impl Output {
     }
 }
 
-/// Refuses to write media to a terminal, which would obey what it finds there. To be asked before anything is begun.
+/// Refuses to write media to a terminal, which would obey what it finds there. To be asked before anything is
+/// begun.
 ///
 /// # Errors
 /// Standard output is a terminal.
@@ -137,7 +139,8 @@ impl Write for AroundBars {
     }
 }
 
-/// Text on one line, without control characters: parts of messages come from servers, and a terminal obeys escapes.
+/// Text on one line, without control characters: parts of messages come from servers, and a terminal obeys
+/// escapes.
 struct OneLine<'a>(&'a str);
 
 impl fmt::Display for OneLine<'_> {

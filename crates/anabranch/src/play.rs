@@ -29,9 +29,9 @@ const ANY_PORT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCA
 /// How long a player may take for the rest of its last response: it may pause there.
 const A_DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Opens the film and offers it to players until the player of `--player` ends, or without one until the film was read
-/// to its end: its last byte was handed over (an index behind the media does not count), and then no request came for
-/// two seconds. Of a playlist nobody knows the end: it is offered until a signal comes.
+/// Opens the film and offers it to players until the player of `--player` ends, or without one until the film
+/// was read to its end: its last byte was handed over (an index behind the media does not count), and then no
+/// request came for two seconds. Of a playlist nobody knows the end: it is offered until a signal comes.
 ///
 /// # Errors
 /// The film cannot be had, the address cannot be listened at, the player fails, or a signal ends it.

@@ -48,8 +48,9 @@ impl PlayerCommand {
         Ok(Self { program, arguments })
     }
 
-    /// Starts the player, with this as its standard input. With `quiet_stdout` its standard output goes where its errors go,
-    /// as ours is used for reports. It is told to end when the thread ends that calls this: that has to be the main thread.
+    /// Starts the player, with this as its standard input. With `quiet_stdout` its standard output goes where
+    /// its errors go, as ours is used for reports. It is told to end when the thread ends that calls this:
+    /// that has to be the main thread.
     ///
     /// # Errors
     /// It cannot be started.
@@ -111,7 +112,8 @@ fn is_there(program: &str) -> bool {
     std::env::split_paths(&directories).any(|directory| directory.join(program).exists())
 }
 
-/// Becomes the player, which the system asks to end when the thread that started it does. Answers only when that fails.
+/// Becomes the player, which the system asks to end when the thread that started it does. Answers only when
+/// that fails.
 #[cfg(target_os = "linux")]
 pub(super) fn become_it(arguments: &PlayerArguments) -> Failure {
     use std::os::unix::process::CommandExt;

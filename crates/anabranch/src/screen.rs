@@ -6,7 +6,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use console::Term;
 use indicatif::TermLike;
 
-/// Standard error as a terminal. One that becomes narrower folds the line into several rows, and all of them have to go.
+/// Standard error as a terminal. One that becomes narrower folds the line into several rows, and all of them
+/// have to go.
 #[derive(Debug)]
 pub struct Screen {
     term: Term,
@@ -17,7 +18,8 @@ pub struct Screen {
 #[derive(Debug, Default)]
 struct Line {
     characters: usize,
-    /// Spaces behind it up to the margin, which are written only where another line follows: they would be folded as text is.
+    /// Spaces behind it up to the margin, which are written only where another line follows: they would be
+    /// folded as text is.
     filler: String,
 }
 

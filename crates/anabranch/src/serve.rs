@@ -100,7 +100,8 @@ pub async fn run(arguments: ServeArguments, output: &Output) -> Result<(), Failu
     }
 }
 
-/// What HTTPS says of HTTP/3, where that is served at one of its addresses: the port, for a day (RFC 7838, section 3).
+/// What HTTPS says of HTTP/3, where that is served at one of its addresses: the port, for a day (RFC 7838,
+/// section 3).
 fn alternative(h3: &[SocketAddr], https: &[SocketAddr]) -> Option<HeaderValue> {
     let same = |at: &&SocketAddr| at.ip().is_unspecified() || https.iter().any(|https| https.ip() == at.ip());
     let port = h3.iter().find(same)?.port();
@@ -111,7 +112,8 @@ fn bind(config: Config) -> Result<Server, Failure> {
     Server::bind(config).map_err(Failure::failed)
 }
 
-/// How many connections each of so many servers may have: as many as the options say, where the system permits the files.
+/// How many connections each of so many servers may have: as many as the options say, where the system
+/// permits the files.
 fn most_connections(arguments: &ServeArguments, servers: usize, output: &Output) -> usize {
     let wanted = as_usize(arguments.max_connections);
     let descriptors = raise_descriptor_limit();
@@ -125,7 +127,8 @@ fn most_connections(arguments: &ServeArguments, servers: usize, output: &Output)
     wanted.min(possible)
 }
 
-/// Opens the access log again on SIGUSR1, and where there is one on SIGHUP, until what is answered is dropped.
+/// Opens the access log again on SIGUSR1, and where there is one on SIGHUP, until what is answered is
+/// dropped.
 ///
 /// # Errors
 /// The system does not let us listen for the signals.

@@ -38,8 +38,9 @@ fn check(weights: &Weights, path: &Path, output: &Output) {
     }
 }
 
-/// Reads the file again on SIGHUP, and when it has changed and stayed so for a look: one that is still being written says less than it
-/// will. Until what is answered is dropped. A file that is written wrongly changes nothing: the weights of before stay.
+/// Reads the file again on SIGHUP, and when it has changed and stayed so for a look: one that is still being
+/// written says less than it will. Until what is answered is dropped. A file that is written wrongly changes
+/// nothing: the weights of before stay.
 ///
 /// # Errors
 /// The system does not let us listen for the signal.

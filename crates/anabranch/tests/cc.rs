@@ -1,4 +1,5 @@
-//! The kernel's TCP with a control of Anabranch's, from the command line: a stock nginx sends a film through it to a stock curl.
+//! The kernel's TCP with a control of Anabranch's, from the command line: a stock nginx sends a film through
+//! it to a stock curl.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -477,7 +478,8 @@ fn delivered(sender: &Namespace, ports: &[u16]) -> Vec<f64> {
 
 const RECEIVER: &str = "10.79.1.2";
 
-/// Three uploads by a stock ffmpeg, each to a listening stock ffmpeg, through one uplink of 7 Mbps, as fast as it takes them.
+/// Three uploads by a stock ffmpeg, each to a listening stock ffmpeg, through one uplink of 7 Mbps, as fast
+/// as it takes them.
 #[test]
 fn uploads_by_ffmpeg_share_an_uplink_by_weights() {
     if !is_alone("uploads_by_ffmpeg_share_an_uplink_by_weights") {

@@ -1,4 +1,5 @@
-//! `anabranch serve --h3` with a browser: Chromium, made to trust the certificate by its key. Where it is missing the test skips and says so.
+//! `anabranch serve --h3` with a browser: Chromium, made to trust the certificate by its key. Where it is
+//! missing the test skips and says so.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -13,7 +14,8 @@ use common::{World, film};
 use rcgen::PublicKeyData as _;
 use sha2::{Digest, Sha256};
 
-/// Fetches the film by a script, and writes down what came by which protocol, as the browser tells it (Resource Timing, nextHopProtocol).
+/// Fetches the film by a script, and writes down what came by which protocol, as the browser tells it
+/// (Resource Timing, nextHopProtocol).
 const PAGE: &str = r#"<p id="said">nothing yet</p><script>
 fetch("film.bin").then(answer => answer.arrayBuffer()).then(body => {
     const by = kind => performance.getEntriesByType(kind).pop().nextHopProtocol;

@@ -1,5 +1,5 @@
-//! Pages in Chromium before the local endpoint: a hostile one gets nothing through it, a local one plays a film. Where Chromium is
-//! missing the test skips and says so.
+//! Pages in Chromium before the local endpoint: a hostile one gets nothing through it, a local one plays a
+//! film. Where Chromium is missing the test skips and says so.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -35,7 +35,8 @@ impl Browser {
                 "--no-first-run",
                 "--disable-background-networking",
             ])
-            // The names of hosts far away, which are here; a name that is not that of this machine makes a page foreign.
+            // The names of hosts far away, which are here; a name that is not that of this machine makes a
+            // page foreign.
             .arg("--host-resolver-rules=MAP *.example 127.0.0.1")
             .args(["--autoplay-policy=no-user-gesture-required", "--remote-debugging-port=0"])
             .arg(format!("--user-data-dir={}", profile.path().display()))

@@ -15,8 +15,8 @@ use common::{World, ends_with, film, saved, sha256, text, wait_until};
 
 const LENGTH: usize = 3_000_000;
 
-/// A server without ranges whose film is overwritten in place while it is read: what it sends is half of the old one and half of the
-/// new one. What it says before and afterwards, and how it takes `HEAD`.
+/// A server without ranges whose film is overwritten in place while it is read: what it sends is half of the
+/// old one and half of the new one. What it says before and afterwards, and how it takes `HEAD`.
 fn overwritten(
     before: &'static str,
     after: &'static str,

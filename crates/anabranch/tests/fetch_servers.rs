@@ -1,4 +1,5 @@
-//! `anabranch fetch` from servers that are busy, refuse, change their film or know little of HTTP; and what it keeps secret.
+//! `anabranch fetch` from servers that are busy, refuse, change their film or know little of HTTP; and what
+//! it keeps secret.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

@@ -1,5 +1,6 @@
-//! `anabranch serve --h3` with an HTTP/3 client that is not ours: aioquic. Where it is missing the tests skip and say so
-//! (`pip install aioquic`; another Python than `python3` by the environment variable ANABRANCH_PYTHON).
+//! `anabranch serve --h3` with an HTTP/3 client that is not ours: aioquic. Where it is missing the tests skip
+//! and say so (`pip install aioquic`; another Python than `python3` by the environment variable
+//! ANABRANCH_PYTHON).
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 

@@ -1,4 +1,5 @@
-//! `anabranch send` and `anabranch receive` as their users see them: a film over a network that loses packets.
+//! `anabranch send` and `anabranch receive` as their users see them: a film over a network that loses
+//! packets.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

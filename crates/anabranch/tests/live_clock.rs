@@ -1,4 +1,5 @@
-//! Live media when a clock jumps: that of the film, and that of the sender as its datagrams tell it. No end reads the wall clock for media.
+//! Live media when a clock jumps: that of the film, and that of the sender as its datagrams tell it. No end
+//! reads the wall clock for media.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -57,7 +58,8 @@ fn stream(came: &mpsc::Receiver<(Instant, Vec<u8>)>, length: usize) -> (Vec<u8>,
     }
 }
 
-/// The film with a clock that begins anew in its first third, jumps back by 20 hours behind it, and ahead by five in its last.
+/// The film with a clock that begins anew in its first third, jumps back by 20 hours behind it, and ahead by
+/// five in its last.
 fn jumping(film: &[u8]) -> Vec<u8> {
     let mut film = film.to_vec();
     let packets = film.len() / PACKET;
@@ -119,8 +121,8 @@ impl Run {
     }
 }
 
-/// The film takes three seconds. A second is for what the output of a busy machine bunches; a third of the film that came at
-/// once would be more.
+/// The film takes three seconds. A second is for what the output of a busy machine bunches; a third of the
+/// film that came at once would be more.
 fn is_no_burst(took: Duration) {
     assert!(took > Duration::from_millis(2100), "the film came within {took:?}");
 }
@@ -157,8 +159,9 @@ fn an_input_of_udp_whose_clock_jumps_comes_out_as_it_came() {
     assert_eq!(run.sender.wait().unwrap().code(), Some(130));
 }
 
-/// As the datagrams tell it the sender's clock goes back by 20 minutes, ahead by 30, and begins anew at the end of its 32 bits.
-/// What waits at the receiver then keeps its turn, and what follows has its whole latency.
+/// As the datagrams tell it the sender's clock goes back by 20 minutes, ahead by 30, and begins anew at the
+/// end of its 32 bits. What waits at the receiver then keeps its turn, and what follows has its whole
+/// latency.
 #[test]
 fn a_senders_clock_that_jumps_holds_up_nothing_and_hurries_nothing() {
     const LATENCY: Duration = Duration::from_secs(1);

@@ -77,8 +77,8 @@ fn a_flood_of_new_connections_is_not_amplified() {
     let directory = tempfile::tempdir().unwrap();
     let Some(film) = film(directory.path()) else { return };
     let receiver = Receiver::start(directory.path(), &[]);
-    // The first datagram of a real sender, with other connection identifiers each time: a version that is known, so that
-    // it looks like the beginning of a handshake.
+    // The first datagram of a real sender, with other connection identifiers each time: a version that is
+    // known, so that it looks like the beginning of a handshake.
     let listener = UdpSocket::bind("127.0.0.1:0").unwrap();
     let mut asking =
         send(directory.path(), listener.local_addr().unwrap(), &receiver.fingerprint, &[]).spawn().unwrap();
@@ -160,7 +160,8 @@ fn an_input_that_tells_no_rate_is_told() {
     assert_eq!(fs::read(directory.path().join("got.ts")).unwrap(), common::film(5000, 1));
 }
 
-/// Each datagram a second time later, and noise of its length after each: nothing of it comes out, and nothing is missing.
+/// Each datagram a second time later, and noise of its length after each: nothing of it comes out, and
+/// nothing is missing.
 #[test]
 fn replays_and_noise_change_nothing() {
     let directory = tempfile::tempdir().unwrap();
@@ -194,8 +195,8 @@ fn a_path_of_short_packets_is_found_out() {
     assert_eq!(sha256(&fs::read(directory.path().join("got.ts")).unwrap()), sha256(&film));
 }
 
-/// A network that is gone for longer than a connection lives: the sender connects again, has its place again, and what
-/// comes then is in order.
+/// A network that is gone for longer than a connection lives: the sender connects again, has its place again,
+/// and what comes then is in order.
 #[test]
 fn a_sender_comes_back_after_an_outage() {
     let directory = tempfile::tempdir().unwrap();

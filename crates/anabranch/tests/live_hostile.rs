@@ -1,4 +1,5 @@
-//! What no program of ours sends, from an end that is let in: it is ignored, nothing panics, and no memory grows.
+//! What no program of ours sends, from an end that is let in: it is ignored, nothing panics, and no memory
+//! grows.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

@@ -1,5 +1,5 @@
-//! `anabranch send` over two links: real interfaces in namespaces that the test makes, with rates by the kernel's token
-//! bucket. Where there are no namespaces, or no such queue, the tests skip and say why.
+//! `anabranch send` over two links: real interfaces in namespaces that the test makes, with rates by the
+//! kernel's token bucket. Where there are no namespaces, or no such queue, the tests skip and say why.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -13,8 +13,8 @@ use serde_json::Value;
 
 use common::{film, lines, sha256, text};
 
-/// Two links between the sender's namespace, which is this one, and the receiver's. Both ends answer on the link that was
-/// asked on: the second has a route of its own to the receiver's address on the first.
+/// Two links between the sender's namespace, which is this one, and the receiver's. Both ends answer on the
+/// link that was asked on: the second has a route of its own to the receiver's address on the first.
 const LINKS: &str = r#"
 set -e
 ip link set lo up
@@ -60,7 +60,8 @@ send() {
 }
 "#;
 
-/// What both ends tell at last, and the sender's lines, when the film has come through as it is; `None` where it cannot be tried.
+/// What both ends tell at last, and the sender's lines, when the film has come through as it is; `None` where
+/// it cannot be tried.
 fn run(script: &str, film: &[u8]) -> Option<(Value, Value, Vec<Value>)> {
     let (sent, received, lines, got) = come_through(script, film)?;
     assert_eq!(sha256(&got), sha256(film), "{sent} {received}");
@@ -118,8 +119,8 @@ fn a_link_that_dies_is_out_within_a_second_and_costs_nothing() {
     let (before, after) = (of(5), of(7));
     let mut links = [0, 1].map(|link| (after[link] - before[link], before[link]));
     links.sort_unstable();
-    // The one that died had carried more of the stream. It was out more than half a second before the fifth second's end:
-    // probes go there, twice a second, and nothing else.
+    // The one that died had carried more of the stream. It was out more than half a second before the fifth
+    // second's end: probes go there, twice a second, and nothing else.
     let [(on_dead, before_death), (on_other, _)] = links;
     assert!(before_death > 100 && on_dead <= 8 && on_other > 200, "{before:?} {after:?}");
 }

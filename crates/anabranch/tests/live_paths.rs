@@ -1,4 +1,5 @@
-//! A path that changes under a live stream: shorter datagrams, another address, an interface that goes and comes.
+//! A path that changes under a live stream: shorter datagrams, another address, an interface that goes and
+//! comes.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

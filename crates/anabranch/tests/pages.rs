@@ -1,4 +1,5 @@
-//! The local endpoint of `play` and `proxy` before hostile pages and hosts: what is answered, as what, and who gets which header.
+//! The local endpoint of `play` and `proxy` before hostile pages and hosts: what is answered, as what, and
+//! who gets which header.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -12,7 +13,8 @@ use play_support::{Program, Response, content, get, raw_origin, request};
 /// The heads that a server saw.
 type Heads = Arc<Mutex<Vec<String>>>;
 
-/// A server without ranges that answers every path with what `answer` says of it: a content type and a body, or a whole answer.
+/// A server without ranges that answers every path with what `answer` says of it: a content type and a body,
+/// or a whole answer.
 fn host(answer: impl Fn(&str) -> (String, String) + Send + Sync + 'static) -> (SocketAddr, Heads) {
     let heads = Heads::default();
     let seen = heads.clone();

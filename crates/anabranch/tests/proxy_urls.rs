@@ -179,8 +179,8 @@ fn ffmpeg_plays_hls_and_dash_through_it() {
         assert!(direct.lines().count() > 400, "{name}: {} lines", direct.lines().count());
         assert!(through == direct, "{name}: other frames than directly");
     }
-    // Everything of the mixed playlist went through the proxy: a direct request has no Via, which the server does not
-    // log; but a playlist that was not rewritten would name the origin.
+    // Everything of the mixed playlist went through the proxy: a direct request has no Via, which the server
+    // does not log; but a playlist that was not rewritten would name the origin.
     let text = get(address, &format!("/{}", origin.url("mixed.m3u8")), &[]).text();
     assert!(!text.contains(&format!("\nhttp://{}", origin.address)), "{text}");
 }

@@ -1,4 +1,5 @@
-//! Everything that a new user types wrongly: the exit code, and a message that says what is wrong and what would be right.
+//! Everything that a new user types wrongly: the exit code, and a message that says what is wrong and what
+//! would be right.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

@@ -1,5 +1,5 @@
-//! Memory that is used again: what connections read into is free once it is written or taken, and the system need not give new pages all
-//! the time.
+//! Memory that is used again: what connections read into is free once it is written or taken, and the system
+//! need not give new pages all the time.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -16,7 +16,8 @@ const KEPT: usize = 16;
 pub(super) struct Buffers(Mutex<VecDeque<BytesMut>>);
 
 impl Buffers {
-    /// Puts an empty buffer in the place of one that is used up. It may have been used, where nobody has anything in it any more.
+    /// Puts an empty buffer in the place of one that is used up. It may have been used, where nobody has
+    /// anything in it any more.
     pub(super) fn renew(&self, buffer: &mut BytesMut) {
         let mut used = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let free = used.iter_mut().position(|used| used.try_reclaim(LENGTH));

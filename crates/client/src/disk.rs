@@ -1,5 +1,5 @@
-//! A worker that writes what has arrived to where a film goes, in the order in which it came: a disk that takes its time holds up
-//! neither the connections nor a reader of what it has not taken yet.
+//! A worker that writes what has arrived to where a film goes, in the order in which it came: a disk that
+//! takes its time holds up neither the connections nor a reader of what it has not taken yet.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,7 +18,8 @@ use tokio::time::timeout_at;
 
 use super::error::{Cure, EngineError};
 
-/// Where a film is written, every byte at its offset. Calls may block: they are made from threads that nothing else waits for.
+/// Where a film is written, every byte at its offset. Calls may block: they are made from threads that
+/// nothing else waits for.
 pub trait Medium: fmt::Debug + Send + Sync {
     /// Writes all of `bytes` at `offset`.
     ///
@@ -45,10 +46,12 @@ impl Medium for File {
 
 /// What a piece that waits takes in memory besides its bytes, about: many small ones are bounded as well.
 const PIECE_OVERHEAD: u64 = 256;
-/// The worker waits for so much, or so long, before it writes: to be woken for each piece costs more than to write it.
+/// The worker waits for so much, or so long, before it writes: to be woken for each piece costs more than to
+/// write it.
 const BATCH: u64 = 512 << 10;
 const PATIENCE: Duration = Duration::from_millis(20);
-/// Connections wait for a disk that gets on when so much is to be written: more would only leave the processor's caches.
+/// Connections wait for a disk that gets on when so much is to be written: more would only leave the
+/// processor's caches.
 const WARM: u64 = 4 << 20;
 /// A disk that has finished nothing for so long is not waited for.
 const STILL: Duration = Duration::from_millis(50);
@@ -117,7 +120,8 @@ impl Disk {
         Ok(Self { medium, backlog })
     }
 
-    /// Has these bytes written; `there` are the parts of them that had come before, which have to be the same.
+    /// Has these bytes written; `there` are the parts of them that had come before, which have to be the
+    /// same.
     pub(super) fn write(&self, offset: u64, bytes: Bytes, there: Vec<Range<u64>>, new: Vec<Range<u64>>) {
         let mut inner = self.backlog.lock();
         for part in &new {

@@ -1,8 +1,9 @@
-//! What becomes of a film on its servers while it is got: it may grow, as a recording does that goes on, or change.
+//! What becomes of a film on its servers while it is got: it may grow, as a recording does that goes on, or
+//! change.
 //!
-//! The film that is got ends where it ended when it was opened. Once an answer says that it is longer now, samples of what has come tell whether
-//! it is still the same one. From then on its validators are of no use on that path, as they are others after every write, and the
-//! samples are looked at once more in the end.
+//! The film that is got ends where it ended when it was opened. Once an answer says that it is longer now,
+//! samples of what has come tell whether it is still the same one. From then on its validators are of no use
+//! on that path, as they are others after every write, and the samples are looked at once more in the end.
 
 use std::io;
 use std::ops::Range;
@@ -145,8 +146,8 @@ impl Shared {
         }
     }
 
-    /// The same of a server without ranges. What it says to `HEAD` is believed where it says that nothing has changed: not all
-    /// know it.
+    /// The same of a server without ranges. What it says to `HEAD` is believed where it says that nothing has
+    /// changed: not all know it.
     async fn check_whole(&self, path: PathId) -> Result<Option<u64>, String> {
         if self.size.is_none() && self.replica(path).version == Version::default() {
             // It told nothing that could be another now.
@@ -175,7 +176,8 @@ impl Shared {
         Ok(None)
     }
 
-    /// Whether the body that is under way on a connection begins as what has come. Nobody can ask such a server for more of it than that.
+    /// Whether the body that is under way on a connection begins as what has come. Nobody can ask such a
+    /// server for more of it than that.
     async fn begins_as_what_came(&self, connection: &mut Connection) -> bool {
         let wanted = LARGE_SAMPLE.min(self.size.unwrap_or(0));
         let end = self.lock().session.have().gaps(0..wanted).next().map_or(wanted, |gap| gap.start);

@@ -1,11 +1,11 @@
 //! Drives a receiver session over real connections: the engine of `play`, `fetch` and `proxy`.
 //!
-//! A [`Film`] is opened from one or more URLs; [`Reader`]s take bytes from any position of it. Behind it are a task a
-//! connection and one that keeps the time; they share the session under a lock that is never held across a wait,
-//! and whoever told the session something carries out at once what it answers.
+//! A [`Film`] is opened from one or more URLs; [`Reader`]s take bytes from any position of it. Behind it are
+//! a task a connection and one that keeps the time; they share the session under a lock that is never held
+//! across a wait, and whoever told the session something carries out at once what it answers.
 //!
-//! What is asked for, where and when, is decided by `anabranch-film`; a connection belongs to `anabranch-http`; who takes the bytes (a player's
-//! endpoint, a file, a pipe) is the caller's.
+//! What is asked for, where and when, is decided by `anabranch-film`; a connection belongs to
+//! `anabranch-http`; who takes the bytes (a player's endpoint, a file, a pipe) is the caller's.
 //!
 //! ```no_run
 //! # async fn play() -> Result<(), Box<dyn std::error::Error>> {
@@ -180,8 +180,8 @@ impl Film {
         &self.0.info
     }
 
-    /// Whether its parts can be read in any order: the server knows ranges, or all of it fits into the memory that there is
-    /// for it and so comes only once.
+    /// Whether its parts can be read in any order: the server knows ranges, or all of it fits into the memory
+    /// that there is for it and so comes only once.
     pub fn is_seekable(&self) -> bool {
         let Handle { shared, info, .. } = &*self.0;
         let fits = |size| shared.lock().store.is_file() || size <= shared.settings.memory.get();
@@ -206,7 +206,8 @@ impl Film {
         self.0.shared.subscribe()
     }
 
-    /// Waits until all of it is there and written. Only with [`Storage::File`] does that ever happen by itself.
+    /// Waits until all of it is there and written. Only with [`Storage::File`] does that ever happen by
+    /// itself.
     ///
     /// # Errors
     /// The stream cannot go on.
@@ -230,9 +231,9 @@ impl Film {
         }
     }
 
-    /// Asks once more, when all has come, whether the servers still have the film that was opened. Answers its size there now where it
-    /// has grown since: what came is then what there was at first. A server that is not there any more, or tells nothing, is taken at
-    /// its earlier word.
+    /// Asks once more, when all has come, whether the servers still have the film that was opened. Answers
+    /// its size there now where it has grown since: what came is then what there was at first. A server that
+    /// is not there any more, or tells nothing, is taken at its earlier word.
     ///
     /// # Errors
     /// The film changed while it was got, so that what came may be of two versions.

@@ -21,7 +21,8 @@ use super::settings::Settings;
 /// What is known of a film when it is opened.
 #[derive(Clone)]
 pub struct FilmInfo {
-    /// Where the first replica was found, behind all redirects. Its query can be a secret: it is for asking, not for showing.
+    /// Where the first replica was found, behind all redirects. Its query can be a secret: it is for asking,
+    /// not for showing.
     pub location: Url,
     /// Its size, if the server tells.
     pub size: Option<u64>,
@@ -98,8 +99,8 @@ pub(super) struct Opened {
 
 /// How much of two replicas is compared at each place when their validators differ.
 pub(super) const SAMPLE: u64 = 16 * 1024;
-/// How many places are looked at, and how much at each, where it is in doubt that what is in a file is of the same film:
-/// there is no second copy to go on with, and nothing else would show it.
+/// How many places are looked at, and how much at each, where it is in doubt that what is in a file is of the
+/// same film: there is no second copy to go on with, and nothing else would show it.
 const SAMPLES: u64 = 16;
 pub(super) const LARGE_SAMPLE: u64 = 64 * 1024;
 /// Most bytes that are read to find the media's rate.
@@ -229,8 +230,8 @@ impl From<Probe> for Candidate {
 /// A replica's place among the URLs, its URL, and what probing it gave; `None`: nothing in time.
 type Found = (usize, Url, Option<Result<Probe, ProbeError>>);
 
-/// Collects answers. Once one replica can be used, the others have a little more time: a replica that hangs must not
-/// hold up the start.
+/// Collects answers. Once one replica can be used, the others have a little more time: a replica that hangs
+/// must not hold up the start.
 async fn answers(mut probes: tokio::task::JoinSet<Found>) -> Vec<Found> {
     let begin = tokio::time::Instant::now();
     let mut found = Vec::new();
@@ -285,8 +286,9 @@ enum Agreement {
     SamplesOnly,
 }
 
-/// Replicas must be the same film: of one size, beginning alike, and with the same strong validator. Mirrors are often
-/// copied without their dates, so that entity tags made from dates differ: then samples of the content decide.
+/// Replicas must be the same film: of one size, beginning alike, and with the same strong validator. Mirrors
+/// are often copied without their dates, so that entity tags made from dates differ: then samples of the
+/// content decide.
 async fn agree(
     one: &mut Candidate,
     other: &mut Candidate,
@@ -332,7 +334,8 @@ pub(super) fn samples_of(file: &dyn Medium, have: &RangeSet) -> Result<Vec<(u64,
     samples(have, LARGE_SAMPLE).into_iter().map(read).collect()
 }
 
-/// Compares samples of what has come with what the replica has at the same places now. Its version does not matter.
+/// Compares samples of what has come with what the replica has at the same places now. Its version does not
+/// matter.
 pub(super) async fn compare(
     replica: &Replica,
     connection: &mut Option<Connection>,

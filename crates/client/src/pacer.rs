@@ -1,7 +1,7 @@
 //! Paced reading: a token bucket over all connections of a stream.
 //!
-//! What is not read fills the receive windows, which are small, and so the sender is held back. Reading is the exact
-//! limit, the windows keep what it holds back out of the network's queues.
+//! What is not read fills the receive windows, which are small, and so the sender is held back. Reading is
+//! the exact limit, the windows keep what it holds back out of the network's queues.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
@@ -54,7 +54,8 @@ impl Pacer {
         });
     }
 
-    /// Waits until something may be read, and tells how much at once. Nothing is taken until [`Pacer::spend`].
+    /// Waits until something may be read, and tells how much at once. Nothing is taken until
+    /// [`Pacer::spend`].
     pub(super) async fn ready(&self) -> Bytes {
         loop {
             let wait = self.with(|bucket| {
@@ -78,7 +79,8 @@ impl Pacer {
         self.with(|bucket| bucket.rate.is_some())
     }
 
-    /// Counts the time until the guard is dropped as time for which reading was held back. For one reader at a time.
+    /// Counts the time until the guard is dropped as time for which reading was held back. For one reader at
+    /// a time.
     pub(super) fn hold(&self) -> Holding<'_> {
         self.with(|bucket| bucket.holding = Some(Instant::now()));
         Holding(self)

@@ -89,8 +89,8 @@ impl Settings {
     pub(super) fn controller(&self, paths: usize) -> Box<dyn RateController> {
         match &self.algorithm {
             Algorithm::Auto(parameters) => {
-                // One connection for every replica is there from the probing: they start together, and those that
-                // are not needed are given back.
+                // One connection for every replica is there from the probing: they start together, and those
+                // that are not needed are given back.
                 let at_start = parameters.at_start.max(paths).min(3).min(parameters.most);
                 Box::new(auto::Auto::new(auto::Parameters { at_start, ..*parameters }))
             }
@@ -131,8 +131,8 @@ impl Settings {
         }
     }
 
-    /// A fixed receive buffer where the rate is known and small: it spares the burst until the first window is set.
-    /// It also fixes the window scale, so it has room for a second of the rate.
+    /// A fixed receive buffer where the rate is known and small: it spares the burst until the first window
+    /// is set. It also fixes the window scale, so it has room for a second of the rate.
     fn receive_buffer(&self) -> Option<Bytes> {
         let rate = match self.pace {
             Pace::Limit(rate) | Pace::Media(Some(rate)) => rate,

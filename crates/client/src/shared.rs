@@ -280,7 +280,8 @@ impl Shared {
         self.carry_out(&mut core);
     }
 
-    /// What helps when the session has failed: where no path leads to the film any more, it is what helps against that.
+    /// What helps when the session has failed: where no path leads to the film any more, it is what helps
+    /// against that.
     fn cure(&self, core: &Core) -> Cure {
         let paths = self.replicas.len() * self.settings.interfaces.len().max(1);
         if core.gone.len() < paths {
@@ -363,7 +364,8 @@ impl Shared {
         self.pacer.ready().await.min(own.ready().await)
     }
 
-    /// Waits while more is to be written than the memory has room for: what is not read fills the receive windows.
+    /// Waits while more is to be written than the memory has room for: what is not read fills the receive
+    /// windows.
     async fn disk_keeps_up(&self) {
         if let Some(backlog) = &self.backlog {
             backlog.room(self.settings.memory.get()).await;

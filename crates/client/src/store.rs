@@ -22,7 +22,8 @@ pub enum Storage {
         file: Arc<dyn Medium>,
         /// What is in it already.
         have: RangeSet,
-        /// Whether it is in doubt that this is of the same film: then samples of it are compared before anything is added.
+        /// Whether it is in doubt that this is of the same film: then samples of it are compared before
+        /// anything is added.
         in_doubt: bool,
     },
 }
@@ -90,7 +91,8 @@ impl Store {
     /// Takes what has arrived for `offset`, leaving the buffer empty; `have` is there already.
     ///
     /// # Errors
-    /// It is not what came for the same place before. Of a file the worker tells that, and what cannot be written.
+    /// It is not what came for the same place before. Of a file the worker tells that, and what cannot be
+    /// written.
     pub(super) fn take(
         &mut self,
         offset: u64,
@@ -118,7 +120,8 @@ impl Store {
         Ok(())
     }
 
-    /// The position of the first byte of `arrived`, which belongs at `offset`, that is another one `there` in memory.
+    /// The position of the first byte of `arrived`, which belongs at `offset`, that is another one `there` in
+    /// memory.
     fn contradiction(&self, offset: u64, arrived: &[u8], there: &[Range<u64>]) -> Option<u64> {
         let Self::Memory { .. } = self else { return None };
         for &Range { start: mut position, end } in there {

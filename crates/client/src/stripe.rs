@@ -1,6 +1,8 @@
-//! Connections to a server that stripes (`docs/protocol.md`): joining the group of a path, and what a member does.
+//! Connections to a server that stripes (`docs/protocol.md`): joining the group of a path, and what a member
+//! does.
 //!
-//! Whatever goes wrong with joining ends in asking for ranges on that path: a proxy between may know nothing of upgrades.
+//! Whatever goes wrong with joining ends in asking for ranges on that path: a proxy between may know nothing
+//! of upgrades.
 
 use std::future::poll_fn;
 use std::io;
@@ -36,7 +38,8 @@ enum Answer {
     End(End),
 }
 
-/// Joins the group of the path when its server stripes. Without that, the connection comes back, or a new one.
+/// Joins the group of the path when its server stripes. Without that, the connection comes back, or a new
+/// one.
 ///
 /// # Errors
 /// The connection has ended.

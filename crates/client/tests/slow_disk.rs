@@ -49,7 +49,8 @@ impl Medium for Blocking {
     }
 }
 
-/// A film of 9 MB from a server of 8 Mbps, and the disk that it goes to, which blocks after the first megabyte.
+/// A film of 9 MB from a server of 8 Mbps, and the disk that it goes to, which blocks after the first
+/// megabyte.
 async fn film(root: &std::path::Path, memory: Bytes) -> (Film, Arc<Blocking>, Vec<u8>) {
     let content: Vec<u8> =
         (0..9_000_000u64).map(|i| (i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8).collect();

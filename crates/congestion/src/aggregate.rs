@@ -1,8 +1,9 @@
 //! One stream over several connections, or over one that stands for several: which of the two, and how many.
 //!
-//! A driver keeps [`Aggregate::connections`] connections open, each with a sender that stands for [`Aggregate::flows`]
-//! connections ([`crate::tfrc::Sender::set_flows`]), tells [`Aggregate::report`] the round-trip time that every report brings, and
-//! adjusts both when that answers with a decision. It closes first what it opened last.
+//! A driver keeps [`Aggregate::connections`] connections open, each with a sender that stands for
+//! [`Aggregate::flows`] connections ([`crate::tfrc::Sender::set_flows`]), tells [`Aggregate::report`] the
+//! round-trip time that every report brings, and adjusts both when that answers with a decision. It closes
+//! first what it opened last.
 
 use anabranch_units::{Duration, Time};
 
@@ -15,9 +16,10 @@ pub enum Scheme {
     Fixed(u32),
     /// MULTFRC: as many connections as the control says.
     Several(multfrc::Parameters),
-    /// AIO-TFRC: one connection that sends at n times the rate of one, where n is what the control says and need not be a whole
-    /// number. Section IV.C of the paper of [`multfrc`]; M. Chen, A. Zakhor, "AIO-TFRC: a light-weighted rate control scheme for
-    /// streaming over wireless" (WirelessCom 2005). How the receiver finds losses is [`crate::tfrc::Filter`].
+    /// AIO-TFRC: one connection that sends at n times the rate of one, where n is what the control says and
+    /// need not be a whole number. Section IV.C of the paper of [`multfrc`]; M. Chen, A. Zakhor, "AIO-TFRC: a
+    /// light-weighted rate control scheme for streaming over wireless" (WirelessCom 2005). How the receiver
+    /// finds losses is [`crate::tfrc::Filter`].
     AllInOne(multfrc::Parameters),
 }
 
@@ -74,8 +76,8 @@ impl Aggregate {
         }
     }
 
-    /// A report brought a sender the round-trip time `sample`, and this is what it makes of its rate ([`crate::tfrc::Sender::usage`]).
-    /// Answers when the number of connections was decided on anew.
+    /// A report brought a sender the round-trip time `sample`, and this is what it makes of its rate
+    /// ([`crate::tfrc::Sender::usage`]). Answers when the number of connections was decided on anew.
     pub fn report(&mut self, now: Time, sample: Duration, usage: &Usage) -> Option<Decision> {
         let controller = self.controller.as_mut()?;
         match self.scheme {

@@ -1,8 +1,8 @@
 //! The contract between a window controller and whoever drives it: the simulator's TCP, QUIC, kernel vectors.
 //!
-//! The driver owns what is the same for every controller: which segments are lost and when they are sent again (RFC 6675),
-//! the retransmission timer (RFC 6298), and counting what is in flight. It tells the controller of acknowledgements,
-//! loss events and time-outs, and obeys its window.
+//! The driver owns what is the same for every controller: which segments are lost and when they are sent
+//! again (RFC 6675), the retransmission timer (RFC 6298), and counting what is in flight. It tells the
+//! controller of acknowledgements, loss events and time-outs, and obeys its window.
 
 use std::fmt::Debug;
 
@@ -56,8 +56,8 @@ pub trait Controller: Debug + Send {
     /// The retransmission timer ran out.
     fn on_timeout(&mut self, timeout: &Timeout);
 
-    /// Nothing was sent for longer than the retransmission time-out: the window is at most the restart window from now on
-    /// (RFC 5681, section 4.1).
+    /// Nothing was sent for longer than the retransmission time-out: the window is at most the restart window
+    /// from now on (RFC 5681, section 4.1).
     fn on_idle(&mut self, now: Time);
 
     /// The congestion window.

@@ -8,13 +8,15 @@ use crate::control::{Ack, Controller, Loss, Start, Timeout};
 const CUBIC_FACTOR: f64 = 0.4;
 /// What remains of the window after a loss event (beta_cubic, section 4.6).
 const DECREASE: f64 = 0.7;
-/// Additive increase that, with [`DECREASE`], gives Reno's average window (alpha_cubic, section 4.3), segments a round trip.
+/// Additive increase that, with [`DECREASE`], gives Reno's average window (alpha_cubic, section 4.3),
+/// segments a round trip.
 const FRIENDLY_INCREASE: f64 = 3.0 * (1.0 - DECREASE) / (1.0 + DECREASE);
 
-/// CUBIC without HyStart++: slow start as Reno's, then a cubic function of the time since congestion avoidance began.
+/// CUBIC without HyStart++: slow start as Reno's, then a cubic function of the time since congestion
+/// avoidance began.
 ///
-/// Where the RFC adds to the window once for each acknowledgement, this adds once for each segment acknowledged, as Linux
-/// does: delayed acknowledgements do not make it slower.
+/// Where the RFC adds to the window once for each acknowledgement, this adds once for each segment
+/// acknowledged, as Linux does: delayed acknowledgements do not make it slower.
 #[derive(Clone, Debug)]
 pub struct Cubic {
     /// Bytes of a segment. The windows below are in segments.
@@ -22,7 +24,8 @@ pub struct Cubic {
     restart_window: f64,
     cwnd: f64,
     ssthresh: f64,
-    /// Where the window was before the last reduction, less with fast convergence (W_max); zero where nothing is known.
+    /// Where the window was before the last reduction, less with fast convergence (W_max); zero where nothing
+    /// is known.
     plateau: f64,
     /// The window when ssthresh was set last (cwnd_prior).
     window_at_reduction: f64,
@@ -43,7 +46,8 @@ struct Epoch {
 }
 
 impl Cubic {
-    /// A flow that begins. A segment of no bytes counts as one byte, an initial window below a segment as one segment.
+    /// A flow that begins. A segment of no bytes counts as one byte, an initial window below a segment as one
+    /// segment.
     pub fn new(start: &Start) -> Self {
         let segment = start.segment.as_f64().max(1.0);
         let initial = (start.initial_window.as_f64() / segment).max(1.0);
@@ -125,7 +129,8 @@ impl Controller for Cubic {
 
     fn on_loss(&mut self, loss: &Loss) {
         self.since_last_event(loss.now);
-        // Fast convergence (section 4.7): below the last plateau there is less room than before, so leave more of it.
+        // Fast convergence (section 4.7): below the last plateau there is less room than before, so leave
+        // more of it.
         let is_below = self.cwnd < self.plateau;
         self.plateau = if is_below { self.cwnd * (1.0 + DECREASE) / 2.0 } else { self.cwnd };
         self.reduce(loss.flight);

@@ -1,11 +1,12 @@
 //! How much of its own virtual flow a member of a group uses.
 //!
-//! What a member leaves of its flow goes to the others of its group. A flow that nobody uses must not collect a share of strangers' for
-//! them, so it counts for [`LENDS`] times what its member uses of it, lately and on average, and at the most for all of its window: one that
-//! rests counts for nothing within [`COUNTS_FOR`], one that sends a packet now and then for next to nothing, and one whose member is held
-//! back by the group in full. RFC 7661 is the model: there a window counts as used where half of it is, at some time in a second. Here it
-//! is less than half, because to hand on what an application leaves is what a group is for, and an average, because others use the window
-//! at all times and not only when its member does.
+//! What a member leaves of its flow goes to the others of its group. A flow that nobody uses must not collect
+//! a share of strangers' for them, so it counts for [`LENDS`] times what its member uses of it, lately and on
+//! average, and at the most for all of its window: one that rests counts for nothing within [`COUNTS_FOR`],
+//! one that sends a packet now and then for next to nothing, and one whose member is held back by the group
+//! in full. RFC 7661 is the model: there a window counts as used where half of it is, at some time in a
+//! second. Here it is less than half, because to hand on what an application leaves is what a group is for,
+//! and an average, because others use the window at all times and not only when its member does.
 
 use anabranch_units::{Duration, Time};
 
@@ -61,7 +62,8 @@ mod tests {
         Time::from_nanos(millis * 1_000_000)
     }
 
-    /// What counts after ten seconds in which a packet of `window` is acknowledged every `every_ms`, after 100 ms.
+    /// What counts after ten seconds in which a packet of `window` is acknowledged every `every_ms`, after
+    /// 100 ms.
     fn steady(every_ms: u64, window: u64) -> f64 {
         let mut usage = FlowUse::new();
         for millis in (0..10_000).step_by(every_ms as usize) {

@@ -1,26 +1,30 @@
-//! Several connections under one joint window, split by weights: a weighted group where no credit can pass from one socket to another, as
-//! in a kernel. [`vps`](crate::vps) is the exact form, packet by packet; this one only ever answers how large a member's window is, when
-//! that member hears something.
+//! Several connections under one joint window, split by weights: a weighted group where no credit can pass
+//! from one socket to another, as in a kernel. [`vps`](crate::vps) is the exact form, packet by packet; this
+//! one only ever answers how large a member's window is, when that member hears something.
 //!
-//! - Each member brings a *virtual flow* with the standard window control (RFC 5681). Together their windows are the joint window W. What any
-//!   member has delivered counts for all of them, each by its part of W, so that W grows as that many plain flows would.
-//! - A lost packet is one of the virtual flows' in turn, each as often as its window is large. That flow halves, once a round trip. So a burst
-//!   that one large member loses counts as if plain flows had lost it; in MulTCP it would count once. Of a member that uses less than half of
-//!   its part and of its own flow's window all lost packets are that flow's: the burst with which one comes back from a rest is no business
+//! - Each member brings a *virtual flow* with the standard window control (RFC 5681). Together their windows
+//!   are the joint window W. What any member has delivered counts for all of them, each by its part of W, so
+//!   that W grows as that many plain flows would.
+//! - A lost packet is one of the virtual flows' in turn, each as often as its window is large. That flow
+//!   halves, once a round trip. So a burst that one large member loses counts as if plain flows had lost it;
+//!   in MulTCP it would count once. Of a member that uses less than half of its part and of its own flow's
+//!   window all lost packets are that flow's: the burst with which one comes back from a rest is no business
 //!   of the others'.
-//! - W is split so that rates stand as the weights: a member's part is as its weight times its round-trip time. For a virtual flow the round
-//!   trip is then the weighted mean of the members'.
-//! - A member that cannot use its part leaves the rest of it to the others (max-min by weight). One that begins, comes back from silence, or
-//!   had a time-out, is *capped*: it comes to its part as slow start would, and until then the others have it. So is one whose part more than
-//!   doubles at once.
+//! - W is split so that rates stand as the weights: a member's part is as its weight times its round-trip
+//!   time. For a virtual flow the round trip is then the weighted mean of the members'.
+//! - A member that cannot use its part leaves the rest of it to the others (max-min by weight). One that
+//!   begins, comes back from silence, or had a time-out, is *capped*: it comes to its part as slow start
+//!   would, and until then the others have it. So is one whose part more than doubles at once.
 //! - Where nobody is held back by W, W does not grow.
-//! - A virtual flow that its member uses little of counts for little in W (`flow_use.rs`), and does not grow. What its member needs
-//!   itself counts, and it may always have its own flow's window up to the initial one: as a plain flow it could send as much.
-//! - A loss of what was sent before a flow was halved does not halve it again, whichever member sees it and however late. A time-out is the event
-//!   of one receiver: it halves as many flows as have windows for what was lost, and not one for each packet.
+//! - A virtual flow that its member uses little of counts for little in W (`flow_use.rs`), and does not grow.
+//!   What its member needs itself counts, and it may always have its own flow's window up to the initial one:
+//!   as a plain flow it could send as much.
+//! - A loss of what was sent before a flow was halved does not halve it again, whichever member sees it and
+//!   however late. A time-out is the event of one receiver: it halves as many flows as have windows for what
+//!   was lost, and not one for each packet.
 //!
-//! With one member this is Reno. What differs from VPS: a member hears of its new part with its own next acknowledgement and no sooner, and
-//! which virtual flow a packet belongs to is reckoned, not recorded.
+//! With one member this is Reno. What differs from VPS: a member hears of its new part with its own next
+//! acknowledgement and no sooner, and which virtual flow a packet belongs to is reckoned, not recorded.
 
 mod member;
 
@@ -66,8 +70,8 @@ impl JointWindow {
         self.join_with(weight, self.initial, f64::INFINITY, now)
     }
 
-    /// A connection that was on its own joins, with the window and threshold that it has, packets: so everybody together sends what they
-    /// sent before. Answers its place; `None` when the group is full.
+    /// A connection that was on its own joins, with the window and threshold that it has, packets: so
+    /// everybody together sends what they sent before. Answers its place; `None` when the group is full.
     pub fn join_late(&mut self, weight: Weight, cwnd: u32, ssthresh: u32, now: Time) -> Option<usize> {
         self.join_with(weight, f64::from(cwnd), f64::from(ssthresh), now)
     }
@@ -92,7 +96,8 @@ impl JointWindow {
         Some(place)
     }
 
-    /// A connection ends, and its virtual flow with it. A place without a member is left alone, here and below.
+    /// A connection ends, and its virtual flow with it. A place without a member is left alone, here and
+    /// below.
     pub fn leave(&mut self, place: usize, now: Time) {
         if let Some(member) = self.members.get_mut(place) {
             *member = None;
@@ -114,11 +119,13 @@ impl JointWindow {
         if member.is_silent(heard.now) {
             member.cap = member.cap.min(self.initial);
         }
-        // Of which next to nothing counts, that one begins again with the initial window (RFC 5681, section 4.1).
+        // Of which next to nothing counts, that one begins again with the initial window (RFC 5681, section
+        // 4.1).
         if member.usable(heard.now) < self.initial {
             member.cwnd = member.cwnd.min(self.initial);
         }
-        // What is lost was sent by then: a round trip ago, or before the member was heard of for the last time.
+        // What is lost was sent by then: a round trip ago, or before the member was heard of for the last
+        // time.
         let sent = if heard.has_timed_out { member.seen } else { heard.now - heard.srtt };
         let span = if heard.is_limited {
             heard.now.since(member.seen).min(heard.srtt)
@@ -183,9 +190,9 @@ impl JointWindow {
         (self.level * member.measure()).min(total)
     }
 
-    /// Finds the level at which the parts of those who can use them, and what the others use, are the joint window. One step from the level
-    /// that was: from below it never overshoots, so that a few events bring it there. Where all use less than their parts, each could have
-    /// what is left.
+    /// Finds the level at which the parts of those who can use them, and what the others use, are the joint
+    /// window. One step from the level that was: from below it never overshoots, so that a few events bring
+    /// it there. Where all use less than their parts, each could have what is left.
     fn settle(&mut self, place: usize, now: Time) {
         let total = self.total(now);
         let (mut claimed, mut open, mut all, mut most) = (0.0, 0.0, 0.0, 0.0_f64);
@@ -224,7 +231,8 @@ impl JointWindow {
         }
     }
 
-    /// A member lost packets that were sent by `sent`: all are its own virtual flow's, or else each is the next one's in turn.
+    /// A member lost packets that were sent by `sent`: all are its own virtual flow's, or else each is the
+    /// next one's in turn.
     fn lose(&mut self, place: usize, is_own: bool, sent: Time, heard: &MemberReport) {
         let now = heard.now;
         let total = self.total(now).max(1.0);

@@ -1,21 +1,23 @@
 //! What a sender may send: windows, rates, several connections in place of one, and groups.
 //!
-//! Events go in, small decisions come out. There are no sockets here, no clock and no randomness: a driver says what happened and when, and
-//! the same code runs in the simulator, under QUIC, and beside the kernel's BPF programs, which are held against it.
+//! Events go in, small decisions come out. There are no sockets here, no clock and no randomness: a driver
+//! says what happened and when, and the same code runs in the simulator, under QUIC, and beside the kernel's
+//! BPF programs, which are held against it.
 //!
-//! - [`control`]: the contract of a window controller; [`multcp`], which is Reno with one flow, [`cubic`] and [`tfwc`] keep it.
-//!   [`algorithm`] has their names, [`trace`] a record of what one was told and answered.
-//! - [`tfrc`]: a rate instead of a window, both ends; [`loss_history`] is its estimate of the loss event rate.
+//! - [`control`]: the contract of a window controller; [`multcp`], which is Reno with one flow, [`cubic`] and
+//!   [`tfwc`] keep it. [`algorithm`] has their names, [`trace`] a record of what one was told and answered.
+//! - [`tfrc`]: a rate instead of a window, both ends; [`loss_history`] is its estimate of the loss event
+//!   rate.
 //! - [`vps`]: a group of flows that share by weights what as many standard flows would get.
 //! - [`joint`]: the same where only windows can be told, as in a kernel.
 //! - `flow_use`: how much of its own virtual flow a member of a group uses.
 //! - [`turns`]: which of the answers on one connection goes next.
-//! - [`multfrc`]: how many connections a stream over a lossy link gets; [`aggregate`]: the same with one connection in place
-//!   of them (AIO-TFRC).
+//! - [`multfrc`]: how many connections a stream over a lossy link gets; [`aggregate`]: the same with one
+//!   connection in place of them (AIO-TFRC).
 //! - [`response`]: what a window, a loss rate and a number of flows give on a path.
 //!
-//! What is not here: finding losses, sending again, retransmission timers and pacing are the driver's; how a *receiver* of a film chooses
-//! its connections and windows is `anabranch-film`.
+//! What is not here: finding losses, sending again, retransmission timers and pacing are the driver's; how a
+//! *receiver* of a film chooses its connections and windows is `anabranch-film`.
 //!
 //! Begin with a controller by its name:
 //!

@@ -1,6 +1,8 @@
-//! The loss event rate as the weighted mean of the last intervals between loss events (RFC 5348, sections 5.3 to 5.5).
+//! The loss event rate as the weighted mean of the last intervals between loss events (RFC 5348, sections 5.3
+//! to 5.5).
 //!
-//! Whoever uses it decides what a loss event is: at the receiver from arrival times, at a sender from acknowledgements.
+//! Whoever uses it decides what a loss event is: at the receiver from arrival times, at a sender from
+//! acknowledgements.
 
 use std::collections::VecDeque;
 
@@ -43,8 +45,8 @@ impl Open {
 }
 
 impl LossHistory {
-    /// Without a loss event yet. `intervals` is n (8 in the RFC, at least one), `discounting` the least discount factor of
-    /// section 5.5 (0.25 in the RFC), `None` to leave it away.
+    /// Without a loss event yet. `intervals` is n (8 in the RFC, at least one), `discounting` the least
+    /// discount factor of section 5.5 (0.25 in the RFC), `None` to leave it away.
     pub fn new(intervals: u8, discounting: Option<Ratio>) -> Self {
         Self {
             weights: weights(intervals),
@@ -77,16 +79,16 @@ impl LossHistory {
         self.weights.len()
     }
 
-    /// The first loss event, at the packet `sequence`. What was before it says nothing about the path, so `before`, in
-    /// packets, stands for it (section 6.3.1).
+    /// The first loss event, at the packet `sequence`. What was before it says nothing about the path, so
+    /// `before`, in packets, stands for it (section 6.3.1).
     pub fn begin(&mut self, sequence: u64, before: f64) {
         self.closed.clear();
         self.closed.push_front(Interval { packets: before.max(1.0), discount: 1.0 });
         self.open = Some(Open { first: sequence, highest: sequence });
     }
 
-    /// A loss event begins with the packet `sequence` (section 5.3): the interval before it is as long as their distance.
-    /// Before [`Self::begin`] it counts as the first packet.
+    /// A loss event begins with the packet `sequence` (section 5.3): the interval before it is as long as
+    /// their distance. Before [`Self::begin`] it counts as the first packet.
     pub fn event(&mut self, sequence: u64) {
         let Some(open) = self.open else {
             self.begin(sequence, 1.0);
@@ -113,8 +115,8 @@ impl LossHistory {
     pub fn mean_interval(&self) -> Option<f64> {
         let open = self.open?.later_packets() + self.lost_packet;
         let factor = self.discount_factor(open);
-        // The open interval counts only where it makes the mean longer; then it takes the first weight and the oldest of the
-        // others falls out (I_tot0 and I_tot1).
+        // The open interval counts only where it makes the mean longer; then it takes the first weight and
+        // the oldest of the others falls out (I_tot0 and I_tot1).
         let (mut sum, mut weights) = (open * self.weights[0], self.weights[0]);
         let later = self.closed.iter().take(self.closed.len().saturating_sub(1));
         for (interval, weight) in later.zip(&self.weights[1..]) {
@@ -139,8 +141,8 @@ impl LossHistory {
         self.open.map_or(0.0, |open| open.later_packets() + self.lost_packet)
     }
 
-    /// How long the open interval is when it begins to make the mean longer, in packets, without discounting: until then the mean
-    /// does not move. `None` before the first loss event.
+    /// How long the open interval is when it begins to make the mean longer, in packets, without discounting:
+    /// until then the mean does not move. `None` before the first loss event.
     pub fn longer_from(&self) -> Option<f64> {
         self.open?;
         let (mut sum, mut weights) = (0.0, self.weights[0]);
@@ -152,8 +154,9 @@ impl LossHistory {
         Some(((self.closed_mean() * weights - sum) / self.weights[0]).max(0.0))
     }
 
-    /// The sum of the weights of the intervals there are, as a multiple of the newest one's: after so many packets in the open interval
-    /// the mean is a packet longer, and one interval of no length makes it shorter by no more than the inverse of this. At least one.
+    /// The sum of the weights of the intervals there are, as a multiple of the newest one's: after so many
+    /// packets in the open interval the mean is a packet longer, and one interval of no length makes it
+    /// shorter by no more than the inverse of this. At least one.
     pub fn weights_in_first(&self) -> f64 {
         self.weights.iter().take(self.closed.len().max(1)).sum::<f64>() / self.weights[0]
     }
@@ -215,10 +218,12 @@ mod tests {
 
     #[test]
     fn the_mean_counts_the_newest_first() {
-        // 80, 70, ... 10, newest 80: (80 + 70 + 60 + 50 + 0.8 * 40 + 0.6 * 30 + 0.4 * 20 + 0.2 * 10) / 6 = 320 / 6.
+        // 80, 70, ... 10, newest 80: (80 + 70 + 60 + 50 + 0.8 * 40 + 0.6 * 30 + 0.4 * 20 + 0.2 * 10) / 6 =
+        // 320 / 6.
         let mut history = history(&[5, 10, 20, 30, 40, 50, 60, 70, 80], None);
         near(history.mean_interval(), 320.0 / 6.0);
-        // With an open interval of 100: (100 + 80 + 70 + 60 + 0.8 * 50 + 0.6 * 40 + 0.4 * 30 + 0.2 * 20) / 6 = 390 / 6.
+        // With an open interval of 100: (100 + 80 + 70 + 60 + 0.8 * 50 + 0.6 * 40 + 0.4 * 30 + 0.2 * 20) / 6
+        // = 390 / 6.
         history.advance(360 + 99);
         near(history.mean_interval(), 390.0 / 6.0);
         // As long as it makes the mean shorter it does not count: with 58 it is 348 / 6, with 20 as before.
@@ -245,16 +250,17 @@ mod tests {
     #[test]
     fn long_intervals_discount_those_before() {
         let quarter = Some(Ratio::new(1, 4));
-        // Nine of 100, then 250 without a loss: 250 > 2 * 100, DF = 200 / 250 = 0.8. The weights of I_1 to I_7 sum to 5:
-        // (250 + 0.8 * 500) / (1 + 0.8 * 5) = 130.
+        // Nine of 100, then 250 without a loss: 250 > 2 * 100, DF = 200 / 250 = 0.8. The weights of I_1 to
+        // I_7 sum to 5: (250 + 0.8 * 500) / (1 + 0.8 * 5) = 130.
         let mut history = history(&[100; 9], quarter);
         history.advance(800 + 249);
         near(history.mean_interval(), 130.0);
         // A loss now keeps the factor: (250 + 0.8 * 100 * 5) / (1 + 0.8 * 5), the same.
         history.event(800 + 250);
         near(history.mean_interval(), 130.0);
-        // The next long interval: 1300 > 260, DF = 0.25 at the least (260 / 1300 = 0.2). I_1 = 250 counts 0.25, the six
-        // others, which weigh 4 together, 0.25 * 0.8: (1300 + 62.5 + 0.2 * 400) / (1 + 0.25 + 0.2 * 4).
+        // The next long interval: 1300 > 260, DF = 0.25 at the least (260 / 1300 = 0.2). I_1 = 250 counts
+        // 0.25, the six others, which weigh 4 together, 0.25 * 0.8: (1300 + 62.5 + 0.2 * 400) / (1 + 0.25 +
+        // 0.2 * 4).
         history.advance(1050 + 1299);
         near(history.mean_interval(), 1442.5 / 2.05);
     }

@@ -1,5 +1,6 @@
-//! Reno, the standard window control (RFC 5681), and MulTCP, which is Reno for N flows in one (J. Crowcroft, P. Oechslin,
-//! "Differentiated end-to-end Internet services using a weighted proportional fair sharing TCP", ACM CCR 28(3), 1998).
+//! Reno, the standard window control (RFC 5681), and MulTCP, which is Reno for N flows in one (J. Crowcroft,
+//! P. Oechslin, "Differentiated end-to-end Internet services using a weighted proportional fair sharing TCP",
+//! ACM CCR 28(3), 1998).
 
 use anabranch_units::{Bytes, Time};
 
@@ -8,13 +9,14 @@ use crate::control::{Ack, Controller, Loss, Start, Timeout};
 /// As many flows as one connection may stand for. More than this is never meant, and bounds the arithmetic.
 pub const MOST_FLOWS: f64 = 10_000.0;
 
-/// MulTCP. With N = 1 it is Reno. The window is counted in fractions of a byte, so that congestion avoidance adds what equation
-/// 3 of RFC 5681 says at every acknowledgement, however small.
+/// MulTCP. With N = 1 it is Reno. The window is counted in fractions of a byte, so that congestion avoidance
+/// adds what equation 3 of RFC 5681 says at every acknowledgement, however small.
 ///
 /// - Congestion avoidance: N segments more each round trip.
-/// - A loss event: of N flows one loses, and halves its part of the window: 1 - 1/(2N) of the window stays (N = 1: equation 4).
-/// - Slow start: three segments for each acknowledgement until the window is what N flows would have after as many round trips,
-///   then two. From the same beginning that is at 3^k = N 2^k times the initial window.
+/// - A loss event: of N flows one loses, and halves its part of the window: 1 - 1/(2N) of the window stays (N
+///   = 1: equation 4).
+/// - Slow start: three segments for each acknowledgement until the window is what N flows would have after as
+///   many round trips, then two. From the same beginning that is at 3^k = N 2^k times the initial window.
 /// - A time-out: one segment, as Reno. The threshold is what a loss event leaves.
 #[derive(Clone, Debug)]
 pub struct MulTcp {
@@ -33,7 +35,8 @@ impl MulTcp {
         Self::new(start, 1.0)
     }
 
-    /// A flow that begins and counts for `flows`, which need not be whole; less than one counts as one, and not-a-number too.
+    /// A flow that begins and counts for `flows`, which need not be whole; less than one counts as one, and
+    /// not-a-number too.
     pub fn new(start: &Start, flows: f64) -> Self {
         let initial = start.initial_window.as_f64();
         let mut multcp = Self {
@@ -60,15 +63,16 @@ impl MulTcp {
         self.flows
     }
 
-    /// What a loss event leaves, two segments at least. A window that is full is the flight and a part of a segment more.
+    /// What a loss event leaves, two segments at least. A window that is full is the flight and a part of a
+    /// segment more.
     fn reduced(&self, flight: Bytes) -> f64 {
         let full = self.cwnd.min(flight.as_f64() + self.segment);
         (full * (1.0 - 0.5 / self.flows)).max(2.0 * self.segment)
     }
 }
 
-/// How many times the initial window slow start triples up to, for so many flows: N 2^k = 3^k at k = ln N / ln 1.5, and
-/// there the window is 3^k = N^(ln 3 / ln 1.5) of the initial one.
+/// How many times the initial window slow start triples up to, for so many flows: N 2^k = 3^k at k = ln N /
+/// ln 1.5, and there the window is 3^k = N^(ln 3 / ln 1.5) of the initial one.
 pub fn tripling_factor(flows: f64) -> f64 {
     libm::pow(flows, libm::log(3.0) / libm::log(1.5))
 }

@@ -1,7 +1,7 @@
 //! Response functions: the rate that TCP gets from a path, and what several connections change about it.
 //!
-//! Sources: equation (2) of TCP-ROME (Padhye's model), and chapter 6 of MultiTCP. The papers' MTU is the payload of a
-//! full packet here.
+//! Sources: equation (2) of TCP-ROME (Padhye's model), and chapter 6 of MultiTCP. The papers' MTU is the
+//! payload of a full packet here.
 
 use anabranch_units::{Bytes, Duration, Packets, Rate};
 
@@ -23,7 +23,8 @@ impl Default for TcpModel {
     }
 }
 
-/// Mean window of CUBIC at a round-trip time of a second and a loss rate of one, packets: (C (3 + beta) / (4 (1 - beta)))^(1/4).
+/// Mean window of CUBIC at a round-trip time of a second and a loss rate of one, packets: (C (3 + beta) / (4
+/// (1 - beta)))^(1/4).
 const CUBIC_WINDOW: f64 = 1.054;
 
 /// The forms of Padhye's equation. They differ where most losses lead to a timeout, above 30 % with b = 1.
@@ -33,8 +34,9 @@ pub enum Equation {
     Padhye,
     /// Without that bound (RFC 5348, section 3.1).
     Rfc5348,
-    /// The same for a connection that grows its window as most of today's do, by CUBIC: its mean window is the larger one of Reno's
-    /// and of CUBIC's own, 1.054 RTT^(3/4) / p^(3/4) (RFC 9438, section 5.1, figure 6, with C = 0.4 and beta = 0.7).
+    /// The same for a connection that grows its window as most of today's do, by CUBIC: its mean window is
+    /// the larger one of Reno's and of CUBIC's own, 1.054 RTT^(3/4) / p^(3/4) (RFC 9438, section 5.1, figure
+    /// 6, with C = 0.4 and beta = 0.7).
     Cubic,
 }
 
@@ -56,11 +58,12 @@ impl Equation {
 }
 
 impl TcpModel {
-    /// Throughput of one TCP connection at a smoothed round-trip time and a loss probability (TCP-ROME equation (2)).
+    /// Throughput of one TCP connection at a smoothed round-trip time and a loss probability (TCP-ROME
+    /// equation (2)).
     ///
-    /// Where the equation has no value it is continued: without loss nothing bounds the rate, so `loss` of zero or
-    /// not-a-number gives [`Rate::MAX`]; a `loss` above one counts as one. At a round-trip time of zero only the
-    /// timeout term remains, and without that as well the rate is [`Rate::MAX`].
+    /// Where the equation has no value it is continued: without loss nothing bounds the rate, so `loss` of
+    /// zero or not-a-number gives [`Rate::MAX`]; a `loss` above one counts as one. At a round-trip time of
+    /// zero only the timeout term remains, and without that as well the rate is [`Rate::MAX`].
     pub fn throughput(&self, packet_size: Bytes, srtt: Duration, loss: f64) -> Rate {
         self.throughput_by(Equation::Padhye, packet_size, srtt, loss)
     }
@@ -121,7 +124,8 @@ pub fn window_rate(window: Packets, packet_size: Bytes, rtt: Duration) -> Rate {
     if rtt.is_zero() { Rate::MAX } else { Rate::of(window * packet_size, rtt) }
 }
 
-/// The window, in packets and not yet rounded, that gives `rate`: MultiTCP equation (6.1) solved for the window.
+/// The window, in packets and not yet rounded, that gives `rate`: MultiTCP equation (6.1) solved for the
+/// window.
 ///
 /// Zero when `packet_size` is zero.
 pub fn window_for(rate: Rate, rtt: Duration, packet_size: Bytes) -> f64 {
@@ -132,12 +136,12 @@ pub fn window_for(rate: Rate, rtt: Duration, packet_size: Bytes) -> f64 {
     }
 }
 
-/// Data that is not sent because of losses (MultiTCP equations (6.2) to (6.4)): the area under the triangle between
-/// half the window and the window.
+/// Data that is not sent because of losses (MultiTCP equations (6.2) to (6.4)): the area under the triangle
+/// between half the window and the window.
 ///
-/// `window` is that of all `connections` together, `losing` of them lose a packet at the same time. The paper's (6.4)
-/// has lost the 8 that (6.2) and (6.3) have; with it, one connection that loses gives (6.2) and one of two gives (6.3).
-/// Zero without connections.
+/// `window` is that of all `connections` together, `losing` of them lose a packet at the same time. The
+/// paper's (6.4) has lost the 8 that (6.2) and (6.3) have; with it, one connection that loses gives (6.2) and
+/// one of two gives (6.3). Zero without connections.
 pub fn lost_volume(window: Packets, packet_size: Bytes, connections: u32, losing: u32) -> Bytes {
     let square = |count: u128| count.saturating_mul(count);
     let volume = square(window.get().into())
@@ -150,8 +154,8 @@ pub fn lost_volume(window: Packets, packet_size: Bytes, connections: u32, losing
 /// The least number of connections that get `wanted` beside `cross_flows` greedy TCP connections on a path of
 /// `capacity`: N_min = ceil(T_d n / (C - T_d)), at least one.
 ///
-/// It follows from fair shares, N C / (N + n) >= T_d (MultiTCP section 6.2 argues with them). `None` when the path
-/// cannot carry the rate, or only with more connections than can be counted.
+/// It follows from fair shares, N C / (N + n) >= T_d (MultiTCP section 6.2 argues with them). `None` when the
+/// path cannot carry the rate, or only with more connections than can be counted.
 pub fn minimum_connections(wanted: Rate, capacity: Rate, cross_flows: u32) -> Option<u32> {
     if cross_flows == 0 {
         return (wanted <= capacity).then_some(1);
@@ -177,8 +181,8 @@ mod tests {
     #[test]
     fn throughput_by_hand() {
         // b = 1, p = 0.015: sqrt(2 * 0.015 / 3) = sqrt(0.01) = 0.1, so the first term is 0.1 s * 0.1 = 10 ms.
-        // 3 sqrt(3 * 0.015 / 8) = 3 * 0.075 = 0.225; 0.225 * 0.015 * (1 + 32 * 0.000225) = 0.0033993 times T_0 = 1 s.
-        // 1 packet of 8000 bits every 13.3993 ms: 597,046 bit/s.
+        // 3 sqrt(3 * 0.015 / 8) = 3 * 0.075 = 0.225; 0.225 * 0.015 * (1 + 32 * 0.000225) = 0.0033993 times
+        // T_0 = 1 s. 1 packet of 8000 bits every 13.3993 ms: 597,046 bit/s.
         assert_eq!(model(1, 1000).throughput(PACKET, RTT, 0.015).as_bps(), 597_046);
         // b = 2, p = 0.5: sqrt(2/3) * 0.1 = 81.65 ms; min(1, 3 sqrt(3/8) = 1.837) = 1; 0.5 * (1 + 8) = 4.5 s.
         // 8000 bits every 4.58165 s: 1746 bit/s.

@@ -1,7 +1,8 @@
 //! A record of what a window controller was told and what it answered, as JSON lines.
 //!
-//! The same trace drives every implementation of an algorithm: the one here, and one in a kernel. The first line says which algorithm
-//! it was and how the flow began; each later line is an event with the windows after it:
+//! The same trace drives every implementation of an algorithm: the one here, and one in a kernel. The first
+//! line says which algorithm it was and how the flow began; each later line is an event with the windows
+//! after it:
 //!
 //! ```json
 //! {"trace":"anabranch-window-1","algorithm":"ttfwc:0.9","segment":1000,"initial_window":10000,"initial_ssthresh":null}
@@ -11,11 +12,11 @@
 //! {"event":"idle","now":400000000,"cwnd":1000,"ssthresh":8000}
 //! ```
 //!
-//! Amounts and windows are bytes, times and durations nanoseconds; an `rtt` of null was not measured, an `ssthresh` of null is as
-//! large as can be.
+//! Amounts and windows are bytes, times and durations nanoseconds; an `rtt` of null was not measured, an
+//! `ssthresh` of null is as large as can be.
 //!
-//! serde and `serde_json` read and write it: they have no I/O of their own, and a format that another program reads should be
-//! one that every language has a reader for.
+//! serde and `serde_json` read and write it: they have no I/O of their own, and a format that another program
+//! reads should be one that every language has a reader for.
 
 mod event;
 mod lines;

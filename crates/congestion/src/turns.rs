@@ -1,11 +1,14 @@
-//! Turns: which of the answers that run on one connection is sent next (RFC 9218), and what the connection counts for meanwhile.
+//! Turns: which of the answers that run on one connection is sent next (RFC 9218), and what the connection
+//! counts for meanwhile.
 //!
-//! Answers of a lower urgency number go first. Of those with the same one, answers that are of use in part (*incremental*) share what
-//! there is by their weights, together with one of the others: the heaviest, or of equals the oldest (section 10 leaves a server's own
-//! knowledge to it). A connection counts for what it sends, so that a heavy answer that has to wait raises no light one: its weight is
-//! the largest among those that share.
+//! Answers of a lower urgency number go first. Of those with the same one, answers that are of use in part
+//! (*incremental*) share what there is by their weights, together with one of the others: the heaviest, or of
+//! equals the oldest (section 10 leaves a server's own knowledge to it). A connection counts for what it
+//! sends, so that a heavy answer that has to wait raises no light one: its weight is the largest among those
+//! that share.
 //!
-//! An answer whose client takes nothing of it for now is *stuck*, one that has nothing to send for now *pauses*: both let the others go on.
+//! An answer whose client takes nothing of it for now is *stuck*, one that has nothing to send for now
+//! *pauses*: both let the others go on.
 
 use std::collections::BTreeMap;
 
@@ -220,8 +223,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever happens: somebody has the turn where anybody can go on, it is one of the most urgent, and the weight is one that
-        /// such an answer has.
+        /// Whatever happens: somebody has the turn where anybody can go on, it is one of the most urgent, and
+        /// the weight is one that such an answer has.
         #[test]
         fn the_turn_is_one_of_the_most_urgent(
             steps in prop::collection::vec((0_u8..6, 0_u64..8, 0_u8..8, any::<bool>(), 0.001..1000.0_f64), 1..200),

@@ -88,7 +88,8 @@ fn a_longer_route_is_found_out() {
         path.until_decision(&[100]);
     }
     assert!(path.controller.connections() > 5);
-    // The route takes 200 ms from now on: all connections but one go, then the tenth average that is like this counts.
+    // The route takes 200 ms from now on: all connections but one go, then the tenth average that is like
+    // this counts.
     let decisions: Vec<Decision> = (0..40).map(|_| path.until_decision(&[200, 201])).collect();
     let found = decisions.iter().position(|decision| decision.reason == Reason::RouteChanged).unwrap();
     assert!(decisions[found - 10..found].iter().all(|decision| decision.connections == 1));
@@ -263,7 +264,8 @@ fn what_a_stream_saved_carries_it_beside_others() {
     };
     // A connection that sends half of what it may saves the other half.
     assert!(run(10, Rate::from_kbps(400)) < 1.01);
-    // Then it may not send enough: 2.4 connections do, for as long as what is missing is no more than what was saved.
+    // Then it may not send enough: 2.4 connections do, for as long as what is missing is no more than what
+    // was saved.
     assert!((run(1, Rate::from_kbps(100)) - 2.4).abs() < 0.01);
     assert!((run(17, Rate::from_kbps(100)) - 2.4).abs() < 0.01);
     assert!(run(20, Rate::from_kbps(100)) < 1.5);

@@ -90,8 +90,8 @@ fn slow_start_doubles_up_to_twice_the_receive_rate() {
 fn losses_end_slow_start() {
     let mut sender = Sender::new(Parameters::RFC5348, SIZE);
     report(&mut sender, 0, 0, 0.0);
-    // p = 0.01, R = 0.1 s, t_RTO = 0.4 s: 0.1 sqrt(0.02/3) + 0.4 * 3 sqrt(0.03/8) * 0.01 * 1.0032 = 0.0081650 +
-    // 0.0007372 = 0.0089022 s a packet, 898.7 kbps.
+    // p = 0.01, R = 0.1 s, t_RTO = 0.4 s: 0.1 sqrt(0.02/3) + 0.4 * 3 sqrt(0.03/8) * 0.01 * 1.0032 = 0.0081650
+    // + 0.0007372 = 0.0089022 s a packet, 898.7 kbps.
     report(&mut sender, 100, 2000, 0.01);
     near(sender.allowed_rate().as_f64(), 898_654.0, 1e-4);
     // Twice the receive rate is less.
@@ -232,7 +232,8 @@ fn a_longer_round_trip_slows_down_at_once() {
     near(sender.sending_rate().as_f64(), 0.55 * sender.allowed_rate().as_f64(), 1e-3);
 }
 
-/// A receiver that gets packets of [`SIZE`] by number, one each 10 ms from time zero, with a round-trip time of 100 ms.
+/// A receiver that gets packets of [`SIZE`] by number, one each 10 ms from time zero, with a round-trip time
+/// of 100 ms.
 struct Arrivals {
     receiver: Receiver,
     reports: Vec<(u64, Feedback)>,
@@ -282,7 +283,8 @@ fn the_receiver_reports_once_a_round_trip() {
     let third = arrivals.reports[2].1;
     assert_eq!((third.timestamp, third.delay), (at(190), Duration::from_millis(10)));
     assert_eq!((third.receive_rate, third.loss_event_rate), (Rate::from_kbps(800), 0.0));
-    // Nothing arrives for a second: one report of the last packets, then none until the next packet, and that at once.
+    // Nothing arrives for a second: one report of the last packets, then none until the next packet, and that
+    // at once.
     arrivals.wait(at(1350));
     assert_eq!(arrivals.report_times(), [0, 10, 20, 30, 40]);
     assert_eq!(arrivals.receiver.deadline(), Time::NEVER);
@@ -317,7 +319,8 @@ fn the_first_loss_gives_the_interval_of_the_receive_rate() {
     near(rate.as_f64(), 800_000.0, 0.01);
     // By the square-root law p would be 1.5 / 10^2; time-outs take some of it.
     assert!(feedback.loss_event_rate < 0.015 && feedback.loss_event_rate > 0.011);
-    // A loss within a round trip of it belongs to the same event, a later one does not: its interval is 16 packets long.
+    // A loss within a round trip of it belongs to the same event, a later one does not: its interval is 16
+    // packets long.
     let before = arrivals.receiver.loss_event_rate();
     arrivals.take((56..=66).filter(|sequence| *sequence != 60));
     assert!(arrivals.receiver.loss_event_rate() <= before);

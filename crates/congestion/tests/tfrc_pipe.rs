@@ -49,7 +49,8 @@ impl Pipe {
         (mixed ^ (mixed >> 31)) as f64 / u64::MAX as f64
     }
 
-    /// Runs until `end`, and answers with the packets sent in each second since `from` and with the mean of the reported p.
+    /// Runs until `end`, and answers with the packets sent in each second since `from` and with the mean of
+    /// the reported p.
     fn run(&mut self, from: Time, end: Time) -> (f64, f64) {
         let (mut sent, mut reported, mut reports) = (0.0, 0.0, 0.0);
         let next = |queue: Option<Time>| queue.unwrap_or(Time::NEVER);
@@ -99,7 +100,8 @@ fn equation_rate(equation: Equation, timeout: Duration, loss_event_rate: f64) ->
 #[test]
 fn the_mean_rate_is_that_of_the_equation() {
     for loss in [0.001, 0.003, 0.01, 0.03, 0.1] {
-        // The equation is of loss events; several losses in a round trip are one, so it is a little below the losses.
+        // The equation is of loss events; several losses in a round trip are one, so it is a little below the
+        // losses.
         let (rate, events) = Pipe::new(Parameters::RFC5348, loss, 7).run(at(100_000), at(1_500_000));
         near(rate, equation_rate(Equation::Rfc5348, RTT * 4, events), 0.12);
         near(events, loss, 0.15);

@@ -134,7 +134,8 @@ fn the_tuning_parameter_adds_its_share_of_the_distance_to_reno() {
     // Reno's window is the flat one in the middle of the flat period and grows by 1/cwnd each packet.
     let base = window(200.0);
     let mut reno = base;
-    // From an open interval of 100 (the lost packet is one of them) to one of 200, the end of the flat period.
+    // From an open interval of 100 (the lost packet is one of them) to one of 200, the end of the flat
+    // period.
     for _ in 0..101 {
         reno += 1.0 / reno;
     }
@@ -157,7 +158,8 @@ fn nothing_is_added_after_a_fall_beyond_what_one_interval_can_do() {
         driver.acknowledge(240);
         driver.cwnd()
     };
-    // The last interval takes the place of that of 10,000, of whose sum it had a fifth of a weight: more than equation (3.1) lets it.
+    // The last interval takes the place of that of 10,000, of whose sum it had a fifth of a weight: more than
+    // equation (3.1) lets it.
     near(after(8), window(200.0 + 41.0 / 6.0), 1e-3);
     assert!(after(9) > window(200.0 + 41.0 / 6.0) + 2.0, "{}", after(9));
 }
@@ -230,7 +232,8 @@ fn a_time_out_is_a_loss_event_with_slow_start() {
 
 #[test]
 fn an_interval_goes_from_loss_to_loss() {
-    // A window of 20 is in flight at each loss event and is acknowledged during recovery, of which nothing is told.
+    // A window of 20 is in flight at each loss event and is acknowledged during recovery, of which nothing is
+    // told.
     let mut driver = Driver::tuned(0.0);
     for _ in 0..20 {
         driver.acknowledge(180);
@@ -289,7 +292,8 @@ fn more_tuning_gives_more_and_swings_more() {
 }
 
 proptest! {
-    /// The equation bounds the window: with an addition it is never beyond what the longest known interval gives, and Reno's distance.
+    /// The equation bounds the window: with an addition it is never beyond what the longest known interval
+    /// gives, and Reno's distance.
     #[test]
     fn the_window_stays_between_its_intervals(
         tp in 0.0f64..=1.0, approximate in any::<bool>(), intervals in prop::collection::vec(3u64..600, 1..40),

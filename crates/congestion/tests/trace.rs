@@ -1,7 +1,7 @@
 //! Traces: they are read as they were written, and the recorded ones still give the windows they gave.
 //!
-//! `ANABRANCH_WRITE_TRACES=1 cargo test -p anabranch-congestion --test trace` writes the recorded ones again, after a change that is
-//! meant.
+//! `ANABRANCH_WRITE_TRACES=1 cargo test -p anabranch-congestion --test trace` writes the recorded ones again,
+//! after a change that is meant.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -38,8 +38,9 @@ impl Numbers {
     }
 }
 
-/// A path of 80 ms that loses one packet in `spacing` on average; one loss event in eight ends with a time-out. Round by round: what was
-/// sent in a round trip is acknowledged in the next, two packets at a time, unless a loss event is among them.
+/// A path of 80 ms that loses one packet in `spacing` on average; one loss event in eight ends with a
+/// time-out. Round by round: what was sent in a round trip is acknowledged in the next, two packets at a
+/// time, unless a loss event is among them.
 fn drive(controller: &mut dyn Controller, rounds: u32, spacing: u64, seed: u64) {
     let rtt = Duration::from_millis(80);
     let (mut now, mut numbers) = (Time::ZERO, Numbers(seed));

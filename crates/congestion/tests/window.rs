@@ -1,4 +1,5 @@
-//! Reno and CUBIC against the equations of their RFCs, driven round by round on a path that never loses by itself.
+//! Reno and CUBIC against the equations of their RFCs, driven round by round on a path that never loses by
+//! itself.
 
 use anabranch_congestion::control::{Ack, Controller, Loss, Start, Timeout};
 use anabranch_congestion::cubic::Cubic;
@@ -17,7 +18,8 @@ fn start(initial_window: u64, initial_ssthresh: Option<u64>) -> Start {
     }
 }
 
-/// A controller, and a path on which every segment is acknowledged on its own, a round trip after it was sent.
+/// A controller, and a path on which every segment is acknowledged on its own, a round trip after it was
+/// sent.
 struct Driver<C> {
     controller: C,
     now: Time,
@@ -200,8 +202,8 @@ fn multcp_counts_for_its_flows() {
 
 #[test]
 fn multcp_starts_as_so_many_flows_would() {
-    // Four flows that begin with ten segments each have 40 2^k; three for each acknowledgement is there when 3^k = 4 2^k, at 3.42
-    // round trips and 10 4^(ln 3 / ln 1.5) = 427 segments.
+    // Four flows that begin with ten segments each have 40 2^k; three for each acknowledgement is there when
+    // 3^k = 4 2^k, at 3.42 round trips and 10 4^(ln 3 / ln 1.5) = 427 segments.
     let mut driver = multcp(10, None, 4.0);
     for expected in [30.0, 90.0, 270.0] {
         driver.round();
@@ -216,7 +218,8 @@ fn multcp_starts_as_so_many_flows_would() {
 
 #[test]
 fn multcp_averages_as_so_many_flows() {
-    // AIMD that adds a each round trip and takes the part b averages sqrt(a (2 - b) / (2 b p)); here a = N and b = 1/(2N).
+    // AIMD that adds a each round trip and takes the part b averages sqrt(a (2 - b) / (2 b p)); here a = N
+    // and b = 1/(2N).
     for (flows, spacing) in [(2.0, 500), (4.0, 500), (8.0, 1000)] {
         let (increase, decrease): (f64, f64) = (flows, 0.5 / flows);
         let expected = (increase * (2.0 - decrease) / (2.0 * decrease) * spacing as f64).sqrt();
@@ -245,7 +248,8 @@ fn cubic_is_back_at_the_plateau_after_k() {
     // Halfway: 100 - 0.4 (K/2)^3 = 100 - 30/8 = 96.25.
     driver.rounds_until(begin + k / 2);
     near(driver.cwnd(), 96.25, 1.5);
-    // It is flat around K: less than half a segment in a second, and convex after it: 0.4 K^3 = 30 above at 2 K.
+    // It is flat around K: less than half a segment in a second, and convex after it: 0.4 K^3 = 30 above at 2
+    // K.
     driver.rounds_until(begin + k - Duration::from_millis(500));
     let before = driver.cwnd();
     driver.rounds_until(begin + k + Duration::from_millis(500));
@@ -316,15 +320,16 @@ fn cubic_restarts_after_idleness_from_the_restart_window() {
 
 #[test]
 fn cubic_averages_as_reno_where_that_is_more() {
-    // Section 4.3: AIMD(alpha, beta) averages sqrt(alpha (1 + beta) / (2 (1 - beta) p)), with its alpha sqrt(3/(2p)).
+    // Section 4.3: AIMD(alpha, beta) averages sqrt(alpha (1 + beta) / (2 (1 - beta) p)), with its alpha
+    // sqrt(3/(2p)).
     let expected = (1.5f64 * 400.0).sqrt();
     near(mean_window(cubic(10, Some(10), 10), 400), expected, 0.06 * expected);
 }
 
 #[test]
 fn cubic_averages_the_cubic_law_where_that_is_more() {
-    // Section 5.1, equation 6: (C (3 + beta) / (4 (1 - beta)))^(1/4) (RTT / p)^(3/4) with RTT = 0.1 s, p = 1e-5: 1054
-    // segments, against Reno's 387.
+    // Section 5.1, equation 6: (C (3 + beta) / (4 (1 - beta)))^(1/4) (RTT / p)^(3/4) with RTT = 0.1 s, p =
+    // 1e-5: 1054 segments, against Reno's 387.
     let expected = (0.4f64 * 3.7 / (4.0 * 0.3)).powf(0.25) * (0.1f64 * 1e5).powf(0.75);
     near(mean_window(cubic(10, Some(10), 100), 100_000), expected, 0.05 * expected);
 }

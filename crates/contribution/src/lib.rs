@@ -1,11 +1,12 @@
 //! Live media over QUIC datagrams (RFC 9221): the sockets and the clock of [`anabranch_live`].
 //!
-//! Each connection of the sender is a QUIC connection of its own, so that each has its own path and its own numbers. QUIC's
-//! congestion control does not limit it: the control of the rate in [`anabranch_live`] decides when a datagram leaves.
-//! `docs/live-protocol.md` describes the protocol.
+//! Each connection of the sender is a QUIC connection of its own, so that each has its own path and its own
+//! numbers. QUIC's congestion control does not limit it: the control of the rate in [`anabranch_live`]
+//! decides when a datagram leaves. `docs/live-protocol.md` describes the protocol.
 //!
-//! A [`Sender`] is given packets of a stream and a [`Receiver`] gives them out; where they come from and go to (UDP, a file, a player) is the
-//! caller's. Nothing is decided here: what leaves when, and on which connection, is `anabranch-live`'s.
+//! A [`Sender`] is given packets of a stream and a [`Receiver`] gives them out; where they come from and go
+//! to (UDP, a file, a player) is the caller's. Nothing is decided here: what leaves when, and on which
+//! connection, is `anabranch-live`'s.
 
 mod control;
 mod receiver;
@@ -24,13 +25,15 @@ pub use receiver::{MOST_SENDERS, Packets, Receiver, ReceiverError, ReceiverEvent
 pub use sender::{SendError, Sender, SenderEvent, SenderSettings};
 pub use tls::{Fingerprint, Identity, Trusted};
 
-/// A connection from which nothing has come for so long is dead. Its rate and its part of the stream are gone long before.
+/// A connection from which nothing has come for so long is dead. Its rate and its part of the stream are gone
+/// long before.
 const IDLE: Duration = Duration::from_secs(8);
 /// Something is said so often on a connection that has nothing to say.
 const KEEP_ALIVE: Duration = Duration::from_secs(2);
 /// Datagrams that wait in QUIC: the rate decides before, so these are few.
 const DATAGRAM_BUFFER: usize = 256 * 1024;
-/// Packets that QUIC may leave unacknowledged, for 25 ms at the most: nothing waits for its acknowledgements of datagrams.
+/// Packets that QUIC may leave unacknowledged, for 25 ms at the most: nothing waits for its acknowledgements
+/// of datagrams.
 const UNACKNOWLEDGED: VarInt = VarInt::from_u32(50);
 /// Longest time for a handshake, our own included; the sender's attempts are shorter.
 const HANDSHAKE: Duration = Duration::from_secs(8);
@@ -72,12 +75,14 @@ impl Clock {
     }
 }
 
-/// A whole packet of the stream in a datagram of UDP, as quinn reckons: a short header with an identifier of eight bytes and the longest
-/// packet number (RFC 9000, section 17.3.1), the tag of AEAD, and the longest frame around a datagram (RFC 9221).
+/// A whole packet of the stream in a datagram of UDP, as quinn reckons: a short header with an identifier of
+/// eight bytes and the longest packet number (RFC 9000, section 17.3.1), the tag of AEAD, and the longest
+/// frame around a datagram (RFC 9221).
 const WHOLE: u16 = 1394;
 const _: () = assert!(anabranch_protocol::live::wire::MAX_DATAGRAM + 1 + 8 + 4 + 16 + 9 == WHOLE as usize);
-/// The search for the longest datagram that a path carries (RFC 8899) begins with the 1200 bytes that every path of QUIC does, tries what lies
-/// half way and then [`WHOLE`]: five, six and seven packets of a transport stream.
+/// The search for the longest datagram that a path carries (RFC 8899) begins with the 1200 bytes that every
+/// path of QUIC does, tries what lies half way and then [`WHOLE`]: five, six and seven packets of a transport
+/// stream.
 const LEAST_STEP: u16 = 90;
 /// It is tried again so long after it was found, and after a path carried less than before.
 const SEARCH_AGAIN: Duration = Duration::from_secs(10);
@@ -104,8 +109,8 @@ fn transport() -> TransportConfig {
         .max_idle_timeout(IdleTimeout::try_from(IDLE).ok())
         .ack_frequency_config(Some(acknowledgements))
         .congestion_controller_factory(Arc::new(unlimited::Unlimited))
-        // Datagrams leave one by one, as the rate decides; several of one size in one packet of the system are more than some
-        // interfaces carry.
+        // Datagrams leave one by one, as the rate decides; several of one size in one packet of the system
+        // are more than some interfaces carry.
         .enable_segmentation_offload(false)
         // What a receiver says is short.
         .mtu_discovery_config(None);

@@ -162,8 +162,8 @@ enum Event {
     Down { id: ConnectionId, reason: String, has_left: bool },
 }
 
-/// Lets connections in. Before an address is known to be that of the one who asks it gets a short Retry and nothing else
-/// (RFC 9000, section 8.1.2), for which nothing is kept.
+/// Lets connections in. Before an address is known to be that of the one who asks it gets a short Retry and
+/// nothing else (RFC 9000, section 8.1.2), for which nothing is kept.
 async fn accept(
     endpoint: Endpoint,
     settings: ReceiverSettings,

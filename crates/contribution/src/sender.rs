@@ -108,7 +108,8 @@ impl Sender {
         Ok(Self { input: Some(input), status, ready, events, payload, ended: running, links })
     }
 
-    /// Ends at once. The receiver is told, so that another sender need not wait until this one's silence is noticed.
+    /// Ends at once. The receiver is told, so that another sender need not wait until this one's silence is
+    /// noticed.
     pub async fn close(mut self) {
         // First of all: a connection that nobody holds is closed without a word.
         for endpoint in self.links.iter().filter_map(Link::current) {
@@ -117,8 +118,8 @@ impl Sender {
         self.ended.shutdown().await;
     }
 
-    /// Where payloads of the stream go in; when all of these are dropped the stream ends. Only the first time it is the
-    /// sender's.
+    /// Where payloads of the stream go in; when all of these are dropped the stream ends. Only the first time
+    /// it is the sender's.
     pub fn take_input(&mut self) -> mpsc::Sender<Arc<[u8]>> {
         self.input.take().unwrap_or_else(|| mpsc::channel(1).0)
     }
@@ -296,7 +297,8 @@ impl Driver {
         Ok(())
     }
 
-    /// Whether there is no use in going on. Who cannot show the receiver's certificate cannot end a stream that has begun.
+    /// Whether there is no use in going on. Who cannot show the receiver's certificate cannot end a stream
+    /// that has begun.
     fn is_final(&self, error: &SendError) -> bool {
         match error {
             SendError::Refused(_) => true,

@@ -84,7 +84,8 @@ impl Identity {
         Self::new(chain, private).map_err(pair)
     }
 
-    /// Makes a certificate that a sender can know by its fingerprint only, and its private key: the text of a PEM file with both.
+    /// Makes a certificate that a sender can know by its fingerprint only, and its private key: the text of a
+    /// PEM file with both.
     ///
     /// # Errors
     /// The system gives no randomness.
@@ -129,8 +130,8 @@ impl Trusted {
     }
 }
 
-/// Accepts one certificate, whatever name and time it has: the user knows it. That the other end has its key is checked as
-/// always.
+/// Accepts one certificate, whatever name and time it has: the user knows it. That the other end has its key
+/// is checked as always.
 #[derive(Debug)]
 struct Pinned(Fingerprint);
 

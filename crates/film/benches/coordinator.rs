@@ -1,4 +1,5 @@
-//! What a decision of the content coordinator costs, by the number of outstanding segments: it must not grow with it.
+//! What a decision of the content coordinator costs, by the number of outstanding segments: it must not grow
+//! with it.
 //!
 //! `cargo bench -p anabranch-film`
 

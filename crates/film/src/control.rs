@@ -1,7 +1,8 @@
-//! The contract between a receiver session and a rate controller: one [`Sample`] an interval in, [`Order`]s out.
+//! The contract between a receiver session and a rate controller: one [`Sample`] an interval in, [`Order`]s
+//! out.
 //!
-//! A rate controller decides how many connections there are and which receive window each of them has. Which bytes
-//! go over which connection is the content coordinator's business.
+//! A rate controller decides how many connections there are and which receive window each of them has. Which
+//! bytes go over which connection is the content coordinator's business.
 
 use std::fmt;
 
@@ -33,10 +34,11 @@ pub struct ConnectionSample {
     pub packet_size: Bytes,
     /// How long ago the last payload arrived.
     pub silent: Duration,
-    /// Share of the arrived packets that were lost before and sent again, as far as the receiver can tell; 0 to 1.
+    /// Share of the arrived packets that were lost before and sent again, as far as the receiver can tell; 0
+    /// to 1.
     pub loss: f64,
-    /// Whether the network, and not the receiver, held the connection back: the window was not full and everything
-    /// that had arrived was read.
+    /// Whether the network, and not the receiver, held the connection back: the window was not full and
+    /// everything that had arrived was read.
     pub network_limited: bool,
 }
 
@@ -72,11 +74,12 @@ pub struct Sample<'a> {
     pub paths: &'a [PathSample],
     /// Payload that arrived in the interval over connections that are being given up or are gone.
     pub aside: Bytes,
-    /// Whether the receiver and not the network set what arrived: a connection lay idle for a good part of the interval, as
-    /// everything that is wanted was asked for, or the limit kept most of them from reading for most of it.
+    /// Whether the receiver and not the network set what arrived: a connection lay idle for a good part of
+    /// the interval, as everything that is wanted was asked for, or the limit kept most of them from reading
+    /// for most of it.
     pub sated: bool,
-    /// Whether a player takes all that comes, and never left anything: its own buffer has shown no bound, and nobody knows how
-    /// fast it plays.
+    /// Whether a player takes all that comes, and never left anything: its own buffer has shown no bound, and
+    /// nobody knows how fast it plays.
     pub hungry: bool,
 }
 
@@ -142,7 +145,8 @@ pub trait RateController: fmt::Debug + Send {
     /// The first orders, before any connection exists: how many to open.
     fn start(&mut self) -> Vec<Order>;
 
-    /// A connection was set up after an `Open`, or one that was being closed goes on instead: the window it starts with.
+    /// A connection was set up after an `Open`, or one that was being closed goes on instead: the window it
+    /// starts with.
     fn connected(&mut self, connection: ConnectionId, path: PathId, sample: &Sample<'_>) -> Vec<Order>;
 
     /// A connection is gone, by order or by accident.

@@ -1,10 +1,11 @@
 //! MUL-TCP: MULTFRC's control of the number of connections, over TCP.
 //!
-//! M. Chen, A. Zakhor, "Multiple TFRC connections based rate control for wireless networks" (2006), section V, names it as the
-//! form that is most likely to be adopted: only the number of connections has to be controlled, the rest is TCP's. The paper
-//! leaves the details open. Here the receiver controls it, each path for itself, as each has its own least round-trip time; windows
-//! are left to TCP. A connection that the receiver holds back says nothing about the network: its round trips do not count, so
-//! that a stream that has what it wants does not open more.
+//! M. Chen, A. Zakhor, "Multiple TFRC connections based rate control for wireless networks" (2006), section
+//! V, names it as the form that is most likely to be adopted: only the number of connections has to be
+//! controlled, the rest is TCP's. The paper leaves the details open. Here the receiver controls it, each path
+//! for itself, as each has its own least round-trip time; windows are left to TCP. A connection that the
+//! receiver holds back says nothing about the network: its round trips do not count, so that a stream that
+//! has what it wants does not open more.
 
 use std::collections::BTreeMap;
 

@@ -19,7 +19,8 @@ pub(crate) fn free_window(connection: ConnectionId, why: &'static str) -> Order 
     Order { what: What::SetWindow(connection, Window::Unlimited), why }
 }
 
-/// Whether the session could start one more connection somewhere; a session that tells no paths decides itself.
+/// Whether the session could start one more connection somewhere; a session that tells no paths decides
+/// itself.
 pub(crate) fn may_open(sample: &Sample<'_>) -> bool {
     sample.paths.is_empty() || sample.paths.iter().any(|path| path.may_open)
 }

@@ -1,5 +1,5 @@
-//! A path for tests of rate controllers: no packets, only rates. A connection gets its window every round trip, or its
-//! fair share of the path when that is less.
+//! A path for tests of rate controllers: no packets, only rates. A connection gets its window every round
+//! trip, or its fair share of the path when that is less.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,8 @@ pub(crate) struct Path {
     pub(crate) loss: f64,
     /// How long ago the last payload of each connection arrived.
     pub(crate) silent: Duration,
-    /// For how many intervals a connection that is closed still brings what it was asked for, at the rate that it had.
+    /// For how many intervals a connection that is closed still brings what it was asked for, at the rate
+    /// that it had.
     pub(crate) drains_for: u32,
 }
 
@@ -82,7 +83,8 @@ impl<C: RateController> Run<C> {
         Self { controller, path, wanted, buffer: None, windows, draining, connecting, next: 0, now, rate }
     }
 
-    /// Lets this many measuring intervals pass. Connections that were ordered are set up at once, before the interval.
+    /// Lets this many measuring intervals pass. Connections that were ordered are set up at once, before the
+    /// interval.
     pub(crate) fn intervals(&mut self, count: usize) {
         for _ in 0..count {
             while self.connecting > 0 {

@@ -1,7 +1,7 @@
 //! Playback model: when a player that gets these bytes starts, stalls and ends.
 //!
-//! Between two calls the player plays what was there at the earlier one: bytes arrive at the call that reports them.
-//! Starts, stalls and ends have their exact times, whatever the times of the calls.
+//! Between two calls the player plays what was there at the earlier one: bytes arrive at the call that
+//! reports them. Starts, stalls and ends have their exact times, whatever the times of the calls.
 
 use anabranch_units::{Bytes, Duration, Rate, Time};
 
@@ -10,8 +10,8 @@ const SECOND: Duration = Duration::from_secs(1);
 /// What the player does when the media that it needs is not there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StallRule {
-    /// Looks at the start of every second of play whether all of that second is there; if not, stops for this long and
-    /// looks again (MultiTCP section 8.3). Every stop counts. At least one millisecond.
+    /// Looks at the start of every second of play whether all of that second is there; if not, stops for this
+    /// long and looks again (MultiTCP section 8.3). Every stop counts. At least one millisecond.
     FixedPause(Duration),
     /// Plays to the last byte, and goes on when so much media is there again, or its end.
     Rebuffer {
@@ -32,15 +32,16 @@ pub struct Parameters {
 impl Parameters {
     /// The rule of MultiTCP section 8.3: ten seconds to buffer, then stops of five seconds.
     ///
-    /// The paper's "10 seconds for buffering" are read as ten seconds of media; they take ten seconds on a path that
-    /// carries the media's rate and no more.
+    /// The paper's "10 seconds for buffering" are read as ten seconds of media; they take ten seconds on a
+    /// path that carries the media's rate and no more.
     pub const fn multitcp_8_3() -> Self {
         Self { prebuffer: Duration::from_secs(10), stall: StallRule::FixedPause(Duration::from_secs(5)) }
     }
 }
 
 impl Default for Parameters {
-    /// Starts, and goes on after a stall, with two seconds of media: the initial buffering of TCP-ROME section IV-A.
+    /// Starts, and goes on after a stall, with two seconds of media: the initial buffering of TCP-ROME
+    /// section IV-A.
     fn default() -> Self {
         let buffered = Duration::from_secs(2);
         Self { prebuffer: buffered, stall: StallRule::Rebuffer { resume_at: buffered } }
@@ -124,10 +125,11 @@ impl Playback {
         self.go_on();
     }
 
-    /// Time passes until `now`; then `contiguous` bytes are there from the start position on without a gap, and with
-    /// `end_reached` they reach to the end of the media.
+    /// Time passes until `now`; then `contiguous` bytes are there from the start position on without a gap,
+    /// and with `end_reached` they reach to the end of the media.
     ///
-    /// Neither time nor bytes go back: an earlier time counts as the last one, fewer bytes as those of before.
+    /// Neither time nor bytes go back: an earlier time counts as the last one, fewer bytes as those of
+    /// before.
     pub fn advance(&mut self, now: Time, contiguous: Bytes, end_reached: bool) {
         self.play_until(now);
         self.contiguous = self.contiguous.max(contiguous);
@@ -135,8 +137,9 @@ impl Playback {
         self.go_on();
     }
 
-    /// Time passes until `now` as with [`Playback::advance`], but how far the player has played shows otherwise: to `played`
-    /// bytes behind the start position. It does not stall, and what stood still goes on.
+    /// Time passes until `now` as with [`Playback::advance`], but how far the player has played shows
+    /// otherwise: to `played` bytes behind the start position. It does not stall, and what stood still goes
+    /// on.
     ///
     /// What is played does not go back either, nor beyond what is there.
     pub fn follow(&mut self, now: Time, contiguous: Bytes, end_reached: bool, played: Bytes) {
@@ -165,7 +168,8 @@ impl Playback {
         }
     }
 
-    /// A seek: forgets what is there, and buffers again from `position` on, to which `contiguous` counts from now on.
+    /// A seek: forgets what is there, and buffers again from `position` on, to which `contiguous` counts from
+    /// now on.
     pub fn reset(&mut self, now: Time, position: Bytes) {
         self.play_until(now);
         self.start = position;
@@ -329,7 +333,8 @@ mod tests {
         let mut player = playback(Parameters::multitcp_8_3());
         player.advance(at(9_000), Bytes::new(9_999), false);
         assert_eq!(player.report(), PlaybackReport::default());
-        // Ten seconds of media, and half a second more that is never played: no second begins that is not all there.
+        // Ten seconds of media, and half a second more that is never played: no second begins that is not all
+        // there.
         player.advance(at(10_000), Bytes::new(10_500), false);
         assert_eq!((player.report().startup, player.report().playing), (Some(secs(10)), true));
         // Runs out at 20 s, looks at 25 s in vain.

@@ -11,7 +11,8 @@ const LONGEST_TRAILERS: usize = 16 * 1024;
 /// Reads the framing of a chunked body; the data itself never passes through it.
 ///
 /// Give [`ChunkedDecoder::advance`] what has come, drop as many bytes as it says, then take up to
-/// [`ChunkedDecoder::data`] bytes of payload, telling [`ChunkedDecoder::took`], and so on until [`ChunkedDecoder::is_done`].
+/// [`ChunkedDecoder::data`] bytes of payload, telling [`ChunkedDecoder::took`], and so on until
+/// [`ChunkedDecoder::is_done`].
 #[derive(Clone, Debug, Default)]
 pub struct ChunkedDecoder {
     state: State,
@@ -32,8 +33,8 @@ enum State {
 }
 
 impl ChunkedDecoder {
-    /// Reads framing from the start of `input`; returns how many bytes of it were framing and are done with. When that
-    /// leaves neither data nor the end, more input is needed behind what was not used.
+    /// Reads framing from the start of `input`; returns how many bytes of it were framing and are done with.
+    /// When that leaves neither data nor the end, more input is needed behind what was not used.
     ///
     /// # Errors
     /// The framing is broken, or longer than the bounds set here.

@@ -37,9 +37,9 @@ const MOST_ADDRESSES: usize = 8;
 pub struct ConnectOptions {
     /// The interface to leave by; `None`: what the system chooses.
     pub interface: Option<Interface>,
-    /// Size of the kernel's receive buffer, set before connecting. It also fixes the scale of the window for the
-    /// connection's life and turns off the tuning that overwrites a clamp, so that it must hold the largest window ever
-    /// wanted. `None`: the system tunes it.
+    /// Size of the kernel's receive buffer, set before connecting. It also fixes the scale of the window for
+    /// the connection's life and turns off the tuning that overwrites a clamp, so that it must hold the
+    /// largest window ever wanted. `None`: the system tunes it.
     pub receive_buffer: Option<Bytes>,
     /// Speak HTTP/3, over QUIC, and nothing else.
     pub http3: bool,
@@ -56,7 +56,8 @@ pub struct ConnectOptions {
 }
 
 impl Default for ConnectOptions {
-    /// The system's interface, buffers and roots; 10 s to connect, 30 s for a response, as browsers and curl roughly do.
+    /// The system's interface, buffers and roots; 10 s to connect, 30 s for a response, as browsers and curl
+    /// roughly do.
     fn default() -> Self {
         Self {
             interface: None,
@@ -206,8 +207,8 @@ fn alternate_families(addresses: Vec<SocketAddr>) -> VecDeque<SocketAddr> {
     ordered
 }
 
-/// Tries the addresses one after the other, each with a head start; the first connection wins (RFC 8305, 5). When all
-/// fail, the first failure is told: it is that of the preferred address.
+/// Tries the addresses one after the other, each with a head start; the first connection wins (RFC 8305, 5).
+/// When all fail, the first failure is told: it is that of the preferred address.
 async fn race<T, A>(
     origin: &Origin,
     mut addresses: VecDeque<SocketAddr>,

@@ -88,7 +88,8 @@ impl Connection {
         }
     }
 
-    /// How long TCP's handshake took, or what QUIC's told: a first round-trip time, without queueing of our own.
+    /// How long TCP's handshake took, or what QUIC's told: a first round-trip time, without queueing of our
+    /// own.
     pub fn handshake_rtt(&self) -> Duration {
         self.handshake_rtt
     }
@@ -109,8 +110,8 @@ impl Connection {
         }
     }
 
-    /// Whether a request is better sent now than later: not behind another one while it is not known that the server keeps the
-    /// connection.
+    /// Whether a request is better sent now than later: not behind another one while it is not known that the
+    /// server keeps the connection.
     pub fn may_send(&self) -> bool {
         match &self.version {
             Version::One(http1) => http1.decoder.may_send(),
@@ -118,8 +119,8 @@ impl Connection {
         }
     }
 
-    /// Sends a request, also before earlier ones were answered; responses come in the same order. It never waits: what
-    /// the socket does not take at once goes out during [`Connection::receive`].
+    /// Sends a request, also before earlier ones were answered; responses come in the same order. It never
+    /// waits: what the socket does not take at once goes out during [`Connection::receive`].
     ///
     /// # Errors
     /// The connection is closed or closes after the response under way, or too many requests wait already.
@@ -139,9 +140,9 @@ impl Connection {
         Ok(())
     }
 
-    /// Waits for what comes next. Payload goes to the end of `buffer`, as much as it has room for without growing (64 KiB
-    /// are added to a full one). Nothing is lost when the future is dropped. After an error or
-    /// [`Received::Closed`] the connection is of no use, and answers [`Received::Closed`].
+    /// Waits for what comes next. Payload goes to the end of `buffer`, as much as it has room for without
+    /// growing (64 KiB are added to a full one). Nothing is lost when the future is dropped. After an error
+    /// or [`Received::Closed`] the connection is of no use, and answers [`Received::Closed`].
     ///
     /// # Errors
     /// The connection broke, or the server does not keep to HTTP.
@@ -167,7 +168,8 @@ impl Connection {
         }
     }
 
-    /// The byte stream, and what came behind the head, once the server agreed to another protocol (status 101).
+    /// The byte stream, and what came behind the head, once the server agreed to another protocol (status
+    /// 101).
     pub fn into_upgraded(self) -> Option<(Stream, BytesMut)> {
         match self.version {
             Version::One(http1) if http1.decoder.is_upgraded() => Some((http1.stream, http1.decoder.input)),
@@ -219,7 +221,8 @@ async fn read(
     .await
 }
 
-/// Writes what the socket takes. A failure only drops the rest: what came before it can still be read, and reading tells why.
+/// Writes what the socket takes. A failure only drops the rest: what came before it can still be read, and
+/// reading tells why.
 fn write(stream: &mut Stream, output: &mut BytesMut, context: &mut Context<'_>) {
     while !output.is_empty() {
         match Pin::new(&mut *stream).poll_write(context, output) {

@@ -1,4 +1,5 @@
-//! Cookies that servers set on the way to a film and with its bytes: some lead there, or go on, only with what they gave before.
+//! Cookies that servers set on the way to a film and with its bytes: some lead there, or go on, only with
+//! what they gave before.
 
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
@@ -18,8 +19,8 @@ const MOST_COOKIES: usize = 100;
 /// The longest that is taken (RFC 6265, section 6.1).
 const LONGEST: usize = 4096;
 
-/// What is said with every request for a film: a user's headers, and the cookies that its server has set. They are kept as long as the film is got, and
-/// no longer.
+/// What is said with every request for a film: a user's headers, and the cookies that its server has set.
+/// They are kept as long as the film is got, and no longer.
 pub struct CookieJar {
     headers: ExtraHeaders,
     url: Url,

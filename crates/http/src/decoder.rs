@@ -126,8 +126,9 @@ impl Decoder {
         }
     }
 
-    /// Whether a request can go out now: behind others only when the server is known to keep the connection (RFC 9112, 9.3.2).
-    /// One that closes would answer what it does not read with a reset, and that destroys what it has sent.
+    /// Whether a request can go out now: behind others only when the server is known to keep the connection
+    /// (RFC 9112, 9.3.2). One that closes would answer what it does not read with a reset, and that destroys
+    /// what it has sent.
     pub(super) fn may_send(&self) -> bool {
         self.is_open() && (self.in_flight() == 0 || self.persistent)
     }
@@ -193,7 +194,8 @@ impl Decoder {
         }
     }
 
-    /// The server closed its side; `properly`: not in a way that an attacker on the path could imitate (TLS, RFC 9112, 9.8).
+    /// The server closed its side; `properly`: not in a way that an attacker on the path could imitate (TLS,
+    /// RFC 9112, 9.8).
     pub(super) fn end_of_stream(&mut self, properly: bool) -> Result<Received, Error> {
         match &self.state {
             State::Body(Body { framing: Framing::UntilClose, .. }) if properly => Ok(self.end()),
@@ -254,7 +256,8 @@ impl Decoder {
     /// Something came that answers no request.
     fn unasked(&mut self) -> Result<Option<ResponseHead>, Error> {
         if self.input.get(9..12) == Some(b"408") {
-            // The server gave up waiting for a request: another way to close an idle connection (RFC 9110, 15.5.9).
+            // The server gave up waiting for a request: another way to close an idle connection (RFC 9110,
+            // 15.5.9).
             self.close();
         } else if !self.input.is_empty() {
             return Err(Malformed("nobody asked for it").into());
@@ -279,7 +282,8 @@ impl Decoder {
 
     /// Whether the end of a head (an empty line) is in the input.
     fn head_is_waiting(&mut self) -> Result<bool, Malformed> {
-        // Whoever speaks another protocol may wait for us after its greeting: do not wait for the end of a head.
+        // Whoever speaks another protocol may wait for us after its greeting: do not wait for the end of a
+        // head.
         let start = &self.input[..self.input.len().min(HTTP_1.len())];
         if !HTTP_1.starts_with(start) {
             return Err(Malformed("it is not HTTP/1"));

@@ -19,15 +19,16 @@ pub enum Error {
     /// The server cut the connection off.
     #[error("the server reset the connection")]
     Reset,
-    /// The connection ended in the middle of a response; how much was missing, where the server had said how much comes.
+    /// The connection ended in the middle of a response; how much was missing, where the server had said how
+    /// much comes.
     #[error("the server closed the connection {}", missing.map_or_else(
         || "in the middle of a response".to_owned(), |missing| format!("{missing} before the end of a response")))]
     Truncated {
         /// Payload that did not come.
         missing: Option<Bytes>,
     },
-    /// The connection ended without TLS's `close_notify`, and only its end says where the response ends: anybody on the path
-    /// may have cut it off (RFC 9112, 9.8).
+    /// The connection ended without TLS's `close_notify`, and only its end says where the response ends:
+    /// anybody on the path may have cut it off (RFC 9112, 9.8).
     #[error("the connection ended without a close_notify of TLS: the end of the response may be missing")]
     CutOff,
     /// The server does not keep to HTTP.
@@ -149,7 +150,8 @@ const UNTRUSTED: &str = "its issuer is not trusted here (--cacert FILE adds one)
 const SELF_SIGNED: &str =
     "it is self-signed, and not trusted here (--cacert FILE with the certificate trusts it)";
 
-/// Whether webpki refused a certificate because it is that of an authority: a self-signed one usually says so of itself.
+/// Whether webpki refused a certificate because it is that of an authority: a self-signed one usually says so
+/// of itself.
 fn is_self_signed(reason: &str) -> bool {
     reason.contains("CaUsedAsEndEntity")
 }

@@ -54,7 +54,8 @@ pub struct ResponseHead {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RangeError {
-    /// The server sends everything instead: it does not know ranges, or the validator of `If-Range` did not match.
+    /// The server sends everything instead: it does not know ranges, or the validator of `If-Range` did not
+    /// match.
     #[error("the server sends the whole instead of a range")]
     Ignored,
     /// The range begins behind the end.
@@ -175,8 +176,8 @@ impl ResponseHead {
         })
     }
 
-    /// How the body is encoded, if it is. Nothing but the film as it is was asked for, and positions in anything else are
-    /// none in the film.
+    /// How the body is encoded, if it is. Nothing but the film as it is was asked for, and positions in
+    /// anything else are none in the film.
     pub fn encoding(&self) -> Option<String> {
         let value = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).trim().to_owned();
         let values: Vec<_> = self.headers.get_all(CONTENT_ENCODING).iter().map(value).collect();
@@ -193,7 +194,8 @@ impl ResponseHead {
         }
     }
 
-    /// Checks that the body is what was asked for: bytes from `first` on, and none behind `last`. A server may send fewer.
+    /// Checks that the body is what was asked for: bytes from `first` on, and none behind `last`. A server
+    /// may send fewer.
     ///
     /// # Errors
     /// It is something else.

@@ -1,5 +1,5 @@
-//! A client's connection of HTTP/3 (RFC 9114), with several requests in flight. Answers are read in the order of their requests, as
-//! they come over HTTP/1.1; what comes early waits in QUIC's windows.
+//! A client's connection of HTTP/3 (RFC 9114), with several requests in flight. Answers are read in the order
+//! of their requests, as they come over HTTP/1.1; what comes early waits in QUIC's windows.
 
 use std::collections::VecDeque;
 use std::fmt;

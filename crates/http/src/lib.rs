@@ -1,12 +1,14 @@
-//! The client side of HTTP/1.1 and HTTP/3 (RFC 9110, RFC 9112, RFC 9114): a connection with several requests in flight.
+//! The client side of HTTP/1.1 and HTTP/3 (RFC 9110, RFC 9112, RFC 9114): a connection with several requests
+//! in flight.
 //!
-//! Two requests in flight spare the round trip that is idle between two ranges; hyper's client cannot do that, so the
-//! framing is read here, with httparse for the heads. The parts, from the outside in: [`probe()`] finds out what a URL leads
-//! to, [`Connection`] does the I/O, and a decoder without I/O takes the responses apart. [`ResponseHead::parse`], [`ContentRange`],
-//! [`EntityTag`] and [`ChunkedDecoder`] are the parsers; they take any bytes without a panic and with bounded memory.
+//! Two requests in flight spare the round trip that is idle between two ranges; hyper's client cannot do
+//! that, so the framing is read here, with httparse for the heads. The parts, from the outside in:
+//! [`probe()`] finds out what a URL leads to, [`Connection`] does the I/O, and a decoder without I/O takes
+//! the responses apart. [`ResponseHead::parse`], [`ContentRange`], [`EntityTag`] and [`ChunkedDecoder`] are
+//! the parsers; they take any bytes without a panic and with bounded memory.
 //!
-//! Which bytes are asked for, and over how many connections, is not decided here but in `anabranch-film`, which `anabranch-client`
-//! drives over these connections.
+//! Which bytes are asked for, and over how many connections, is not decided here but in `anabranch-film`,
+//! which `anabranch-client` drives over these connections.
 //!
 //! ```no_run
 //! # async fn ask() -> Result<(), Box<dyn std::error::Error>> {

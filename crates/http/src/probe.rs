@@ -1,4 +1,5 @@
-//! The first request to a URL: follows redirects, and finds out how large the film is and whether ranges of it can be had.
+//! The first request to a URL: follows redirects, and finds out how large the film is and whether ranges of
+//! it can be had.
 
 use ::http::HeaderValue;
 use anabranch_units::{Bytes, Duration};
@@ -29,8 +30,8 @@ pub struct Probe {
     pub target: Target,
     /// What to say with it: the user's headers, and the cookies that were set so far.
     pub jar: CookieJar,
-    /// The connection. With ranges it waits for requests if it [is open](Connection::is_open); without, the body of the one response
-    /// is under way on it.
+    /// The connection. With ranges it waits for requests if it [is open](Connection::is_open); without, the
+    /// body of the one response is under way on it.
     pub connection: Connection,
     /// The head of the response.
     pub head: ResponseHead,
@@ -90,7 +91,8 @@ pub enum ProbeError {
         /// What is wrong.
         source: RangeError,
     },
-    /// The server sends an encoded form although none was asked for; positions in it are not positions in the film.
+    /// The server sends an encoded form although none was asked for; positions in it are not positions in the
+    /// film.
     #[error("{target}: the server sends it encoded ({encoding})")]
     Encoded {
         /// What was asked for.

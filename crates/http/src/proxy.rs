@@ -1,7 +1,7 @@
 //! HTTP proxies on the way to a server, as the environment names them.
 //!
-//! What the variables mean is hyper-util's business (`Matcher`), which reads them as curl does. Its connector is not used: it hands
-//! out no socket whose window could be set.
+//! What the variables mean is hyper-util's business (`Matcher`), which reads them as curl does. Its connector
+//! is not used: it hands out no socket whose window could be set.
 
 use std::fmt;
 use std::sync::Arc;

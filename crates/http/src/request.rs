@@ -52,7 +52,8 @@ pub enum HeaderError {
     TooMany,
 }
 
-/// Headers that a user adds to requests, each for all hosts or for some. `Debug` does not show the values, which can be secret.
+/// Headers that a user adds to requests, each for all hosts or for some. `Debug` does not show the values,
+/// which can be secret.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExtraHeaders(Vec<ExtraHeader>);
 
@@ -79,7 +80,8 @@ impl ExtraHeaders {
         self.push(None, line)
     }
 
-    /// Adds a header written `Name: value` to the requests to these origins, and to no others, wherever redirects lead.
+    /// Adds a header written `Name: value` to the requests to these origins, and to no others, wherever
+    /// redirects lead.
     ///
     /// # Errors
     /// It is not written so, it is one that the client has to set itself, or there are too many.
@@ -196,7 +198,8 @@ impl RequestHead {
         head
     }
 
-    /// Asks only for the bytes from `first` to `last` (counted from zero, both included), or to the end (RFC 9110, 14.2).
+    /// Asks only for the bytes from `first` to `last` (counted from zero, both included), or to the end (RFC
+    /// 9110, 14.2).
     #[must_use]
     pub fn range(mut self, first: u64, last: Option<u64>) -> Self {
         let last = last.map(|last| last.to_string()).unwrap_or_default();
@@ -204,8 +207,8 @@ impl RequestHead {
         self
     }
 
-    /// Asks for the range only if the film is still the one with this validator, a strong entity tag or a date, and else for
-    /// all of it (RFC 9110, 13.1.5).
+    /// Asks for the range only if the film is still the one with this validator, a strong entity tag or a
+    /// date, and else for all of it (RFC 9110, 13.1.5).
     #[must_use]
     pub fn if_range(mut self, validator: &HeaderValue) -> Self {
         self.put(&IF_RANGE, validator.as_bytes());
@@ -246,7 +249,8 @@ impl RequestHead {
         out.extend_from_slice(b"\r\n");
     }
 
-    /// As HTTP/3 has it (RFC 9114, section 4.3.1): the host is in the URI, and nothing is said of the connection.
+    /// As HTTP/3 has it (RFC 9114, section 4.3.1): the host is in the URI, and nothing is said of the
+    /// connection.
     pub(super) fn to_http3(&self, origin: &Origin) -> Result<Request<()>, ::http::Error> {
         let uri = format!("https://{}{}", origin.authority(), self.path_and_query);
         let mut request = Request::builder().method(self.method.verb()).uri(uri);

@@ -65,7 +65,8 @@ impl Origin {
         self.port == if self.secure { 443 } else { 80 }
     }
 
-    /// Whether secrets for `self` may be told to `other`: to the same origin, or to the same host when it only asks for TLS.
+    /// Whether secrets for `self` may be told to `other`: to the same origin, or to the same host when it
+    /// only asks for TLS.
     pub(super) fn may_share_secrets_with(&self, other: &Self) -> bool {
         let upgraded = !self.secure
             && other.secure
@@ -88,7 +89,8 @@ impl fmt::Display for Origin {
 }
 
 impl Target {
-    /// What a URL asks for. Its user and password become an `Authorization` (RFC 7617), its fragment is dropped.
+    /// What a URL asks for. Its user and password become an `Authorization` (RFC 7617), its fragment is
+    /// dropped.
     ///
     /// # Errors
     /// Another scheme than `http` and `https`, or no host.
@@ -150,8 +152,8 @@ impl fmt::Debug for Target {
 /// What stands for a query where a URL is shown.
 const HIDDEN: &str = "...";
 
-/// A URL for people, in messages, logs and reports: without user and password and without its query, which can be a secret
-/// as well (`?...` stands for it).
+/// A URL for people, in messages, logs and reports: without user and password and without its query, which
+/// can be a secret as well (`?...` stands for it).
 pub fn shown(url: &Url) -> String {
     let mut url = url.clone();
     // Both fail only for URLs without a host, which are asked for nowhere.

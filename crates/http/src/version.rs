@@ -13,8 +13,9 @@ use super::head::ResponseHead;
 pub struct Version {
     etag: Option<EntityTag>,
     modified: Option<HeaderValue>,
-    /// Whether `modified` lies at least a second before the answer's own date. Where it does not, it may say no more than
-    /// when the answer was made, or there were several versions within that second (RFC 9110, 8.8.2.2).
+    /// Whether `modified` lies at least a second before the answer's own date. Where it does not, it may say
+    /// no more than when the answer was made, or there were several versions within that second (RFC 9110,
+    /// 8.8.2.2).
     at_rest: bool,
 }
 
@@ -35,7 +36,8 @@ impl Version {
         }
     }
 
-    /// A validator that is good for `If-Range`: a strong entity tag, else a date that is at rest (RFC 9110, 13.1.5).
+    /// A validator that is good for `If-Range`: a strong entity tag, else a date that is at rest (RFC 9110,
+    /// 13.1.5).
     pub fn strong_validator(&self) -> Option<HeaderValue> {
         match &self.etag {
             Some(tag) if tag.weak => None,
@@ -50,8 +52,8 @@ impl Version {
         tags.is_some_and(|(then, now)| then == now && !then.weak)
     }
 
-    /// What shows that a later answer is of another version; `None`: nothing does. An answer may leave out what an earlier
-    /// one said (RFC 9110, 15.3.7).
+    /// What shows that a later answer is of another version; `None`: nothing does. An answer may leave out
+    /// what an earlier one said (RFC 9110, 15.3.7).
     pub fn difference(&self, later: &Self) -> Option<String> {
         if let (Some(then), Some(now)) = (&self.etag, &later.etag) {
             if then.tag != now.tag {

@@ -1,18 +1,20 @@
-//! Anabranch's congestion controls for the kernel's own TCP: TFWC, TTFWC, MulTCP and a weighted group as BPF programs that any
-//! program can then choose.
+//! Anabranch's congestion controls for the kernel's own TCP: TFWC, TTFWC, MulTCP and a weighted group as BPF
+//! programs that any program can then choose.
 //!
 //! - [`Setting`]: which control, with its parameters.
 //! - [`load`], [`change`], [`unload`], [`list`], [`flows`]: what `anabranch cc` does.
 //! - [`Rules`], [`load_for`], [`set_rules`], [`rules`](rules()): the weights of the group.
 //! - [`replay`]: the same BPF code on a trace of events, to hold it against `congestion`.
 //!
-//! What is not here: the algorithms in Rust, which are `anabranch-congestion`, and the command line, which is `anabranch cc`
-//! (`docs/kernel.md`).
+//! What is not here: the algorithms in Rust, which are `anabranch-congestion`, and the command line, which is
+//! `anabranch cc` (`docs/kernel.md`).
 //!
-//! The programs are C (`bpf/`), compiled ahead: `make bpf` makes `bpf/control.bpf.o`, which is part of this crate, so that nobody who uses
-//! it needs a compiler. libbpf loads it (aya cannot load controls), and finds out about the running kernel's types there.
+//! The programs are C (`bpf/`), compiled ahead: `make bpf` makes `bpf/control.bpf.o`, which is part of this
+//! crate, so that nobody who uses it needs a compiler. libbpf loads it (aya cannot load controls), and finds
+//! out about the running kernel's types there.
 //!
-//! Begin with a control for a program that knows nothing of it. Loading wants root, and Linux 6.4 or later with BTF:
+//! Begin with a control for a program that knows nothing of it. Loading wants root, and Linux 6.4 or later
+//! with BTF:
 //!
 //! ```no_run
 //! use anabranch_kernel::{Error, Setting, Tuning, list, load, unload};

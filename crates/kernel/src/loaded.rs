@@ -1,4 +1,5 @@
-//! Controls in the kernel. What keeps one loaded is a directory of pinned files, so that no process has to stay.
+//! Controls in the kernel. What keeps one loaded is a directory of pinned files, so that no process has to
+//! stay.
 
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -28,11 +29,13 @@ pub struct Loaded {
     pub flows: usize,
     /// Whether new sockets of this network namespace get it.
     pub is_default: bool,
-    /// Who may choose it now: the machine's default, and what `net.ipv4.tcp_allowed_congestion_control` was set to, are for anyone.
+    /// Who may choose it now: the machine's default, and what `net.ipv4.tcp_allowed_congestion_control` was
+    /// set to, are for anyone.
     pub choosers: Choosers,
 }
 
-/// Registers a control with the kernel, for those who may [choose](Setting::choosers) it. It stays until [`unload`] or the machine's next start.
+/// Registers a control with the kernel, for those who may [choose](Setting::choosers) it. It stays until
+/// [`unload`] or the machine's next start.
 ///
 /// # Errors
 /// When the kernel cannot or will not; every error says what to do.
@@ -40,7 +43,8 @@ pub fn load(setting: Setting) -> Result<(), Error> {
     load_for(setting, &Rules::default(), setting.choosers())
 }
 
-/// The same for other choosers, and with the group's weights. TFWC and TTFWC are for anyone, whatever is asked for.
+/// The same for other choosers, and with the group's weights. TFWC and TTFWC are for anyone, whatever is
+/// asked for.
 ///
 /// # Errors
 /// As [`load`].

@@ -35,7 +35,8 @@ fn version(release: &str) -> Option<(u32, u32)> {
     Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
 }
 
-/// Mounts the BPF file system where it is not. For root alone, as systemd does: by default every user could put files there.
+/// Mounts the BPF file system where it is not. For root alone, as systemd does: by default every user could
+/// put files there.
 pub(crate) fn mount_bpf_fs() -> Result<(), Error> {
     let path = Path::new(BPF_FS);
     if is_bpf_fs(path) {

@@ -1,5 +1,6 @@
-//! What a loaded control has pinned, and whether it is really that. The BPF file system may be open to every user of the machine, and root
-//! may move files: nothing here is believed that is not root's alone and of the right kind.
+//! What a loaded control has pinned, and whether it is really that. The BPF file system may be open to every
+//! user of the machine, and root may move files: nothing here is believed that is not root's alone and of the
+//! right kind.
 
 use std::fs::{self, File};
 use std::io::{self, Read};

@@ -54,7 +54,8 @@ impl Replay {
     pub fn new(setting: Setting, start: &Start) -> Result<Self, Error> {
         let object = object("replay")?;
         let parameters = map(&object, "parameters")?;
-        // As the core has it: an acknowledgement counts for one packet where the window grows, however much it acknowledges.
+        // As the core has it: an acknowledgement counts for one packet where the window grows, however much
+        // it acknowledges.
         write_parameters(&parameters, &setting.to_bytes(1))?;
         let segment = start.segment.get().max(1);
         let packets = |bytes: Bytes| u32::try_from(bytes.get() / segment).unwrap_or(u32::MAX);
@@ -92,7 +93,8 @@ impl Replay {
         }
     }
 
-    /// The kernel asks for a threshold with so much in flight; answers the windows after it. More often than a loss event happens.
+    /// The kernel asks for a threshold with so much in flight; answers the windows after it. More often than
+    /// a loss event happens.
     ///
     /// # Errors
     /// When the kernel will not.
@@ -150,7 +152,8 @@ impl ReplayGroup {
         self.join_late(weight, 0, NO_THRESHOLD, now)
     }
 
-    /// A connection that was on its own joins with its window and threshold, packets. Answers as [`ReplayGroup::join`].
+    /// A connection that was on its own joins with its window and threshold, packets. Answers as
+    /// [`ReplayGroup::join`].
     ///
     /// # Errors
     /// When the kernel will not.

@@ -59,8 +59,9 @@ impl Setting {
         }
     }
 
-    /// Who may choose it unless the operator says otherwise. A connection under TFWC or TTFWC takes what any other would; MulTCP takes as many
-    /// shares as it is set to, and the group as many as it has members, wherever those send to.
+    /// Who may choose it unless the operator says otherwise. A connection under TFWC or TTFWC takes what any
+    /// other would; MulTCP takes as many shares as it is set to, and the group as many as it has members,
+    /// wherever those send to.
     pub fn choosers(self) -> Choosers {
         match self {
             Self::Tfwc | Self::Ttfwc(_) => Choosers::Anyone,
@@ -86,7 +87,8 @@ impl Setting {
         }
     }
 
-    /// `struct parameters`. `most_each`: how many packets one acknowledgement counts for where the window grows.
+    /// `struct parameters`. `most_each`: how many packets one acknowledgement counts for where the window
+    /// grows.
     pub(crate) fn to_bytes(self, most_each: u32) -> Vec<u8> {
         let (tuning, flows) = match self {
             Self::Tfwc | Self::Group => (Tuning::SMOOTHEST, 1.0),
@@ -99,7 +101,8 @@ impl Setting {
             u32::from(tuning.intervals()),
             most_each,
             (flows * ONE_Q10).round() as u32,
-            // As many times the initial window as fit; windows are far smaller than what the largest would be.
+            // As many times the initial window as fit; windows are far smaller than what the largest would
+            // be.
             (multcp::tripling_factor(flows) * ONE_Q10).min(f64::from(u32::MAX)) as u32,
             0,
             0,

@@ -23,9 +23,11 @@ pub struct FlowStatus {
     pub loss_events: u32,
     /// Time-outs.
     pub timeouts: u32,
-    /// The loss event rate that the window follows; `None` where the control keeps none, or before the first loss event.
+    /// The loss event rate that the window follows; `None` where the control keeps none, or before the first
+    /// loss event.
     pub loss_event_rate: Option<f64>,
-    /// Its weight in the group; `None` for other controls, and for a connection that found the group full and is on its own.
+    /// Its weight in the group; `None` for other controls, and for a connection that found the group full and
+    /// is on its own.
     pub weight: Option<Weight>,
 }
 

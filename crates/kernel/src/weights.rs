@@ -1,4 +1,5 @@
-//! A file of weights for the group: how much a connection counts, by what the kernel knows of it while its program knows nothing.
+//! A file of weights for the group: how much a connection counts, by what the kernel knows of it while its
+//! program knows nothing.
 //!
 //! ```toml
 //! default = 1                  # the weight of whatever no rule is for
@@ -29,7 +30,8 @@ use serde::{Deserialize, Deserializer};
 
 use network::Network;
 
-/// Most rules (bpf/weights.h); a connection's weight is looked up among them when it begins, and when they change.
+/// Most rules (bpf/weights.h); a connection's weight is looked up among them when it begins, and when they
+/// change.
 pub const MOST_RULES: usize = 64;
 /// A larger file is none of weights.
 const LARGEST_FILE: u64 = 1 << 20;

@@ -130,8 +130,8 @@ fn windows_agree_whatever_happens() {
     }
 }
 
-/// The group against the core's: members that come and go, some of which send little and seldom, with changing weights, losses, time-outs, and
-/// pauses after which flows count still and no more.
+/// The group against the core's: members that come and go, some of which send little and seldom, with
+/// changing weights, losses, time-outs, and pauses after which flows count still and no more.
 #[test]
 fn the_windows_of_a_group_agree_whatever_happens() {
     let (mut compared, mut apart) = (0, 0);
@@ -217,7 +217,8 @@ fn the_windows_of_a_group_agree_whatever_happens() {
     }
     println!("{compared} events, {apart} of them apart");
     assert!(compared > 16 * 2500, "{compared}");
-    // Where two flows are alike next in turn to lose, rounding decides, and the two go apart until later losses have halved what is between them.
+    // Where two flows are alike next in turn to lose, rounding decides, and the two go apart until later
+    // losses have halved what is between them.
     assert!(apart * 20 < compared, "{apart} of {compared} events are apart");
 }
 
@@ -262,7 +263,8 @@ fn windows_grow_by_a_thousand_flows_at_the_most_whatever_the_parameters_are() {
     }
 }
 
-/// What of a window is still lost belongs to its loss event: the kernel may ask for a threshold again before anything is acknowledged.
+/// What of a window is still lost belongs to its loss event: the kernel may ask for a threshold again before
+/// anything is acknowledged.
 #[test]
 fn a_threshold_asked_for_twice_is_one_loss_event() {
     let segment = Bytes::new(1448);

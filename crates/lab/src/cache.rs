@@ -10,16 +10,18 @@ use sha2::{Digest, Sha256};
 use crate::case::Measured;
 use crate::experiment::Job;
 
-/// A directory of finished runs, each under a digest of everything that it depends on: this program, and its description.
+/// A directory of finished runs, each under a digest of everything that it depends on: this program, and its
+/// description.
 ///
-/// A program's runs are in a directory of their own. No other program can use them, so those of others are removed: what
-/// is kept is never more than one program has made.
+/// A program's runs are in a directory of their own. No other program can use them, so those of others are
+/// removed: what is kept is never more than one program has made.
 pub(crate) struct Cache {
     directory: PathBuf,
 }
 
 impl Cache {
-    /// The runs of this program in a directory, which need not be there yet; those of other programs are removed.
+    /// The runs of this program in a directory, which need not be there yet; those of other programs are
+    /// removed.
     pub(crate) fn open(directory: &Path) -> io::Result<Self> {
         let own = directory.join(this_program());
         remove(directory, Some(&own))?;
@@ -70,8 +72,8 @@ pub(crate) fn digest(text: &str) -> String {
     hex(&Sha256::digest(text)[..16])
 }
 
-/// Removes finished runs from a directory, but those in the directory `but`: directories with a digest for their name, and
-/// runs outside of such a directory, where earlier versions kept them. Anything else stays.
+/// Removes finished runs from a directory, but those in the directory `but`: directories with a digest for
+/// their name, and runs outside of such a directory, where earlier versions kept them. Anything else stays.
 fn remove(directory: &Path, but: Option<&Path>) -> io::Result<()> {
     let entries = match fs::read_dir(directory) {
         Ok(entries) => entries,

@@ -45,7 +45,8 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// Adds a number. One that is not finite is no measurement: it is left out, and what relies on it says so.
+    /// Adds a number. One that is not finite is no measurement: it is left out, and what relies on it says
+    /// so.
     #[must_use]
     pub fn figure(mut self, name: &str, value: f64, unit: &str) -> Self {
         if value.is_finite() {

@@ -123,8 +123,8 @@ pub struct Relation {
 }
 
 impl Relation {
-    /// A relation on the only variant, without a cause; the texts are its name, what is looked at, what the paper has, and the
-    /// unit.
+    /// A relation on the only variant, without a cause; the texts are its name, what is looked at, what the
+    /// paper has, and the unit.
     pub fn new(
         (id, claim, published, unit): (&str, &str, &str, &'static str),
         value: impl Fn(OneSeed<'_>) -> Option<f64> + Send + Sync + 'static,
@@ -247,7 +247,8 @@ pub struct Curve {
 
 /// Where a curve's points come from.
 pub enum Points {
-    /// A figure of a scheme against the parameter: a line, markers, and error bars of the mean's 95 % confidence interval.
+    /// A figure of a scheme against the parameter: a line, markers, and error bars of the mean's 95 %
+    /// confidence interval.
     Figure {
         /// The scheme.
         scheme: Scheme,

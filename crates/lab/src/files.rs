@@ -1,8 +1,9 @@
 //! The files of a directory of results.
 //!
-//! `DIR/ID/` has an experiment's plots (SVG, PNG), the points of each plot and the values of each table (CSV), every figure of every run
-//! (`runs.csv`; of real programs `measured.csv`) and the outcome (`outcome.json`). From the outcomes of all experiments in `DIR` come `verdicts.json`, `report.html`,
-//! a page for each paper, and all of them as `report.pdf`.
+//! `DIR/ID/` has an experiment's plots (SVG, PNG), the points of each plot and the values of each table
+//! (CSV), every figure of every run (`runs.csv`; of real programs `measured.csv`) and the outcome
+//! (`outcome.json`). From the outcomes of all experiments in `DIR` come `verdicts.json`, `report.html`, a
+//! page for each paper, and all of them as `report.pdf`.
 
 use std::fs;
 use std::io;
@@ -113,7 +114,8 @@ pub fn write(
     Ok(outcome)
 }
 
-/// Writes `verdicts.json`, `report.html`, the papers' pages and `report.pdf` for all experiments that `directory` has results of, and returns their outcomes.
+/// Writes `verdicts.json`, `report.html`, the papers' pages and `report.pdf` for all experiments that
+/// `directory` has results of, and returns their outcomes.
 ///
 /// # Errors
 /// There are none, or a file cannot be read or written.

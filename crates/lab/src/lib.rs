@@ -1,9 +1,12 @@
 //! The lab: published results as experiments that are run again, judged, drawn and reported.
 //!
-//! - [`experiment`]: what an experiment is; [`experiments`] has them all, [`select()`] finds those that are meant.
-//! - [`run()`]: runs their jobs side by side; [`case`]: which run, and what it gave; [`results`] are read by relations, plots and tables.
+//! - [`experiment`]: what an experiment is; [`experiments`] has them all, [`select()`] finds those that are
+//!   meant.
+//! - [`run()`]: runs their jobs side by side; [`case`]: which run, and what it gave; [`results`] are read by
+//!   relations, plots and tables.
 //! - [`real`]: the same from real programs; [`comparison`]: how far the simulation is from them.
-//! - [`outcome`]: the verdicts; [`files`]: everything that is written; [`reproduction`]: all in a page of documentation.
+//! - [`outcome`]: the verdicts; [`files`]: everything that is written; [`reproduction`]: all in a page of
+//!   documentation.
 //! - [`sweep`]: a scenario at many points of its parameters, in shares.
 //! - [`scheme`], [`statistics`]: what all have in common.
 

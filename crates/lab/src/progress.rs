@@ -24,8 +24,8 @@ pub(crate) fn now() -> Instant {
 
 /// What the work is expected to take.
 ///
-/// A run's *size* tells how its time compares with that of other runs of its experiment. Experiments differ in what a size costs: one that
-/// has finished runs is reckoned by those, another by the runs of all.
+/// A run's *size* tells how its time compares with that of other runs of its experiment. Experiments differ
+/// in what a size costs: one that has finished runs is reckoned by those, another by the runs of all.
 #[derive(Debug)]
 pub(crate) struct Forecast {
     experiments: Vec<Sizes>,

@@ -21,7 +21,8 @@ pub struct Results {
 }
 
 impl Results {
-    /// Adds what a run gave. `false` when that run was there already: two jobs of the experiment have the same case.
+    /// Adds what a run gave. `false` when that run was there already: two jobs of the experiment have the
+    /// same case.
     #[must_use]
     pub fn add(&mut self, seed: u64, case: Case, measured: Measured) -> bool {
         let key = key(case.variant, &case.setting, case.scheme, case.point);

@@ -1,4 +1,5 @@
-//! Runs the jobs of experiments side by side. What comes out depends neither on their order nor on how many run at a time.
+//! Runs the jobs of experiments side by side. What comes out depends neither on their order nor on how many
+//! run at a time.
 //!
 //! Figures of a paper often look at the same simulation. It runs once for all of them.
 
@@ -166,7 +167,8 @@ fn groups(planned: &[Planned]) -> Vec<Vec<usize>> {
     groups
 }
 
-/// How a run's time compares with that of others of its experiment: the bits that its narrowest links carry in its course.
+/// How a run's time compares with that of others of its experiment: the bits that its narrowest links carry
+/// in its course.
 fn size(job: &Job) -> f64 {
     let bits = job.models.iter().map(|model| {
         let narrowest = model.links.iter().map(|link| link.rate.as_f64()).fold(f64::INFINITY, f64::min);
@@ -179,7 +181,8 @@ fn size(job: &Job) -> f64 {
 /// What a group of jobs gave, in their order, and how long it took if it was not there already.
 type Done = (Vec<Measured>, Option<Duration>);
 
-/// Does every group of jobs on one of several threads. The first error ends it. What was measured is in the order of the jobs.
+/// Does every group of jobs on one of several threads. The first error ends it. What was measured is in the
+/// order of the jobs.
 fn side_by_side(
     experiments: usize,
     planned: &[Planned],

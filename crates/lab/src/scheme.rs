@@ -1,8 +1,10 @@
-//! What can be compared, and how it looks: the same scheme has the same colour, line and marker in every plot.
+//! What can be compared, and how it looks: the same scheme has the same colour, line and marker in every
+//! plot.
 
 /// A scheme that an experiment runs: a protocol, an algorithm, a number of connections.
 ///
-/// Colours are those of Okabe and Ito (2008), which colour-blind readers can tell apart; line and marker tell them apart in print.
+/// Colours are those of Okabe and Ito (2008), which colour-blind readers can tell apart; line and marker tell
+/// them apart in print.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scheme {
     /// Its name, in plots and files.

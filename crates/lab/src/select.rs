@@ -24,8 +24,8 @@ fn hint(nearest: &[&str]) -> String {
     }
 }
 
-/// The experiments that the words name, each once and in the order of `experiments`: a word is an id, the beginning of one, or
-/// `all`.
+/// The experiments that the words name, each once and in the order of `experiments`: a word is an id, the
+/// beginning of one, or `all`.
 ///
 /// # Errors
 /// A word that means none.

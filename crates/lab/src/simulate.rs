@@ -34,8 +34,8 @@ impl Recording {
         self.links.iter().filter(move |sample| sample.link == link)
     }
 
-    /// The rate at which a flow delivered in the intervals that end after `from` and not after `to`: the precision is that of
-    /// the model's sampling.
+    /// The rate at which a flow delivered in the intervals that end after `from` and not after `to`: the
+    /// precision is that of the model's sampling.
     pub fn rate(&self, flow: FlowId, from: Time, to: Time) -> Rate {
         let within = self.flow(flow).filter(|sample| sample.at > from && sample.at <= to);
         Rate::of(within.map(|sample| sample.delivered).sum(), to.since(from))

@@ -1,4 +1,5 @@
-//! Means over seeds and how sure they are. Only operations that every machine rounds alike, so that a report is the same everywhere.
+//! Means over seeds and how sure they are. Only operations that every machine rounds alike, so that a report
+//! is the same everywhere.
 
 use std::fmt;
 
@@ -50,8 +51,8 @@ pub fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// Jain's fairness index (Jain, Chiu and Hawe 1984): 1 when all are equal, 1/n when one has everything. `None` when nobody
-/// has anything.
+/// Jain's fairness index (Jain, Chiu and Hawe 1984): 1 when all are equal, 1/n when one has everything.
+/// `None` when nobody has anything.
 pub fn jain_index(shares: &[f64]) -> Option<f64> {
     let sum: f64 = shares.iter().sum();
     let squares: f64 = shares.iter().map(|share| share * share).sum();
@@ -60,7 +61,8 @@ pub fn jain_index(shares: &[f64]) -> Option<f64> {
 
 /// The 0.975 quantile of Student's t distribution.
 ///
-/// From a table up to 30 degrees of freedom; beyond it the expansion of Abramowitz and Stegun (26.7.5), whose error is below 1e-5 there.
+/// From a table up to 30 degrees of freedom; beyond it the expansion of Abramowitz and Stegun (26.7.5), whose
+/// error is below 1e-5 there.
 pub fn student_t(degrees_of_freedom: usize) -> f64 {
     const TABLE: [f64; 30] = [
         12.706_205, 4.302_653, 3.182_446, 2.776_445, 2.570_582, 2.446_912, 2.364_624, 2.306_004, 2.262_157,

@@ -1,4 +1,5 @@
-//! Real runs, with a program in the testbed's place that writes what it is told to: how runs are made, kept, stopped and reported.
+//! Real runs, with a program in the testbed's place that writes what it is told to: how runs are made, kept,
+//! stopped and reported.
 
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests")]
 #![cfg(unix)]
@@ -17,7 +18,8 @@ use anabranch_lab::scheme::{N1, N2, Scheme};
 use anabranch_lab::{Options, Progress, RunError, files};
 use anabranch_units::Duration;
 
-/// Is asked `check`, or to `run SCENARIO --anabranch FILE --out DIR`. Every run leaves a line in `runs`; the scenario says what it does.
+/// Is asked `check`, or to `run SCENARIO --anabranch FILE --out DIR`. Every run leaves a line in `runs`; the
+/// scenario says what it does.
 const TESTBED: &str = r#"#!/bin/sh
 case $1 in
 check) exit 0 ;;

@@ -1,4 +1,5 @@
-//! The simulator beside ns-2, in the scenarios that take seconds. `anabranch lab validate` runs all of them with more seeds.
+//! The simulator beside ns-2, in the scenarios that take seconds. `anabranch lab validate` runs all of them
+//! with more seeds.
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::AtomicBool;

@@ -9,7 +9,8 @@ use anabranch_units::{Bytes, Duration, Time};
 
 use super::control::parameters;
 
-/// How far behind the newest datagram one may be and still be new. Older ones are replays, as far as anybody can tell.
+/// How far behind the newest datagram one may be and still be new. Older ones are replays, as far as anybody
+/// can tell.
 const WINDOW: u64 = 1 << 14;
 /// How far ahead of the newest datagram one may be.
 const MOST_AHEAD: u64 = 1 << 16;
@@ -24,8 +25,8 @@ pub(super) struct Arrivals {
     newest: Option<u64>,
     /// What the control of the rate wants to be told.
     feedback: Option<Feedback>,
-    /// To this datagram the sender is told of a hole with each that comes: one report may be lost, and at low rates the
-    /// third datagram after a hole comes too late for another attempt.
+    /// To this datagram the sender is told of a hole with each that comes: one report may be lost, and at low
+    /// rates the third datagram after a hole comes too late for another attempt.
     tell_until: Option<u64>,
     has_hole_to_tell: bool,
 }

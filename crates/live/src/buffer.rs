@@ -1,5 +1,5 @@
-//! The receiver's buffer: puts packets in order and hands each on when its time has come, a latency budget after it came
-//! into the sender ([`SenderClock`]). What has not come by then is given up.
+//! The receiver's buffer: puts packets in order and hands each on when its time has come, a latency budget
+//! after it came into the sender ([`SenderClock`]). What has not come by then is given up.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -144,7 +144,8 @@ impl Buffer {
         }
     }
 
-    /// The stream ends before packet `next`. What has not come a latency budget from now does not come any more.
+    /// The stream ends before packet `next`. What has not come a latency budget from now does not come any
+    /// more.
     pub(super) fn end(&mut self, next: u64, now: Time) {
         self.end.get_or_insert((next, now + self.latency));
     }
@@ -161,7 +162,8 @@ impl Buffer {
         true
     }
 
-    /// What the sender is to be told: the low bits of the next packet, and which of those behind it are there.
+    /// What the sender is to be told: the low bits of the next packet, and which of those behind it are
+    /// there.
     pub(super) fn map(&self) -> (u32, Vec<u8>) {
         let mut map = Vec::new();
         for sequence in self.packets.range(self.next..self.next + 8 * MAX_MAP as u64).map(|(key, _)| *key) {

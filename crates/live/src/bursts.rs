@@ -1,5 +1,6 @@
-//! How datagrams are lost: their loss rate and the length of bursts, in the order in which they left, whatever their
-//! connections. That is the order in which the packets of a block leave, so these are the losses that a block sees.
+//! How datagrams are lost: their loss rate and the length of bursts, in the order in which they left,
+//! whatever their connections. That is the order in which the packets of a block leave, so these are the
+//! losses that a block sees.
 
 use std::collections::VecDeque;
 
@@ -134,7 +135,8 @@ mod tests {
     #[test]
     fn bursts_are_measured_in_the_order_in_which_datagrams_left() {
         let mut bursts = Bursts::default();
-        // Two of each hundred in bursts of two; the fates become known in another order, as of several connections.
+        // Two of each hundred in bursts of two; the fates become known in another order, as of several
+        // connections.
         for _ in 0..200 {
             let numbers: Vec<u64> = (0..100).map(|_| bursts.leaves()).collect();
             let fate = |index: usize| if index % 50 < 2 { Fate::Lost } else { Fate::Arrived };

@@ -1,12 +1,14 @@
 //! The sender's clock, as its receiver has it: when a packet is handed on.
 //!
-//! That is a latency budget after it came into the sender, on the way as it is without a queue. The clocks of the two ends are not the
-//! same, so the least time from leaving to arriving, as the two clocks have it, stands for the way. What a queue adds to it is taken from
-//! the budget and does not extend it. Two things do:
+//! That is a latency budget after it came into the sender, on the way as it is without a queue. The clocks of
+//! the two ends are not the same, so the least time from leaving to arriving, as the two clocks have it,
+//! stands for the way. What a queue adds to it is taken from the budget and does not extend it. Two things
+//! do:
 //!
-//! - *Clocks drift.* Where the queue never drains that cannot be seen from arrivals alone. But a queue makes the round trip longer by as
-//!   much as the way, and a clock does not: way less round trip is what only the clocks change, and the way back. The sender tells its
-//!   round trip, which is a mean of what our reports bring; the same mean of the ways of the datagrams reported is what it is compared with.
+//! - *Clocks drift.* Where the queue never drains that cannot be seen from arrivals alone. But a queue makes
+//!   the round trip longer by as much as the way, and a clock does not: way less round trip is what only the
+//!   clocks change, and the way back. The sender tells its round trip, which is a mean of what our reports
+//!   bring; the same mean of the ways of the datagrams reported is what it is compared with.
 //! - *A route becomes longer*, which [`Levels`] finds out.
 //!
 //! Each connection has a way of its own. The shortest of those that are in use counts.
@@ -19,25 +21,28 @@ use anabranch_units::{Duration, Time};
 use super::ConnectionId;
 use super::levels::{Levels, signed};
 
-/// A datagram whose way differs from what is known by so much more than the budget tells of a clock that jumped.
+/// A datagram whose way differs from what is known by so much more than the budget tells of a clock that
+/// jumped.
 const JUMP: Duration = Duration::from_secs(5);
 /// A connection of which nothing was heard for so long does not count.
 const IN_USE: Duration = Duration::from_secs(15);
 /// A new value counts for so much in the sender's mean of round trips (RFC 5348, section 4.3: q is 0.9).
 const MEAN: i64 = 10;
-/// After so many reports the two means no longer differ by how they began. What the clocks change is averaged over about as many, and
-/// followed from the first average on.
+/// After so many reports the two means no longer differ by how they began. What the clocks change is averaged
+/// over about as many, and followed from the first average on.
 const REPORTS: i64 = 32;
-/// Clocks that are disciplined drift by no more, in millionths. On a way back that becomes longer the sender's clock seems to go
-/// slower: what a queue there adds is followed no faster than that.
+/// Clocks that are disciplined drift by no more, in millionths. On a way back that becomes longer the
+/// sender's clock seems to go slower: what a queue there adds is followed no faster than that.
 const MOST_DRIFT: i64 = 200;
 
-/// What is known of the sender's clock and of the ways of its connections. Times of the sender are in microseconds.
+/// What is known of the sender's clock and of the ways of its connections. Times of the sender are in
+/// microseconds.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SenderClock {
     /// The newest time at which a datagram left, as the sender tells it.
     newest: Option<u64>,
-    /// What is added to the sender's times, so that they go on where its clock jumped: what waits keeps its turn.
+    /// What is added to the sender's times, so that they go on where its clock jumped: what waits keeps its
+    /// turn.
     correction: i64,
     jumps: u64,
     ways: BTreeMap<ConnectionId, Way>,
@@ -45,7 +50,8 @@ pub(super) struct SenderClock {
     offset: Option<i64>,
 }
 
-/// The way of a connection. All values are differences of the receiver's and the sender's clock, but for round trips.
+/// The way of a connection. All values are differences of the receiver's and the sender's clock, but for
+/// round trips.
 #[derive(Clone, Debug, Default)]
 struct Way {
     heard: Time,
@@ -57,7 +63,8 @@ struct Way {
     /// The same mean of the way here, over all reports, and how many there were.
     mean: Option<i64>,
     reports: i64,
-    /// What is left when the round trip is taken off: what the clocks change, and the way back; and when that was adjusted.
+    /// What is left when the round trip is taken off: what the clocks change, and the way back; and when that
+    /// was adjusted.
     clocks: Option<i64>,
     adjusted: Time,
 }
@@ -102,7 +109,8 @@ impl Way {
 }
 
 impl SenderClock {
-    /// A datagram arrived that is not a replay; `has_media`: it is as long as media are. Packets are handed on after `latency`.
+    /// A datagram arrived that is not a replay; `has_media`: it is as long as media are. Packets are handed
+    /// on after `latency`.
     pub(super) fn arrived(
         &mut self,
         id: ConnectionId,
@@ -146,8 +154,8 @@ impl SenderClock {
         self.ways.remove(&id);
     }
 
-    /// When what came into the sender at a time with these low bits left it, or might have left it: as the sender's clock goes now. What
-    /// cannot be, as its clock jumped between, counts as just come.
+    /// When what came into the sender at a time with these low bits left it, or might have left it: as the
+    /// sender's clock goes now. What cannot be, as its clock jumped between, counts as just come.
     pub(super) fn came(&self, time: u32, left: Option<u32>, latency: Duration) -> i64 {
         let newest = self.newest.unwrap_or(0);
         let left = left.map_or(newest, |left| expand(left, newest));

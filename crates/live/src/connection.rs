@@ -14,8 +14,8 @@ use super::control::{packet_size, parameters};
 use super::one_connection::OneConnection;
 use super::round_trips::RoundTrips;
 
-/// So many later datagrams show that one is lost where datagrams overtake each other (RFC 9002, section 6.1.1). Where none ever did the
-/// next one does: at low rates the third comes too late for another attempt.
+/// So many later datagrams show that one is lost where datagrams overtake each other (RFC 9002, section
+/// 6.1.1). Where none ever did the next one does: at low rates the third comes too late for another attempt.
 const LATER: u64 = 3;
 /// Datagrams taken for lost that are remembered, in case they arrive after all.
 const MOST_DOUBTFUL: usize = 64;
@@ -27,7 +27,8 @@ const UNKNOWN_WAY: Duration = Duration::from_millis(500);
 const LEAST_SILENCE: Duration = Duration::from_millis(100);
 /// How often a doubtful connection is tried.
 const PROBE_INTERVAL: Duration = Duration::from_millis(500);
-/// After a silence a probe follows so many other datagrams, until one of these has arrived or so many probes have left.
+/// After a silence a probe follows so many other datagrams, until one of these has arrived or so many probes
+/// have left.
 const LOADS_PER_PROBE: u8 = 2;
 const MOST_TRIED: u8 = 8;
 
@@ -47,8 +48,9 @@ impl Load {
     }
 }
 
-/// A connection that was silent answers a probe. So it does as well where the path carries short datagrams and no long ones any more: probes
-/// between the others show the transport which of them are lost, so that it finds the length out (RFC 8899, section 4.3) within a round trip.
+/// A connection that was silent answers a probe. So it does as well where the path carries short datagrams
+/// and no long ones any more: probes between the others show the transport which of them are lost, so that it
+/// finds the length out (RFC 8899, section 4.3) within a round trip.
 #[derive(Clone, Copy, Debug, Default)]
 struct Trial {
     /// Datagrams since the last probe.
@@ -196,8 +198,8 @@ impl Connection {
         (self.sent, self.lost)
     }
 
-    /// Whether it should be asked for a report now: to know the round trip before media comes, and whether a silent one is
-    /// alive again.
+    /// Whether it should be asked for a report now: to know the round trip before media comes, and whether a
+    /// silent one is alive again.
     pub(super) fn probe_at(&self) -> Time {
         let interval = match (self.is_ready(), self.is_silent) {
             (true, false) => {
@@ -220,7 +222,8 @@ impl Connection {
         }
     }
 
-    /// A datagram leaves, with `number` among all of the sender's. Answers with its header, and with media packets that are taken for lost since too much is under way.
+    /// A datagram leaves, with `number` among all of the sender's. Answers with its header, and with media
+    /// packets that are taken for lost since too much is under way.
     pub(super) fn send(
         &mut self,
         number: u64,
@@ -261,7 +264,8 @@ impl Connection {
         self.rate.set_flows((flows * FLOWS_UNIT).round() / FLOWS_UNIT);
     }
 
-    /// A report came; `waits`: media wait for their turn to leave. Answers with the media packets that were lost, and the round-trip time that the report brought.
+    /// A report came; `waits`: media wait for their turn to leave. Answers with the media packets that were
+    /// lost, and the round-trip time that the report brought.
     pub(super) fn report(
         &mut self,
         report: &Report,
@@ -312,7 +316,8 @@ impl Connection {
         (lost, round_trip)
     }
 
-    /// Datagrams that are lost, since later ones arrived: enough of them, or one long before (RFC 9002, section 6.1).
+    /// Datagrams that are lost, since later ones arrived: enough of them, or one long before (RFC 9002,
+    /// section 6.1).
     fn lost_before_newest(&mut self, now: Time) -> Vec<u64> {
         let Some(newest) = self.newest_arrived else { return Vec::new() };
         let patience = self.patience();
@@ -368,8 +373,8 @@ impl Connection {
         silent.min(self.rate.deadline()).min(self.lost_at())
     }
 
-    /// Time has passed. Answers with the media packets that are taken for lost: since a later one has arrived for long, or
-    /// since the connection is silent.
+    /// Time has passed. Answers with the media packets that are taken for lost: since a later one has arrived
+    /// for long, or since the connection is silent.
     pub(super) fn tick(&mut self, now: Time) -> Vec<u64> {
         self.rate.tick(now);
         let mut lost = self.lost_before_newest(now);

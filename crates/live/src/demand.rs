@@ -1,4 +1,5 @@
-//! How much a sender has to send, in bits per second: what came into it of late, what it sends beside that, and what waits.
+//! How much a sender has to send, in bits per second: what came into it of late, what it sends beside that,
+//! and what waits.
 
 use std::collections::VecDeque;
 

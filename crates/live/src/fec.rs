@@ -1,9 +1,10 @@
-//! Forward error correction: Reed-Solomon parity for blocks of media packets (as MULTFRC has it: n packets of which k are
-//! media; any k of the n give the media).
+//! Forward error correction: Reed-Solomon parity for blocks of media packets (as MULTFRC has it: n packets of
+//! which k are media; any k of the n give the media).
 //!
-//! A block's media packets follow each other in the stream. They are sent as they are and at once; the parity packets follow
-//! the last of them. To be a shard a packet gets its length and its time in front, and zeros behind: all shards of a block
-//! are as long as its longest packet needs. The code is that of the crate `reed-solomon-simd`.
+//! A block's media packets follow each other in the stream. They are sent as they are and at once; the parity
+//! packets follow the last of them. To be a shard a packet gets its length and its time in front, and zeros
+//! behind: all shards of a block are as long as its longest packet needs. The code is that of the crate
+//! `reed-solomon-simd`.
 
 pub mod choice;
 
@@ -99,8 +100,9 @@ struct OpenBlock {
 }
 
 impl Encoder {
-    /// The next media packet of the stream, with the low bits of its time. When no block is open one is opened with this
-    /// code, if there is one; a block keeps its code. Answers with the parity when the block is complete.
+    /// The next media packet of the stream, with the low bits of its time. When no block is open one is
+    /// opened with this code, if there is one; a block keeps its code. Answers with the parity when the block
+    /// is complete.
     pub fn push(
         &mut self,
         code: Option<Code>,
@@ -215,8 +217,8 @@ impl Decoder {
         }
     }
 
-    /// A parity packet arrived. Answers with media packets that can be calculated now. One that contradicts its block
-    /// is ignored.
+    /// A parity packet arrived. Answers with media packets that can be calculated now. One that contradicts
+    /// its block is ignored.
     pub fn parity(&mut self, packet: &ParityPacket<'_>) -> Vec<Recovered> {
         if packet.index >= packet.parity {
             return Vec::new();

@@ -1,8 +1,9 @@
 //! Media packets that were sent and may have to be sent again: as long as they can still come in time.
 //!
-//! The fewer attempts are left, the more copies an attempt has: the k-th has k of them, and the last that can come in time at
-//! least two. So a packet is hardly ever lost for good, and the copies cost little, as few packets need a second attempt. Copies
-//! leave some time apart, since losses come in bursts. What is found lost too late to come in time is tried once: the queue may be shorter.
+//! The fewer attempts are left, the more copies an attempt has: the k-th has k of them, and the last that can
+//! come in time at least two. So a packet is hardly ever lost for good, and the copies cost little, as few
+//! packets need a second attempt. Copies leave some time apart, since losses come in bursts. What is found
+//! lost too late to come in time is tried once: the queue may be shorter.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -90,8 +91,9 @@ impl History {
         }
     }
 
-    /// A datagram with this packet was lost. When there is no other it waits to be sent again, unless the receiver has it or it is
-    /// too old. Answers for the first loss of a packet whether it is known too late to send it again in time.
+    /// A datagram with this packet was lost. When there is no other it waits to be sent again, unless the
+    /// receiver has it or it is too old. Answers for the first loss of a packet whether it is known too late
+    /// to send it again in time.
     pub(super) fn lost(&mut self, sequence: u64, chance: &Chance, now: Time) -> Option<bool> {
         let sent = self.sent.get_mut(&sequence)?;
         sent.hopes = sent.hopes.saturating_sub(1);
@@ -135,7 +137,8 @@ impl History {
         }
     }
 
-    /// The packet that is to be sent again next, of those that came into the sender at `since` or later, and when it came.
+    /// The packet that is to be sent again next, of those that came into the sender at `since` or later, and
+    /// when it came.
     pub(super) fn next_again(&self, since: Time) -> Option<(u64, Time)> {
         let time = |sequence: &u64| Some((*sequence, self.sent.get(sequence)?.packet.time));
         self.again.iter().filter_map(time).find(|(_, time)| *time >= since)

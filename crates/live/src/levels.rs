@@ -1,9 +1,11 @@
-//! When the least of a quantity counts for a route that has become longer. Queues only add to it, so the least ever seen is the route's; but
-//! when a longer route takes its place nothing is as short any more, and that looks like a queue that stands.
+//! When the least of a quantity counts for a route that has become longer. Queues only add to it, so the
+//! least ever seen is the route's; but when a longer route takes its place nothing is as short any more, and
+//! that looks like a queue that stands.
 //!
-//! A queue grows and shrinks, a route does not: when for a minute the least of each window is the same, and the mean hardly above it, that is
-//! what the route takes now. A longer route with a jitter of its own is not found so: then what it adds goes on to count as a queue. And it is a route
-//! when for a window nothing would be of use, as everything is longer by more than may be borne.
+//! A queue grows and shrinks, a route does not: when for a minute the least of each window is the same, and
+//! the mean hardly above it, that is what the route takes now. A longer route with a jitter of its own is not
+//! found so: then what it adds goes on to count as a queue. And it is a route when for a window nothing would
+//! be of use, as everything is longer by more than may be borne.
 
 use std::collections::VecDeque;
 
@@ -13,7 +15,8 @@ use anabranch_units::{Duration, Time};
 const WINDOW: Duration = Duration::from_secs(5);
 /// So many of them have to be equal.
 const WINDOWS: usize = 12;
-/// They are when means and least differ by no more than this part of what the route would be longer by, or by [`EQUAL`].
+/// They are when means and least differ by no more than this part of what the route would be longer by, or by
+/// [`EQUAL`].
 const PART: i64 = 20;
 /// Microseconds that are nothing.
 const EQUAL: i64 = 5_000;
@@ -43,8 +46,8 @@ impl Window {
 }
 
 impl Levels {
-    /// A further value, where `least` is the route's and what is more than `borne` above that is of no use. Answers with what
-    /// the route takes when it has become longer.
+    /// A further value, where `least` is the route's and what is more than `borne` above that is of no use.
+    /// Answers with what the route takes when it has become longer.
     pub(super) fn sample(&mut self, value: i64, least: i64, borne: i64, now: Time) -> Option<i64> {
         let age = now.since(self.began);
         if age < WINDOW {

@@ -1,4 +1,5 @@
-//! Live media over a lossy network: `anabranch send` and `anabranch receive` without their sockets and clocks.
+//! Live media over a lossy network: `anabranch send` and `anabranch receive` without their sockets and
+//! clocks.
 //!
 //! - [`Sender`]: what leaves next, and on which connection: new media, what was lost, parity.
 //! - [`Receiver`]: puts the stream together again within its latency budget, and reports.
@@ -6,7 +7,8 @@
 //! - [`control`]: the rate of a connection.
 //! - [`ts`]: a byte stream in packets of whole MPEG-TS packets, and the rate of a file by its clock.
 //!
-//! The sender and the receiver share no clock. A driver moves datagrams between them: see [`Sender`] and [`Receiver`].
+//! The sender and the receiver share no clock. A driver moves datagrams between them: see [`Sender`] and
+//! [`Receiver`].
 
 pub mod control;
 pub mod fec;
@@ -35,8 +37,8 @@ pub use anabranch_protocol::ConnectionId;
 
 use anabranch_units::{Bytes, Duration, Rate};
 
-/// What a datagram of QUIC has around its payload on an IPv4 network: IP 20 bytes, UDP 8, QUIC's short header with an
-/// identifier of 8 bytes and a packet number of 2, the frame's type and length 3, AEAD tag 16.
+/// What a datagram of QUIC has around its payload on an IPv4 network: IP 20 bytes, UDP 8, QUIC's short header
+/// with an identifier of 8 bytes and a packet number of 2, the frame's type and length 3, AEAD tag 16.
 pub const PACKET_OVERHEAD: Bytes = Bytes::new(20 + 8 + 11 + 3 + 16);
 /// Shortest latency budget.
 pub const LEAST_LATENCY: Duration = Duration::from_millis(10);

@@ -1,7 +1,9 @@
-//! The loss event rate as a single connection would see it (RFC 5348, sections 5.2 and 5.4): what is lost within a round trip is one event.
+//! The loss event rate as a single connection would see it (RFC 5348, sections 5.2 and 5.4): what is lost
+//! within a round trip is one event.
 //!
-//! The receiver finds loss events in each of the virtual connections that a stream stands for. What a full queue takes in a round trip is an
-//! event for each of them that loses something, and so for one connection's share a much higher rate than one connection would have.
+//! The receiver finds loss events in each of the virtual connections that a stream stands for. What a full
+//! queue takes in a round trip is an event for each of them that loses something, and so for one connection's
+//! share a much higher rate than one connection would have.
 
 use anabranch_congestion::loss_history::LossHistory;
 use anabranch_units::{Duration, Packets, Time};
@@ -71,7 +73,8 @@ mod tests {
     fn what_is_lost_in_a_round_trip_is_one_event() {
         assert!((rate(1) - 0.01).abs() < 1e-9, "{}", rate(1));
         assert_eq!((rate(5), rate(0)), (rate(1), 0.0));
-        // Thirteen lost over 240 ms are three events in a hundred datagrams, at 0, 120 and 240 ms; the last intervals weigh most.
+        // Thirteen lost over 240 ms are three events in a hundred datagrams, at 0, 120 and 240 ms; the last
+        // intervals weigh most.
         assert!((0.02..0.04).contains(&rate(13)), "{}", rate(13));
     }
 }

@@ -1,5 +1,5 @@
-//! Packets that came into the sender and have not left yet. When the network is slower than they come, the newest are
-//! kept: the oldest are dropped once they could not come in time any more.
+//! Packets that came into the sender and have not left yet. When the network is slower than they come, the
+//! newest are kept: the oldest are dropped once they could not come in time any more.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -49,7 +49,8 @@ impl Queue {
         Some(packet)
     }
 
-    /// The packet that leaves next becomes several where a datagram takes no more than `most` bytes of a stream.
+    /// The packet that leaves next becomes several where a datagram takes no more than `most` bytes of a
+    /// stream.
     pub(super) fn cut_front(&mut self, most: usize) {
         let Some(parts) = self.packets.front().and_then(|packet| cut(&packet.payload, most)) else { return };
         let Some(Packet { time, .. }) = self.pop() else { return };

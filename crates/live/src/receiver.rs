@@ -15,8 +15,9 @@ use super::{ConnectionId, MAX_CONNECTIONS, PACKET_OVERHEAD};
 
 /// Puts a stream together and reports to its sender.
 ///
-/// The driver hands over every datagram ([`Self::receive`]); after that, and when [`Self::deadline`] has come, it sends what
-/// [`Self::transmit`] gives and hands on what [`Self::deliver`] gives, each until there is no more.
+/// The driver hands over every datagram ([`Self::receive`]); after that, and when [`Self::deadline`] has
+/// come, it sends what [`Self::transmit`] gives and hands on what [`Self::deliver`] gives, each until there
+/// is no more.
 #[derive(Clone, Debug)]
 pub struct Receiver {
     connections: BTreeMap<ConnectionId, Arrivals>,

@@ -1,5 +1,5 @@
-//! What the round trips of a connection tell of the queue on its way: how long it is, whether others fill it, and how long it was when it
-//! lost packets.
+//! What the round trips of a connection tell of the queue on its way: how long it is, whether others fill it,
+//! and how long it was when it lost packets.
 
 use anabranch_units::{Duration, Ratio, Time};
 
@@ -7,11 +7,12 @@ use super::levels::{Levels, signed};
 
 /// The round trip at losses is the mean over about so many of them.
 const LOSSES: u64 = 32;
-/// A queue that has not drained for so long, while no media had to wait for their turn, stands: others fill it. One that the stream fills
-/// itself drains in between, or makes its media wait. It stands until it was empty for as long: others leave room now and then, and come back.
+/// A queue that has not drained for so long, while no media had to wait for their turn, stands: others fill
+/// it. One that the stream fills itself drains in between, or makes its media wait. It stands until it was
+/// empty for as long: others leave room now and then, and come back.
 const STANDING: Duration = Duration::from_secs(5);
-/// Others who fill a queue have made it lose something within so long before. A queue of the stream's own may take longer to drain where the
-/// stream leaves little of the link, but loses nothing then.
+/// Others who fill a queue have made it lose something within so long before. A queue of the stream's own may
+/// take longer to drain where the stream leaves little of the link, but loses nothing then.
 const LOST: Duration = Duration::from_secs(10);
 /// It has drained when the round trip is no more than this part longer than the least.
 const DRAINED: Ratio = Ratio::new(1, 3);
@@ -52,9 +53,10 @@ impl Default for RoundTrips {
 }
 
 impl RoundTrips {
-    /// A report brought one; `waits`: media wait for their turn to leave; `latency`: a queue that takes longer leaves no time for anything.
-    /// `false`: it is not believed. What waited while a machine slept is read at once, and its clock stood still: that looks like a
-    /// short round trip. One that is much shorter than all before counts only when the next one is as well.
+    /// A report brought one; `waits`: media wait for their turn to leave; `latency`: a queue that takes
+    /// longer leaves no time for anything. `false`: it is not believed. What waited while a machine slept is
+    /// read at once, and its clock stood still: that looks like a short round trip. One that is much shorter
+    /// than all before counts only when the next one is as well.
     pub(super) fn sample(&mut self, sample: Duration, waits: bool, latency: Duration, now: Time) -> bool {
         let is_short = self.last.is_some() && sample < self.least / 2;
         if is_short && !std::mem::replace(&mut self.is_doubtful, true) {
@@ -107,7 +109,8 @@ impl RoundTrips {
         rtt - self.least
     }
 
-    /// The mean when packets are lost, where others fill the queue: it is longer than else, as they fill it until it overflows.
+    /// The mean when packets are lost, where others fill the queue: it is longer than else, as they fill it
+    /// until it overflows.
     pub(super) fn at_losses(&self) -> Option<Duration> {
         self.at_losses.filter(|_| self.stands)
     }

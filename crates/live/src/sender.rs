@@ -53,8 +53,9 @@ pub struct Settings {
 
 /// Decides what leaves next, and on which connection.
 ///
-/// The driver hands over the stream in packets ([`Self::push`]) and every datagram that comes ([`Self::receive`]); after that,
-/// and when [`Self::deadline`] has come, it sends what [`Self::transmit`] gives until there is no more.
+/// The driver hands over the stream in packets ([`Self::push`]) and every datagram that comes
+/// ([`Self::receive`]); after that, and when [`Self::deadline`] has come, it sends what [`Self::transmit`]
+/// gives until there is no more.
 #[derive(Clone, Debug)]
 pub struct Sender {
     settings: Settings,
@@ -123,7 +124,8 @@ impl Sender {
         self.next
     }
 
-    /// A connection over `link` is there; the transport has measured `rtt` when it was made. `false`: there are too many.
+    /// A connection over `link` is there; the transport has measured `rtt` when it was made. `false`: there
+    /// are too many.
     pub fn connection_up(&mut self, id: ConnectionId, link: LinkId, rtt: Duration) -> bool {
         let has_place = self.connections.len() < MAX_CONNECTIONS;
         if has_place {
@@ -257,7 +259,8 @@ impl Sender {
         }
     }
 
-    /// When there is something to do again. Only after [`Self::transmit`] has given all that there was at `now`.
+    /// When there is something to do again. Only after [`Self::transmit`] has given all that there was at
+    /// `now`.
     pub fn deadline(&self, now: Time) -> Time {
         let timers =
             self.connections.values().map(|connection| connection.deadline().min(connection.probe_at()));
@@ -334,7 +337,8 @@ impl Sender {
         }
         let latency = self.settings.latency;
         let (queueing, rtt) = (self.queueing(), self.rtt());
-        // Time for a packet to be lost and sent again, where there is that much; else what cannot come in time is dropped.
+        // Time for a packet to be lost and sent again, where there is that much; else what cannot come in
+        // time is dropped.
         let budget = latency - queueing;
         self.queue.expire((budget - rtt.unwrap_or(Duration::ZERO)).max(budget * 2 / 3), now);
         // Times before the epoch are the epoch: nothing is too old then.

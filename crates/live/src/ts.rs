@@ -1,5 +1,5 @@
-//! A byte stream in packets for the network: whole packets of an MPEG transport stream (ISO/IEC 13818-1, 2.4.3.2) where it
-//! is one, and the pace of a file by its clock (PCR, 2.4.3.5).
+//! A byte stream in packets for the network: whole packets of an MPEG transport stream (ISO/IEC 13818-1,
+//! 2.4.3.2) where it is one, and the pace of a file by its clock (PCR, 2.4.3.5).
 
 use std::sync::Arc;
 
@@ -10,7 +10,8 @@ use anabranch_protocol::live::wire::MAX_PAYLOAD;
 
 /// Packets that must begin where the one before ends until bytes are taken for a transport stream.
 const PACKETS_IN_SYNC: usize = 3;
-/// So much is looked at until it is decided what a stream is, and until a file's clock must have shown itself.
+/// So much is looked at until it is decided what a stream is, and until a file's clock must have shown
+/// itself.
 const SEARCHED: usize = 4 << 20;
 /// The clock starts again after this many ticks of 27 MHz, 26.5 hours.
 const CLOCK_WRAPS: u64 = (1 << 33) * 300;
@@ -61,8 +62,8 @@ impl Packetiser {
         self.cut(most, false)
     }
 
-    /// No more may come for a while: answers with what is there, in whole packets. At the end of the stream (`is_end`) what
-    /// is there of a last packet counts as skipped.
+    /// No more may come for a while: answers with what is there, in whole packets. At the end of the stream
+    /// (`is_end`) what is there of a last packet counts as skipped.
     pub fn flush(&mut self, most: usize, is_end: bool) -> Vec<Arc<[u8]>> {
         let mut payloads = self.cut(most, true);
         if is_end && !self.buffer.is_empty() {
@@ -226,7 +227,8 @@ impl Clock {
         self.part(self.time_for(self.waiting_size))
     }
 
-    /// The mean: that of the last interval may be of one packet, and what it would make of a jump a stall or a burst.
+    /// The mean: that of the last interval may be of one packet, and what it would make of a jump a stall or
+    /// a burst.
     fn rate(&self) -> Rate {
         let (bytes, span) = self.told;
         if span.is_zero() { Rate::ZERO } else { Rate::of(bytes, span) }
@@ -394,7 +396,8 @@ mod tests {
         assert!(parts.iter().all(|part| part.payloads.len() == 2));
     }
 
-    /// Two packets for each value of the clock, or for 40 ms without one. Answers with when each part begins and ends.
+    /// Two packets for each value of the clock, or for 40 ms without one. Answers with when each part begins
+    /// and ends.
     fn pace(values: &[(Option<u64>, bool)]) -> Vec<(u64, u64)> {
         let (mut clock, mut parts) = (Clock::default(), Vec::new());
         for (value, is_new) in values {
@@ -411,7 +414,8 @@ mod tests {
 
     #[test]
     fn behind_a_jump_a_file_goes_on_at_its_mean_rate() {
-        // The twelfth interval takes ten times as long as the others: at the jump the mean is 70 ms, at the end 67.7.
+        // The twelfth interval takes ten times as long as the others: at the jump the mean is 70 ms, at the
+        // end 67.7.
         let mut values: Vec<_> = (0..12).map(|number| (Some(number * FRAME), false)).collect();
         values.push((Some(21 * FRAME), false));
         values.push((Some(500_000_000_000), false));

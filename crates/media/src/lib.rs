@@ -3,9 +3,10 @@
 //! - [`MediaProbe`]: the rate of a film, from its container (MP4, Matroska, WebM, MPEG transport streams).
 //! - [`playlist`]: HLS and DASH playlists whose references are turned into others.
 //!
-//! Nothing here does input or output, decodes a picture or fetches a segment. [`MediaProbe`] says which few bytes of a film it wants to
-//! see and is given them; the boxes, elements and packets are read by crates, of which each is given one small piece at a time,
-//! already fetched and cut to its length: none of them sees a size that the film only claims.
+//! Nothing here does input or output, decodes a picture or fetches a segment. [`MediaProbe`] says which few
+//! bytes of a film it wants to see and is given them; the boxes, elements and packets are read by crates, of
+//! which each is given one small piece at a time, already fetched and cut to its length: none of them sees a
+//! size that the film only claims.
 //!
 //! ```
 //! use anabranch_media::{MediaProbe, Step};

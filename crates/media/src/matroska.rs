@@ -1,7 +1,7 @@
 //! Matroska and WebM (RFC 9559): the duration is in the Info element, the place of the Cues in the SeekHead.
 //!
-//! The segment's children are walked here, because a reader of whole files wants all of them; what is in Info and
-//! SeekHead is decoded by `mkv_element` from a slice that holds the element and nothing else.
+//! The segment's children are walked here, because a reader of whole files wants all of them; what is in Info
+//! and SeekHead is decoded by `mkv_element` from a slice that holds the element and nothing else.
 
 use anabranch_units::{Bytes, Duration};
 use mkv_element::io::blocking_impl::{ReadElement, ReadFrom};
@@ -44,7 +44,8 @@ impl Walk {
             match (header.id, self.segment) {
                 (Ebml::ID, None) => {}
                 (Segment::ID, None) => {
-                    // Its size does not matter (a live film's is not known): what is wanted lies before the media.
+                    // Its size does not matter (a live film's is not known): what is wanted lies before the
+                    // media.
                     self.segment = Some(payload);
                     self.position = payload;
                     continue;

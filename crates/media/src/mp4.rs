@@ -1,8 +1,9 @@
-//! MP4: the duration is in the movie header (`mvhd`), for a fragmented film in the movie extends header (`mehd`).
+//! MP4: the duration is in the movie header (`mvhd`), for a fragmented film in the movie extends header
+//! (`mehd`).
 //!
-//! A film's boxes are walked here, header by header, because they lie far apart and only the headers are fetched;
-//! the two boxes that matter are decoded by `re_mp4`. Its own reader of whole files cannot be used on what a server
-//! sends: it indexes its sample tables without a check.
+//! A film's boxes are walked here, header by header, because they lie far apart and only the headers are
+//! fetched; the two boxes that matter are decoded by `re_mp4`. Its own reader of whole files cannot be used
+//! on what a server sends: it indexes its sample tables without a check.
 
 use std::io::Cursor;
 use std::ops::Range;
@@ -100,8 +101,8 @@ impl Walk {
     }
 }
 
-/// Has `re_mp4` decode the payload of a box. It takes the eight bytes before the payload for the box's header, so they
-/// are put there, whatever the header was.
+/// Has `re_mp4` decode the payload of a box. It takes the eight bytes before the payload for the box's
+/// header, so they are put there, whatever the header was.
 fn decode<T>(payload: &[u8]) -> Option<T>
 where
     T: for<'r> ReadBox<&'r mut Cursor<Vec<u8>>>,
@@ -114,8 +115,8 @@ where
 }
 
 impl BoxHeader {
-    /// Reads the header at `position` of a film of `size` bytes. The outer `None`: it is not here; the inner: it is
-    /// wrong.
+    /// Reads the header at `position` of a film of `size` bytes. The outer `None`: it is not here; the inner:
+    /// it is wrong.
     fn read(bytes: &[u8], position: u64, size: u64) -> Option<Option<Self>> {
         let (length, rest) = bytes.split_first_chunk::<4>()?;
         let (kind, rest) = rest.split_first_chunk::<4>()?;

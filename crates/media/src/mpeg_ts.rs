@@ -1,5 +1,5 @@
-//! MPEG transport stream: no header tells its duration, but the clock that it carries (PCR, ISO/IEC 13818-1, 2.4.3.5)
-//! does: the bytes and the time between two of its values give the rate.
+//! MPEG transport stream: no header tells its duration, but the clock that it carries (PCR, ISO/IEC 13818-1,
+//! 2.4.3.5) does: the bytes and the time between two of its values give the rate.
 
 use anabranch_units::{Bytes, Duration, Rate};
 use mpeg2ts_reader::packet::{Packet, Pid};
@@ -14,7 +14,8 @@ const TICKS_PER_SECOND: u64 = 27_000_000;
 const CLOCK_WRAPS: u64 = (1 << 33) * 300;
 /// Packets that must follow each other before bytes are taken for a transport stream.
 const PACKETS_IN_SYNC: usize = 3;
-/// By how much the rate of a whole film may differ from that of its head before the clock is taken to have jumped.
+/// By how much the rate of a whole film may differ from that of its head before the clock is taken to have
+/// jumped.
 const JUMP: f64 = 20.0;
 
 /// What was seen of the film's clock.

@@ -1,9 +1,9 @@
-//! Playlists: HLS (RFC 8216) and DASH (ISO/IEC 23009-1), rewritten so that what they refer to is fetched through a
-//! local endpoint.
+//! Playlists: HLS (RFC 8216) and DASH (ISO/IEC 23009-1), rewritten so that what they refer to is fetched
+//! through a local endpoint.
 //!
-//! The endpoint serves the film at `URL` as `PREFIXURL`, for example `http://127.0.0.1:8080/https://host/film.m3u8`.
-//! A plain relative reference leads there by itself and stays as it is; every other one is made absolute and gets
-//! the prefix that its [`Route`] says.
+//! The endpoint serves the film at `URL` as `PREFIXURL`, for example
+//! `http://127.0.0.1:8080/https://host/film.m3u8`. A plain relative reference leads there by itself and stays
+//! as it is; every other one is made absolute and gets the prefix that its [`Route`] says.
 
 mod dash;
 mod hls;
@@ -23,8 +23,8 @@ pub enum PlaylistKind {
 }
 
 impl PlaylistKind {
-    /// The kind of playlist that a server sends, by its content type, or by the extension of its URL when the server
-    /// says nothing or nothing that helps.
+    /// The kind of playlist that a server sends, by its content type, or by the extension of its URL when the
+    /// server says nothing or nothing that helps.
     pub fn detect(content_type: Option<&str>, url: &Url) -> Option<Self> {
         const VAGUE: [&str; 6] = [
             "",

@@ -47,8 +47,8 @@ enum Walk {
 }
 
 impl MediaProbe {
-    /// A probe of a film of `total_size` bytes, if that is known, which its server calls `content_type`. What the
-    /// server calls it decides only how the probe begins: the format is told by the film's own bytes.
+    /// A probe of a film of `total_size` bytes, if that is known, which its server calls `content_type`. What
+    /// the server calls it decides only how the probe begins: the format is told by the film's own bytes.
     pub fn new(total_size: Option<u64>, content_type: Option<&str>) -> Self {
         let film = Film { size: total_size };
         let essence = content_type.and_then(|name| name.split(';').next()).unwrap_or_default().trim();
@@ -67,8 +67,8 @@ impl MediaProbe {
         self.next.clone()
     }
 
-    /// Gives the bytes from `offset` on that were asked for. Fewer than that mean that there are no more, none that
-    /// they could not be had; bytes that were not asked for are ignored.
+    /// Gives the bytes from `offset` on that were asked for. Fewer than that mean that there are no more,
+    /// none that they could not be had; bytes that were not asked for are ignored.
     pub fn provide(&mut self, offset: u64, bytes: &[u8]) {
         let Step::Need { offset: wanted, length } = self.next else { return };
         self.answers += 1;

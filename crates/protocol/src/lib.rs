@@ -6,8 +6,8 @@
 //! - [`live`]: the datagrams and messages of live media, and stuffing that is left out on the way.
 //! - [`ranges`]: sets of byte positions.
 //!
-//! What is asked for next is decided by `anabranch-film`, what of live media leaves next by `anabranch-live`; sockets belong to
-//! `anabranch-client`, `anabranch-server` and `anabranch-contribution`.
+//! What is asked for next is decided by `anabranch-film`, what of live media leaves next by `anabranch-live`;
+//! sockets belong to `anabranch-client`, `anabranch-server` and `anabranch-contribution`.
 
 use std::fmt;
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Byte positions as disjoint, non-touching, non-empty ranges. Every operation costs O(log n) in the number of
-/// ranges, plus the ranges that it swallows.
+/// Byte positions as disjoint, non-touching, non-empty ranges. Every operation costs O(log n) in the number
+/// of ranges, plus the ranges that it swallows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RangeSet {
     /// Start of each range to its end.

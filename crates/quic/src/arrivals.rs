@@ -1,7 +1,7 @@
 //! What the packets that come over a connection of QUIC tell of those that did not.
 //!
-//! quinn tells a receiver nothing of the packets that its sender lost, and their numbers are encrypted. So the [keys] that decrypt what comes
-//! show every packet to [`Arrivals`].
+//! quinn tells a receiver nothing of the packets that its sender lost, and their numbers are encrypted. So
+//! the [keys] that decrypt what comes show every packet to [`Arrivals`].
 
 mod frames;
 pub(super) mod keys;
@@ -49,9 +49,10 @@ struct Gap {
 impl Gap {
     /// What of it is lost.
     ///
-    /// A single number may have been left out on purpose (RFC 9000, section 21.4), or belong to a packet that tries out whether the path
-    /// carries its size (RFC 8899): then the answers go on without a hole. More in a row are lost in any case: where
-    /// all that was on its way is, what comes next is what is sent again, and closes the hole before it can be seen.
+    /// A single number may have been left out on purpose (RFC 9000, section 21.4), or belong to a packet that
+    /// tries out whether the path carries its size (RFC 8899): then the answers go on without a hole. More in
+    /// a row are lost in any case: where all that was on its way is, what comes next is what is sent again,
+    /// and closes the hole before it can be seen.
     fn lost(&self) -> u64 {
         let missing = (self.numbers.end - self.numbers.start).saturating_sub(self.late);
         if missing > 1 || self.hole { missing } else { 0 }

@@ -1,9 +1,10 @@
 //! Connections that share their credit by weights: a group of [`anabranch_congestion::vps`] over quinn.
 //!
-//! Each connection is a member of the group from when its handshake is done. quinn asks a member for its window whenever it has something to
-//! send: that is how the group learns that it wants to, and a member that has sent all it has says so with the next acknowledgement.
-//! Who may send more because of another one's acknowledgement is woken by a task, never from within a controller, which quinn calls
-//! while it holds the connection.
+//! Each connection is a member of the group from when its handshake is done. quinn asks a member for its
+//! window whenever it has something to send: that is how the group learns that it wants to, and a member that
+//! has sent all it has says so with the next acknowledgement. Who may send more because of another one's
+//! acknowledgement is woken by a task, never from within a controller, which quinn calls while it holds the
+//! connection.
 
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,8 +25,8 @@ use super::{Epoch, INITIAL_WINDOW, InFlight, opened, start};
 
 /// How often unused credit is taken back and bottlenecks are looked at.
 const ROUND: std::time::Duration = std::time::Duration::from_millis(25);
-/// Credit that was not used for so long goes to others: longer than pacing holds it back, and short enough that what one
-/// leaves is another one's within a fraction of a second.
+/// Credit that was not used for so long goes to others: longer than pacing holds it back, and short enough
+/// that what one leaves is another one's within a fraction of a second.
 const UNUSED: Duration = Duration::from_millis(100);
 
 /// A group, and the connections that it wakes.
@@ -52,8 +53,9 @@ struct Inner {
     next_slot: u64,
 }
 
-/// A member whose connection has ended. What it had in flight is in the network still: the others take its place as it leaves, over
-/// a round trip, as they would have by its acknowledgements. All at once it would be a burst that a full queue drops.
+/// A member whose connection has ended. What it had in flight is in the network still: the others take its
+/// place as it leaves, over a round trip, as they would have by its acknowledgements. All at once it would be
+/// a burst that a full queue drops.
 struct Departing {
     member: MemberId,
     each_round: Bytes,
@@ -141,7 +143,8 @@ impl Sharing {
                     .collect()
             };
             for (connection, send_window) in connections {
-                // The same value again: what it does is to wake the connection's driver, which quinn offers no other way for.
+                // The same value again: what it does is to wake the connection's driver, which quinn offers
+                // no other way for.
                 connection.set_send_window(send_window);
             }
         }
@@ -172,7 +175,8 @@ impl Sharing {
         }
     }
 
-    /// Divides a client's weight among its connections: that of the one that counts for most, by what each counts for.
+    /// Divides a client's weight among its connections: that of the one that counts for most, by what each
+    /// counts for.
     fn weigh(inner: &mut Inner, client: Client) {
         let theirs = inner.slots.iter().filter(|(_, seat)| seat.client == client);
         let busy: Vec<(SlotId, Weight)> =
@@ -234,7 +238,8 @@ impl Inner {
     }
 }
 
-/// Makes the controller of a connection of a group, and keeps what it has in common with who answers its requests.
+/// Makes the controller of a connection of a group, and keeps what it has in common with who answers its
+/// requests.
 #[derive(Clone)]
 pub struct WeightedFactory {
     sharing: Arc<Sharing>,
@@ -249,8 +254,8 @@ impl WeightedFactory {
         Self { sharing, in_flight, joined: Arc::default() }
     }
 
-    /// The handshake is done: the connection joins, as one of those from `address`, or for itself alone. It leaves when what is answered
-    /// is dropped.
+    /// The handshake is done: the connection joins, as one of those from `address`, or for itself alone. It
+    /// leaves when what is answered is dropped.
     pub fn join(&self, connection: Connection, address: Option<IpAddr>) -> Membership {
         let sharing = self.sharing.clone();
         let mut inner = sharing.lock();
@@ -300,7 +305,8 @@ pub struct Membership {
 }
 
 impl Membership {
-    /// The connection counts for this much from now on; for what is still on its way where it has nothing more to send.
+    /// The connection counts for this much from now on; for what is still on its way where it has nothing
+    /// more to send.
     pub fn count(&self, weight: Option<Weight>) {
         let mut inner = self.sharing.lock();
         if let Some(seat) = inner.slots.get_mut(&self.slot) {
@@ -372,7 +378,8 @@ impl Controller for Weighted {
         self.last_acked = Some(sent);
         let epoch = self.sharing.epoch;
         let range = self.times.acknowledged(epoch.time(sent), Bytes::new(bytes));
-        // Each packet's acknowledgement counts as one; the round trip is the newest packet's, which did not wait for others.
+        // Each packet's acknowledgement counts as one; the round trip is the newest packet's, which did not
+        // wait for others.
         let heard = Heard { now: epoch.time(now), rtt: None, srtt: self.srtt };
         self.as_member(|inner, member| inner.group.on_ack(member, &[range], &heard));
     }

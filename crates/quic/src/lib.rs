@@ -1,12 +1,15 @@
-//! QUIC with the window controllers of [`anabranch_congestion`]: what `anabranch serve --h3` sends with, and what a client asks with.
+//! QUIC with the window controllers of [`anabranch_congestion`]: what `anabranch serve --h3` sends with, and
+//! what a client asks with.
 //!
 //! What came to a client, and what was lost on the way, [`Arrivals`] counts.
 //!
-//! quinn asks a controller for its window and tells it what was sent, acknowledged and lost. [`SingleFactory`] makes one of our
-//! controllers for one connection; [`WeightedFactory`] makes a connection part of a group that shares its credit by weights
-//! (`docs/sender-control.md`), and [`Pools`] are the groups that an operator has declared.
+//! quinn asks a controller for its window and tells it what was sent, acknowledged and lost.
+//! [`SingleFactory`] makes one of our controllers for one connection; [`WeightedFactory`] makes a connection
+//! part of a group that shares its credit by weights (`docs/sender-control.md`), and [`Pools`] are the groups
+//! that an operator has declared.
 //!
-//! What is said over a connection is not here: `anabranch-http` and `anabranch-server` speak HTTP/3, `anabranch-contribution` sends datagrams.
+//! What is said over a connection is not here: `anabranch-http` and `anabranch-server` speak HTTP/3,
+//! `anabranch-contribution` sends datagrams.
 
 mod arrivals;
 mod group;
@@ -33,17 +36,18 @@ pub use group::{Membership, Sharing, WeightedFactory};
 pub use pools::Pools;
 pub use single::SingleFactory;
 
-/// What a full packet carries: quinn's packets become as large where the path has Ethernet's MTU. The controllers count in it, so that
-/// a window grows as that of a TCP on the same path.
+/// What a full packet carries: quinn's packets become as large where the path has Ethernet's MTU. The
+/// controllers count in it, so that a window grows as that of a TCP on the same path.
 const SEGMENT: Bytes = Bytes::new(1452);
 /// RFC 9002, section 7.2: ten packets.
 const INITIAL_WINDOW: Bytes = Bytes::new(10 * SEGMENT.get());
 /// RFC 9002, section 7.2: two packets are the least that a window may be.
 const LEAST_WINDOW: Bytes = Bytes::new(2 * SEGMENT.get());
-/// A server whose window is full waits until it has room for so many packets, as a TCP sends whose receiver acknowledges every second segment
-/// (RFC 5681, section 4.2). At a full DropTail queue the second of two packets that come together is the one that is dropped: a server
-/// that answers a client's acknowledgement of every packet with one packet is spared what TCP bears beside it, and had 1.5 to 2.0
-/// times its rate (docs/benchmarks.md, "Weights over HTTP/3").
+/// A server whose window is full waits until it has room for so many packets, as a TCP sends whose receiver
+/// acknowledges every second segment (RFC 5681, section 4.2). At a full DropTail queue the second of two
+/// packets that come together is the one that is dropped: a server that answers a client's acknowledgement of
+/// every packet with one packet is spared what TCP bears beside it, and had 1.5 to 2.0 times its rate
+/// (docs/benchmarks.md, "Weights over HTTP/3").
 const AT_ONCE: u64 = 2;
 /// The most that a connection keeps of what is sent until it is acknowledged: enough for 160 Mbps at 100 ms.
 const SEND_WINDOW: u64 = 2 << 20;
@@ -57,8 +61,9 @@ const REQUEST_WINDOW: u32 = 64 * 1024;
 /// What a server may send ahead of what is read, where no smaller window is set.
 pub const CLIENT_WINDOW: u32 = 16 << 20;
 
-/// What quinn is told of a window, which it fills as long as it is larger than what is in flight: nothing beyond that while there is
-/// no room for [`AT_ONCE`] packets, unless no acknowledgement is on its way that would bring more.
+/// What quinn is told of a window, which it fills as long as it is larger than what is in flight: nothing
+/// beyond that while there is no room for [`AT_ONCE`] packets, unless no acknowledgement is on its way that
+/// would bring more.
 fn opened(window: u64, in_flight: u64, packet: u64) -> u64 {
     let needed = in_flight.saturating_add(AT_ONCE.saturating_mul(packet));
     if in_flight > 0 && window < needed { in_flight } else { window }
@@ -69,8 +74,8 @@ fn start() -> Start {
     Start { segment: SEGMENT, initial_window: INITIAL_WINDOW, initial_ssthresh: None }
 }
 
-/// What a connection has in flight, as its controller counts it, for those who want to know whether all has arrived or how much it
-/// should keep.
+/// What a connection has in flight, as its controller counts it, for those who want to know whether all has
+/// arrived or how much it should keep.
 #[derive(Clone, Debug, Default)]
 pub struct InFlight(Arc<Figures>);
 
@@ -102,8 +107,9 @@ impl InFlight {
         self.0.send_window.load(Ordering::Relaxed)
     }
 
-    /// What it should keep from now on, where that is something else: twice what is in flight, so that there is always something to
-    /// send; much more would have what becomes urgent wait behind it. In powers of two, so that it changes seldom.
+    /// What it should keep from now on, where that is something else: twice what is in flight, so that there
+    /// is always something to send; much more would have what becomes urgent wait behind it. In powers of
+    /// two, so that it changes seldom.
     pub fn new_send_window(&self) -> Option<u64> {
         let bytes = self.0.bytes.load(Ordering::Relaxed);
         let wanted = bytes.saturating_mul(2).clamp(LEAST_SEND_WINDOW, SEND_WINDOW).next_power_of_two();
@@ -170,7 +176,8 @@ pub fn server_transport(silence: Duration) -> TransportConfig {
         .stream_receive_window(VarInt::from_u32(REQUEST_WINDOW))
         .receive_window(VarInt::from_u32(4 * REQUEST_WINDOW))
         .send_window(SEND_WINDOW)
-        // Answers in the order of their requests, as HTTP/3 has it where a client says nothing else (RFC 9218, section 10).
+        // Answers in the order of their requests, as HTTP/3 has it where a client says nothing else (RFC
+        // 9218, section 10).
         .send_fairness(false)
         .datagram_receive_buffer_size(None)
         .max_idle_timeout(IdleTimeout::try_from(silence).ok());

@@ -30,8 +30,8 @@ impl Pools {
         Self { algorithm, running: Mutex::default() }
     }
 
-    /// The group of a pool. `is_declared`: whether there is still a pool of a name; the group of another one goes as soon as it has no
-    /// connection.
+    /// The group of a pool. `is_declared`: whether there is still a pool of a name; the group of another one
+    /// goes as soon as it has no connection.
     pub fn sharing(&self, name: &str, is_declared: impl Fn(&str) -> bool) -> Arc<Sharing> {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         let Running { by_name, tasks } = &mut *running;

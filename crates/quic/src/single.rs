@@ -12,7 +12,8 @@ use quinn_proto::RttEstimator;
 
 use super::{Epoch, INITIAL_WINDOW, InFlight, LEAST_WINDOW, SEGMENT, opened, start};
 
-/// Nothing was sent for so many smoothed round-trip times: the flow was idle. A retransmission time-out is about as much.
+/// Nothing was sent for so many smoothed round-trip times: the flow was idle. A retransmission time-out is
+/// about as much.
 const IDLE_ROUND_TRIPS: u64 = 4;
 /// The least time for that (RFC 6298, rule 2.4).
 const LEAST_IDLE: Duration = Duration::from_secs(1);
@@ -21,17 +22,18 @@ const LEAST_IDLE: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct Single {
     algorithm: Algorithm,
-    /// Never locked: quinn shares its controllers between threads, but tells them something through `&mut` only.
+    /// Never locked: quinn shares its controllers between threads, but tells them something through `&mut`
+    /// only.
     controller: Mutex<Box<dyn Controller>>,
     window: u64,
     epoch: Epoch,
     in_flight: u64,
-    /// What was in flight before the acknowledgement that came then: what it acknowledges was not replaced yet when it tells of a loss,
-    /// and counts in the flight (RFC 5681, section 2, FlightSize).
+    /// What was in flight before the acknowledgement that came then: what it acknowledges was not replaced
+    /// yet when it tells of a loss, and counts in the flight (RFC 5681, section 2, FlightSize).
     before_ack: Option<(Instant, u64)>,
     told: InFlight,
-    /// When the last loss event was noticed: losses of what was sent before belong to it (RFC 9002, section 7.3.2). It stays: what is sent
-    /// from now on is later, also after a rest.
+    /// When the last loss event was noticed: losses of what was sent before belong to it (RFC 9002, section
+    /// 7.3.2). It stays: what is sent from now on is later, also after a rest.
     recovery: Option<Instant>,
     has_timed_out: bool,
     last_sent: Option<Instant>,
@@ -123,7 +125,8 @@ impl QuinnController for Single {
         self.set_in_flight(self.in_flight.saturating_sub(lost_bytes));
         let was_reduced = self.recovery.is_some_and(|recovery| sent <= recovery);
         if is_persistent_congestion {
-            // The window falls to the least all the same (RFC 9002, section 7.6.2); the threshold falls once for what was sent before.
+            // The window falls to the least all the same (RFC 9002, section 7.6.2); the threshold falls once
+            // for what was sent before.
             let is_repeated = std::mem::replace(&mut self.has_timed_out, true) || was_reduced;
             self.recovery = Some(now);
             self.tell(|controller| controller.on_timeout(&Timeout { now: at, flight, is_repeated }));

@@ -1,4 +1,5 @@
-//! Serves a directory on loopback: `serve_directory DIR PORT`. To measure the server without the command line.
+//! Serves a directory on loopback: `serve_directory DIR PORT`. To measure the server without the command
+//! line.
 
 use std::error::Error;
 

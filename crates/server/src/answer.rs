@@ -111,8 +111,9 @@ fn unavailable(context: &Context) -> Reply {
     }
 }
 
-/// Whether a request of HTTP/1 has the one valid `Host` that it needs (RFC 9112, section 3.2); before HTTP/1.1 it may have none. Who
-/// takes one of two for the right one may take another one than whoever handed the request on.
+/// Whether a request of HTTP/1 has the one valid `Host` that it needs (RFC 9112, section 3.2); before
+/// HTTP/1.1 it may have none. Who takes one of two for the right one may take another one than whoever handed
+/// the request on.
 fn names_one_host<B>(request: &Request<B>) -> bool {
     let mut hosts = request.headers().get_all(header::HOST).iter();
     match (hosts.next(), hosts.next()) {

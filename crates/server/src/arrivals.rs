@@ -17,7 +17,8 @@ use tokio::time::{Duration, Instant, sleep, timeout};
 use super::config::Config;
 use super::handshakes::{Handshakes, Thrifty, Unproven};
 
-/// Pending connections that the system keeps for a listener, where it keeps so many: who comes when there are more waits a second.
+/// Pending connections that the system keeps for a listener, where it keeps so many: who comes when there are
+/// more waits a second.
 const BACKLOG: u32 = 4096;
 /// Handshakes over QUIC that wait to be looked at.
 const MOST_INCOMING: usize = 256;

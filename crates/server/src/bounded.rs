@@ -1,4 +1,5 @@
-//! How much a client may send on a stream of HTTP/3. h3 keeps a frame in memory until it is whole, however long it says that it is.
+//! How much a client may send on a stream of HTTP/3. h3 keeps a frame in memory until it is whole, however
+//! long it says that it is.
 
 use std::task::{Context, Poll, ready};
 

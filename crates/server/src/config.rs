@@ -84,8 +84,8 @@ pub struct Http3 {
     pub identity: Arc<QuicServerConfig>,
     /// What decides how fast it sends.
     pub congestion: Algorithm,
-    /// Which of its clients share a bottleneck, and what they count there; whoever is in no pool sends on its own. Other weights hold
-    /// for running answers too, other pools for the connections that begin.
+    /// Which of its clients share a bottleneck, and what they count there; whoever is in no pool sends on its
+    /// own. Other weights hold for running answers too, other pools for the connections that begin.
     pub weights: Option<watch::Receiver<Arc<Weights>>>,
 }
 

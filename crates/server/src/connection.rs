@@ -109,7 +109,8 @@ async fn try_serve(shared: Arc<Shared>, socket: TcpStream, visit: Visit) -> io::
         http1: Some(Http1 { activity: activity.clone(), upgrade: Mutex::default() }),
     });
     let io = Guarded::new(stream, patience, shared.metrics.clone(), activity);
-    // The buffer's limit also bounds what waits of a body: one chunk, as the next is taken below the limit only.
+    // The buffer's limit also bounds what waits of a body: one chunk, as the next is taken below the limit
+    // only.
     let buffers =
         Buffers { head: config.max_header_bytes, body: config.max_header_bytes.max(SMALLEST_BUFFER) };
     let service = service_fn(|request| answer(context.clone(), request));

@@ -20,7 +20,8 @@ pub fn raise_descriptor_limit() -> Option<u64> {
     }
 }
 
-/// The connections that each of `servers` servers of a process can have with so many descriptors: one at the least.
+/// The connections that each of `servers` servers of a process can have with so many descriptors: one at the
+/// least.
 pub fn connections_within(descriptors: Option<u64>, servers: usize) -> usize {
     let servers = servers.max(1) as u64;
     let Some(descriptors) = descriptors else { return usize::MAX };

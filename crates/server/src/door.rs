@@ -1,5 +1,5 @@
-//! Clients of HTTP/1.1 that are let in within limits, whatever it is that answers them: the bounds of [`super::Server`], for
-//! other servers of this program.
+//! Clients of HTTP/1.1 that are let in within limits, whatever it is that answers them: the bounds of
+//! [`super::Server`], for other servers of this program.
 
 use std::convert::Infallible;
 use std::io;
@@ -21,8 +21,8 @@ use super::metrics::Metrics;
 /// What clients may take of a server.
 #[derive(Clone, Copy, Debug)]
 pub struct DoorLimits {
-    /// Most connections; a further one gets the place of one whose client keeps the server waiting, or is a [`Guest`] that is not
-    /// served.
+    /// Most connections; a further one gets the place of one whose client keeps the server waiting, or is a
+    /// [`Guest`] that is not served.
     pub connections: usize,
     /// The same for one IPv4 address or IPv6 /64.
     pub connections_per_client: usize,
@@ -55,7 +55,8 @@ pub struct Guest {
     permit: Permit,
 }
 
-/// While it lives, a response is being made or sent, and the client need not say anything. It goes with the response's body.
+/// While it lives, a response is being made or sent, and the client need not say anything. It goes with the
+/// response's body.
 #[derive(Debug)]
 pub struct Busy(#[expect(dead_code, reason = "what it does, it does when it is dropped")] BusyGuard);
 
@@ -80,8 +81,8 @@ impl Guest {
         self.permit.is_served()
     }
 
-    /// Answers its requests until either side ends it, its place is needed, or `stop` is true and what is being answered
-    /// has been.
+    /// Answers its requests until either side ends it, its place is needed, or `stop` is true and what is
+    /// being answered has been.
     ///
     /// # Errors
     /// The client breaks off, takes too long, or sends what is no HTTP; or its place was needed.

@@ -1,5 +1,5 @@
-//! Handshakes of QUIC with clients whose address is not proven: anybody can name any address as the source of a first packet. They are few,
-//! and what is sent to such an address is bounded.
+//! Handshakes of QUIC with clients whose address is not proven: anybody can name any address as the source of
+//! a first packet. They are few, and what is sent to such an address is bounded.
 
 use std::collections::HashMap;
 use std::io;
@@ -13,10 +13,11 @@ use quinn::{AsyncUdpSocket, UdpPoller};
 
 use super::limits::client_of;
 
-/// Handshakes at a time that one client may have without having proven its address; for a further one it has to (RFC 9000,
-/// section 8.1.2). Enough that a browser does not wait a round trip longer.
+/// Handshakes at a time that one client may have without having proven its address; for a further one it has
+/// to (RFC 9000, section 8.1.2). Enough that a browser does not wait a round trip longer.
 const MOST_OF_A_CLIENT: usize = 4;
-/// The same of all clients: a flood that names many addresses costs others a round trip, and the server no more than this.
+/// The same of all clients: a flood that names many addresses costs others a round trip, and the server no
+/// more than this.
 const MOST: usize = 64;
 /// A first packet has so many bytes at the least (RFC 9000, section 14.1).
 const FIRST_PACKET: u64 = 1200;
@@ -42,7 +43,8 @@ struct Account {
     handshakes: usize,
     received: u64,
     sent: u64,
-    /// The connection IDs that were told to it. They cannot be guessed: who uses one has had what was sent (RFC 9000, section 8.1).
+    /// The connection IDs that were told to it. They cannot be guessed: who uses one has had what was sent
+    /// (RFC 9000, section 8.1).
     told: Vec<Vec<u8>>,
     is_proven: bool,
 }
@@ -86,7 +88,8 @@ impl Handshakes {
         }
     }
 
-    /// How much of `datagrams`, which have `size` bytes each but the last, may go to an address; it counts as sent.
+    /// How much of `datagrams`, which have `size` bytes each but the last, may go to an address; it counts as
+    /// sent.
     fn send(&self, to: SocketAddr, datagrams: &[u8], size: usize) -> usize {
         let mut inner = self.lock();
         let Some(account) = inner.by_address.get_mut(&to).filter(|account| !account.is_proven) else {
@@ -170,8 +173,9 @@ fn is_to(datagram: &[u8], id: &[u8]) -> bool {
     }
 }
 
-/// A socket that sends no more to an address than it may before that is proven. quinn sends a whole packet as long as a byte of that is left,
-/// so up to a packet more; here that counts as lost on the way, and goes out when the client has sent something.
+/// A socket that sends no more to an address than it may before that is proven. quinn sends a whole packet as
+/// long as a byte of that is left, so up to a packet more; here that counts as lost on the way, and goes out
+/// when the client has sent something.
 #[derive(Debug)]
 pub(super) struct Thrifty {
     pub(super) inner: Arc<dyn AsyncUdpSocket>,

@@ -114,8 +114,8 @@ impl Patience {
     }
 }
 
-/// What a connection is doing, as the one who answers its requests knows it. One that was never said to wait for its client
-/// ([`Self::default`]) does not.
+/// What a connection is doing, as the one who answers its requests knows it. One that was never said to wait
+/// for its client ([`Self::default`]) does not.
 #[derive(Debug, Default)]
 pub(super) struct Activity {
     busy: AtomicBool,
@@ -229,7 +229,8 @@ pub(super) struct Guarded {
     last_moved: Instant,
     /// Since when the client has taken nothing although there was something to take.
     stuck_since: Option<Instant>,
-    /// Whether it took more after it had been waited for: the system holds a good deal for those who take nothing.
+    /// Whether it took more after it had been waited for: the system holds a good deal for those who take
+    /// nothing.
     has_taken: bool,
     read_timer: Timer,
     write_timer: Timer,

@@ -1,8 +1,8 @@
-//! `anabranch serve`: a directory over HTTP/1.1 and HTTP/3, with ranges, conditional requests, TLS, limits, and striping
-//! (`docs/protocol.md`).
+//! `anabranch serve`: a directory over HTTP/1.1 and HTTP/3, with ranges, conditional requests, TLS, limits,
+//! and striping (`docs/protocol.md`).
 //!
-//! What a connection of QUIC may send is decided in `anabranch-quic`, what a stripe looks like in `anabranch-protocol`; the command line,
-//! its signals and its metrics are the program's.
+//! What a connection of QUIC may send is decided in `anabranch-quic`, what a stripe looks like in
+//! `anabranch-protocol`; the command line, its signals and its metrics are the program's.
 //!
 //! ```no_run
 //! # async fn serve() -> std::io::Result<()> {
@@ -105,7 +105,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens at every address, within a tokio runtime with I/O and time. Nothing is answered before [`Self::run`].
+    /// Listens at every address, within a tokio runtime with I/O and time. Nothing is answered before
+    /// [`Self::run`].
     ///
     /// # Errors
     /// See [`BindError`]; nothing is listened at then.
@@ -166,8 +167,8 @@ impl Server {
         self.shared.metrics.clone()
     }
 
-    /// Serves until `shutdown` is ready. Then nothing new is accepted, running responses get the grace time, and what
-    /// is left is cut off. Dropping the future cuts everything off at once.
+    /// Serves until `shutdown` is ready. Then nothing new is accepted, running responses get the grace time,
+    /// and what is left is cut off. Dropping the future cuts everything off at once.
     pub async fn run(self, shutdown: impl Future<Output = ()>) {
         let Self { mut listeners, shared, log_writer } = self;
         let (stop, stopped) = watch::channel(false);

@@ -14,10 +14,10 @@ use super::metrics::{Metrics, increment};
 /// Connections beyond the limit that are told so at the same time; more are closed without a word.
 pub(super) const MOST_REFUSALS: usize = 64;
 
-/// Counts connections, all and by client. Where there is no room for one more, it gets the place of one whose client keeps
-/// us waiting: of the client that has the most connections, and there as [`Activity`] ranks them. So a crowd of
-/// connections that say nothing, or take nothing of their answers, keeps nobody out. A client never loses a place to one
-/// that has as many.
+/// Counts connections, all and by client. Where there is no room for one more, it gets the place of one whose
+/// client keeps us waiting: of the client that has the most connections, and there as [`Activity`] ranks
+/// them. So a crowd of connections that say nothing, or take nothing of their answers, keeps nobody out. A
+/// client never loses a place to one that has as many.
 #[derive(Debug)]
 pub(super) struct Limits {
     total: usize,
@@ -88,7 +88,8 @@ impl Counts {
         self.clients.get(&client).map_or(0, Vec::len)
     }
 
-    /// Gives a place away for one more connection of `client`, with `own` one of its own. Answers whether there was one.
+    /// Gives a place away for one more connection of `client`, with `own` one of its own. Answers whether
+    /// there was one.
     fn make_room(&mut self, client: IpAddr, own: bool) -> bool {
         let theirs = self.of(client);
         let may_lose = |other: IpAddr, places: usize| other == client || (!own && places > theirs);

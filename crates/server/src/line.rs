@@ -1,7 +1,9 @@
-//! The answers on a connection of HTTP/3 stand in line: which goes on is the business of [`anabranch_congestion::turns`].
+//! The answers on a connection of HTTP/3 stand in line: which goes on is the business of
+//! [`anabranch_congestion::turns`].
 //!
-//! QUIC keeps what is written to it until it is acknowledged and sends it in the order of writing, so the order is decided here: a piece is
-//! written when it is its answer's turn, and no more is kept than keeps the path busy ([`InFlight::send_window`]).
+//! QUIC keeps what is written to it until it is acknowledged and sends it in the order of writing, so the
+//! order is decided here: a piece is written when it is its answer's turn, and no more is kept than keeps the
+//! path busy ([`InFlight::send_window`]).
 
 use std::collections::BTreeSet;
 use std::future::poll_fn;
@@ -81,8 +83,8 @@ impl Line {
         result
     }
 
-    /// Where nothing is on its way and a piece cannot be written, its client has closed that stream's window, and the others go on; or that
-    /// of the connection, and they find out.
+    /// Where nothing is on its way and a piece cannot be written, its client has closed that stream's window,
+    /// and the others go on; or that of the connection, and they find out.
     fn pass_over_the_stuck(&self) {
         if !self.in_flight.is_nothing() {
             return;

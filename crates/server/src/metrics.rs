@@ -17,7 +17,8 @@ pub struct Metrics {
     pub responses: [AtomicU64; 5],
     /// Bytes written to clients, heads included, TLS not.
     pub bytes_sent: AtomicU64,
-    /// Connections that ended by an error: broken, timed out, not HTTP, or a file that could not be read to its end.
+    /// Connections that ended by an error: broken, timed out, not HTTP, or a file that could not be read to
+    /// its end.
     pub errors: AtomicU64,
     /// Stripe groups opened.
     pub stripe_groups: AtomicU64,

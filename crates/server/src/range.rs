@@ -18,8 +18,8 @@ pub(super) enum Selection {
     Unsatisfiable,
 }
 
-/// Reads the Range header of a GET for a file of `size` bytes. Ignored are: another unit, bad syntax, more than one
-/// header, too many ranges, and ranges that overlap, which ask for more than the file.
+/// Reads the Range header of a GET for a file of `size` bytes. Ignored are: another unit, bad syntax, more
+/// than one header, too many ranges, and ranges that overlap, which ask for more than the file.
 pub(super) fn select(headers: &HeaderMap, size: u64) -> Selection {
     let mut values = headers.get_all(header::RANGE).iter();
     let (Some(value), None) = (values.next(), values.next()) else { return Selection::Whole };

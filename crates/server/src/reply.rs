@@ -82,8 +82,8 @@ pub fn precondition_reply(headers: &HeaderMap, of: &Representation) -> Option<Re
     }
 }
 
-/// The reply to a GET or a HEAD whose preconditions hold: all of it, the parts that are asked for, or 416. A HEAD has
-/// the pieces as well, for their length.
+/// The reply to a GET or a HEAD whose preconditions hold: all of it, the parts that are asked for, or 416. A
+/// HEAD has the pieces as well, for their length.
 pub fn content_reply(method: &Method, headers: &HeaderMap, of: &Representation) -> Reply {
     let size = of.size;
     // A Range means something in a GET only (RFC 9110 section 14.2).

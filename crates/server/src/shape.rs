@@ -14,7 +14,8 @@ pub struct Shape {
     pub first_byte_delay: Duration,
 }
 
-/// A FIFO link of the shape's rate: whoever wants to send gets the time at which the bytes before its own have left.
+/// A FIFO link of the shape's rate: whoever wants to send gets the time at which the bytes before its own
+/// have left.
 #[derive(Debug)]
 pub(super) struct Shaper {
     rate: Rate,

@@ -4,8 +4,9 @@ use std::fs::{File, Metadata};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 
-/// An open file and what it was when a response or a group began with it. Each part that is read is looked at again before it is sent:
-/// the answer's validators promise one version, and a mix of two is none. A file may grow, as a recording does that goes on.
+/// An open file and what it was when a response or a group began with it. Each part that is read is looked at
+/// again before it is sent: the answer's validators promise one version, and a mix of two is none. A file may
+/// grow, as a recording does that goes on.
 #[derive(Debug)]
 pub(super) struct Source {
     file: File,
@@ -18,8 +19,8 @@ impl Source {
         Self { file, size: metadata.len(), modified: modified(metadata) }
     }
 
-    /// Reads at `offset` without waiting for a disk: `None` when that cannot be done, because the bytes are not in memory
-    /// or the file system cannot tell. Short only where the memory ends or the file does.
+    /// Reads at `offset` without waiting for a disk: `None` when that cannot be done, because the bytes are
+    /// not in memory or the file system cannot tell. Short only where the memory ends or the file does.
     ///
     /// # Errors
     /// The file cannot be read, or is another one by now.

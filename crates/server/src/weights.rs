@@ -1,4 +1,5 @@
-//! A file of weights: which clients share what as many plain flows would get, and how much each of them counts.
+//! A file of weights: which clients share what as many plain flows would get, and how much each of them
+//! counts.
 //!
 //! ```toml
 //! default = 1            # the weight of whatever no rule is for
@@ -153,7 +154,8 @@ impl Weights {
         self.pools.iter().any(|pool| pool.name == name)
     }
 
-    /// The name of the pool that a client is in: the first that is declared for it. `None`: it sends on its own.
+    /// The name of the pool that a client is in: the first that is declared for it. `None`: it sends on its
+    /// own.
     pub fn pool_of(&self, client: IpAddr) -> Option<&str> {
         let is_for = |pool: &&Pool| match &pool.clients {
             Clients::All => true,
@@ -216,7 +218,8 @@ fn place(text: &str, at: usize, what: &str) -> String {
     format!("{line}:{column}: {what}")
 }
 
-/// What a player says that it has in its buffer (CTA-5004: the key `bl`, milliseconds, in the header `CMCD-Request` or the query's `CMCD`).
+/// What a player says that it has in its buffer (CTA-5004: the key `bl`, milliseconds, in the header
+/// `CMCD-Request` or the query's `CMCD`).
 fn buffer_level<B>(request: &Request<B>) -> Option<Duration> {
     let header = request.headers().get_all("cmcd-request").iter().filter_map(|value| value.to_str().ok());
     let query = request.uri().query().unwrap_or_default().split('&');

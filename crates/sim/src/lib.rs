@@ -1,7 +1,8 @@
-//! A deterministic packet-level network simulator: the same seed gives the same bytes of output on every machine.
+//! A deterministic packet-level network simulator: the same seed gives the same bytes of output on every
+//! machine.
 //!
-//! Links queue, delay and lose packets; TCP's two ends, TFRC and datagrams send them; and the sessions of a film run unchanged over
-//! simulated TCP, as the window controllers and groups of `anabranch-congestion` do.
+//! Links queue, delay and lose packets; TCP's two ends, TFRC and datagrams send them; and the sessions of a
+//! film run unchanged over simulated TCP, as the window controllers and groups of `anabranch-congestion` do.
 //!
 //! - [`model`]: what is simulated, as plain data.
 //! - [`Simulation`]: a run of a model.
@@ -9,8 +10,8 @@
 //! - [`scenario`]: a model as a TOML file (`docs/sim.md`).
 //! - [`output`]: files of what a simulation tells.
 //!
-//! What is not here: the algorithms themselves, published experiments and their verdicts (`anabranch-lab`), and real programs over
-//! emulated paths (`anabranch-testbed`). Payload has lengths and no content.
+//! What is not here: the algorithms themselves, published experiments and their verdicts (`anabranch-lab`),
+//! and real programs over emulated paths (`anabranch-testbed`). Payload has lengths and no content.
 //!
 //! Begin with a scenario, or build a [`model::Model`]:
 //!

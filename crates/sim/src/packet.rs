@@ -16,7 +16,8 @@ pub(crate) enum What {
     TfrcFeedback,
 }
 
-/// What only some packets carry: the SACK blocks of an acknowledgement (see [`sack`]), the times and rates of TFRC.
+/// What only some packets carry: the SACK blocks of an acknowledgement (see [`sack`]), the times and rates of
+/// TFRC.
 pub(crate) type Extra = [u64; 5];
 
 /// A packet carries nothing more.

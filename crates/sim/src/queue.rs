@@ -1,9 +1,9 @@
 //! The event queue: a timing wheel of two levels with a heap behind it.
 //!
-//! Putting in and taking out cost the same however many events wait. Events of one moment come out in the order in which
-//! they were put in, so that a run depends on nothing but its model. A fine bucket is eight microseconds, a coarse one 34
-//! milliseconds; what is more than two minutes ahead waits in the heap. Buckets are lists in one piece, which a processor
-//! reads ahead.
+//! Putting in and taking out cost the same however many events wait. Events of one moment come out in the
+//! order in which they were put in, so that a run depends on nothing but its model. A fine bucket is eight
+//! microseconds, a coarse one 34 milliseconds; what is more than two minutes ahead waits in the heap. Buckets
+//! are lists in one piece, which a processor reads ahead.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -146,7 +146,8 @@ impl<E: Copy> EventQueue<E> {
         }
     }
 
-    /// Sees to it that [`EventQueue::due`] holds the next event, if there is any. Answers whether its events are new there.
+    /// Sees to it that [`EventQueue::due`] holds the next event, if there is any. Answers whether its events
+    /// are new there.
     #[inline]
     pub(crate) fn prepare(&mut self) -> bool {
         self.due.is_empty() && self.advance()
@@ -179,7 +180,8 @@ impl<E: Copy> EventQueue<E> {
             if let Some(index) = self.fine.next_from(from) {
                 self.current_fine = (self.current_coarse << BUCKETS_SHIFT) + index as u64;
                 let mut due = self.fine.take(index);
-                // The first to come is the last of the list; a stable order keeps the order of arrival at each moment.
+                // The first to come is the last of the list; a stable order keeps the order of arrival at
+                // each moment.
                 due.reverse();
                 due.sort_by_key(|(at, _)| Reverse(*at));
                 let served = std::mem::replace(&mut self.due, due);
@@ -237,7 +239,8 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Against a sorted list: each event is taken when it is the first of all in time, then in order of arrival.
+        /// Against a sorted list: each event is taken when it is the first of all in time, then in order of
+        /// arrival.
         #[test]
         fn events_come_in_order(steps in prop::collection::vec((any::<bool>(), 0u64..3, 0u64..45), 1..400)) {
             let mut queue = EventQueue::new();

@@ -1,4 +1,5 @@
-//! Randomness: every consumer has its own stream of numbers, so that what one of them draws never moves another.
+//! Randomness: every consumer has its own stream of numbers, so that what one of them draws never moves
+//! another.
 
 use rand_core::Rng;
 use rand_pcg::Pcg64Mcg;

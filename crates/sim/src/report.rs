@@ -31,7 +31,8 @@ pub struct FlowSample {
     pub srtt: Duration,
     /// Open connections.
     pub connections: u32,
-    /// How many connections the flow sends as if it had them (n): under AIO-TFRC not a whole number, zero for what is not TFRC.
+    /// How many connections the flow sends as if it had them (n): under AIO-TFRC not a whole number, zero for
+    /// what is not TFRC.
     pub flows: f64,
     /// What a media stream's player has in its buffer.
     pub buffer: Option<Duration>,
@@ -52,8 +53,8 @@ pub struct LinkSample {
     pub dropped: u64,
     /// Packets lost on the wire.
     pub lost: u64,
-    /// Sum of the times that the packets transmitted in the interval had waited; over the interval's length it is the mean
-    /// number of waiting packets (Little's law).
+    /// Sum of the times that the packets transmitted in the interval had waited; over the interval's length
+    /// it is the mean number of waiting packets (Little's law).
     pub waited: Duration,
 }
 
@@ -118,7 +119,8 @@ pub struct MediaTotals {
     pub duplicate: Bytes,
     /// Bytes asked for again.
     pub rerequested: Bytes,
-    /// What the viewer saw, where the player has a buffer of its own; the figures above are what the session thinks.
+    /// What the viewer saw, where the player has a buffer of its own; the figures above are what the session
+    /// thinks.
     pub seen: Option<Seen>,
 }
 
@@ -203,7 +205,8 @@ pub enum Segment {
     SynAck,
     /// Data: position of its first byte.
     Data(u64),
-    /// An acknowledgement: everything before it has arrived; the receive window in bytes; SACK blocks, empty ones unused.
+    /// An acknowledgement: everything before it has arrived; the receive window in bytes; SACK blocks, empty
+    /// ones unused.
     Ack {
         /// Everything before it has arrived.
         acknowledged: u64,
@@ -228,7 +231,8 @@ pub trait Observer {
     fn decision(&mut self, _decision: &Decision) {}
     /// A packet began its way over a link; only called when [`Observer::wants_packets`].
     fn packet(&mut self, _packet: &PacketRecord) {}
-    /// Whether loss events and time-outs of every TCP connection are to be told as decisions, besides those of media streams.
+    /// Whether loss events and time-outs of every TCP connection are to be told as decisions, besides those
+    /// of media streams.
     fn wants_loss_events(&self) -> bool {
         false
     }

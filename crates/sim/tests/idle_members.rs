@@ -1,4 +1,5 @@
-//! Members of a group that send little or nothing: what they do not use is no share that the others may take from strangers.
+//! Members of a group that send little or nothing: what they do not use is no share that the others may take
+//! from strangers.
 
 use anabranch_congestion::algorithm::Algorithm;
 use anabranch_congestion::vps::Weight;
@@ -7,8 +8,8 @@ use anabranch_sim::model::{Flow, Form, Kind, Link, Model, Node, Run, Share, Sour
 use anabranch_sim::report::{FlowSample, Observer};
 use anabranch_units::{Bytes, Duration, Rate, Time};
 
-/// Delivered in every second by each flow, Mbps: the group's members, each with what its application writes, and last a plain Reno that
-/// sends all it can. All go through 20 Mbps and 30 ms with 100 packets.
+/// Delivered in every second by each flow, Mbps: the group's members, each with what its application writes,
+/// and last a plain Reno that sends all it can. All go through 20 Mbps and 30 ms with 100 packets.
 fn run(form: Form, members: &[Source], seconds: u64, seed: u64) -> Vec<Vec<f64>> {
     let (server, other, middle, end) = (0, 1, 2, 3);
     let access = Rate::from_mbps(1000);
@@ -62,8 +63,8 @@ impl Observer for Samples {
     }
 }
 
-/// The first member sends all it can from the beginning on, and the others this: what the whole group has in these seconds as a multiple of what
-/// the plain flow has, over four seeds.
+/// The first member sends all it can from the beginning on, and the others this: what the whole group has in
+/// these seconds as a multiple of what the plain flow has, over four seeds.
 fn beside_a_plain_flow(form: Form, others: &[Source], seconds: std::ops::Range<usize>) -> f64 {
     let members: Vec<_> = [Source::Greedy].into_iter().chain(others.iter().cloned()).collect();
     let (mut group, mut plain) = (0.0, 0.0);
@@ -131,7 +132,8 @@ fn who_comes_back_after_a_rest_has_its_share_within_seconds() {
             plain += sum(2);
         }
         println!("{form:?}: {first} {second} {plain}");
-        // The members share evenly. Two greedy members have 1.3 times what the plain flow has here when nobody rests.
+        // The members share evenly. Two greedy members have 1.3 times what the plain flow has here when
+        // nobody rests.
         assert!((0.85..1.15).contains(&(second / first)), "{form:?}: {second} {first}");
         assert!((1.1..3.0).contains(&((first + second) / plain)), "{form:?}: {first} {second} {plain}");
     }

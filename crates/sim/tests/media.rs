@@ -116,7 +116,8 @@ impl Observer for Seconds {
 
 #[test]
 fn a_window_set_on_an_open_connection_holds_it() {
-    // 8 packets of 1460 bytes a round trip of 40 ms and their transmission at 10 Mbps: less than 2.3 Mbps, where the path has 10.
+    // 8 packets of 1460 bytes a round trip of 40 ms and their transmission at 10 Mbps: less than 2.3 Mbps,
+    // where the path has 10.
     let window = Bytes::new(8 * 1460);
     let algorithm = Algorithm::Fixed { connections: 1, window: Some(window) };
     let mut simulation =

@@ -83,7 +83,8 @@ fn equation_5_gives_the_number_of_connections_that_fill_the_link() {
     for loss in [0.02, 0.04, 0.08] {
         let optimal = optimal_connections(bound(loss), BANDWIDTH);
         let whole = |connections: f64| Scheme::Fixed(connections as u32);
-        // Half of them use half of it, and a little more, as losses within a round trip are one event; one and a half times as many use it but for what their rates vary.
+        // Half of them use half of it, and a little more, as losses within a round trip are one event; one
+        // and a half times as many use it but for what their rates vary.
         let (half, more) = ((optimal / 2.0).floor().max(1.0), (1.5 * optimal).ceil());
         let used = utilization(whole(half), loss);
         let part = half / optimal;

@@ -45,8 +45,8 @@ fn digest(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The digests are those of every machine. A change of what is simulated changes them: then run the tests that compare the
-/// simulator with others, and write the new ones here.
+/// The digests are those of every machine. A change of what is simulated changes them: then run the tests
+/// that compare the simulator with others, and write the new ones here.
 #[test]
 fn the_same_seed_gives_the_same_bytes() {
     let first = run(load("tests/mixed.toml", None), Duration::MAX);

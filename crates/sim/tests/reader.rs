@@ -1,5 +1,5 @@
-//! Players with a buffer of their own before the session of `stream`: what their viewers do, what they see, and what the
-//! session makes of it.
+//! Players with a buffer of their own before the session of `stream`: what their viewers do, what they see,
+//! and what the session makes of it.
 
 use anabranch_film::session::Pace;
 use anabranch_sim::Simulation;

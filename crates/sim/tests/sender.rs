@@ -9,9 +9,10 @@ use anabranch_units::{Bytes, Duration, Rate, Time};
 
 const SECONDS: u64 = 200;
 
-/// Flows of these congestion controls through 15 Mbps and 20 ms with 80 packets, behind access links of 100 Mbps and 1 ms with 0 to
-/// 2.6 ms more on the far side: where all flows come out of one node, those that grow bear nearly all drops. Throughput of
-/// each in Mbps, and how much it varies from second to second, as a part of its mean.
+/// Flows of these congestion controls through 15 Mbps and 20 ms with 80 packets, behind access links of 100
+/// Mbps and 1 ms with 0 to 2.6 ms more on the far side: where all flows come out of one node, those that grow
+/// bear nearly all drops. Throughput of each in Mbps, and how much it varies from second to second, as a part
+/// of its mean.
 fn run(controls: &[&str], seed: u64) -> Vec<(f64, f64)> {
     let node = |name: String| Node { name };
     let count = controls.len();
@@ -96,7 +97,8 @@ fn means(controls: &[&str], control: &str) -> [(f64, f64); 2] {
 
 #[test]
 fn multcp_gets_more_than_the_share_of_its_flows() {
-    // As published: it is bound to no one's share. Four flows beside four plain ones would have half of the link.
+    // As published: it is bound to no one's share. Four flows beside four plain ones would have half of the
+    // link.
     let controls = ["multcp:4", "reno", "reno", "reno", "reno"];
     let [(share, _), _] = means(&controls, "multcp:4");
     assert!((6.0..11.0).contains(&share), "{share}");
@@ -112,8 +114,9 @@ fn tfwc_takes_a_fair_share_and_is_smoother() {
     }
 }
 
-/// Members of a group with these weights beside as many Reno flows, all from one server through 4 Mbps for each of the first; what each
-/// delivered in every second, Mbps. `change`: the flows that begin late, at 40 s, and that stop, at 80 s.
+/// Members of a group with these weights beside as many Reno flows, all from one server through 4 Mbps for
+/// each of the first; what each delivered in every second, Mbps. `change`: the flows that begin late, at 40
+/// s, and that stop, at 80 s.
 fn shared(form: Form, weights: &[f64], change: (Option<usize>, Option<usize>), seed: u64) -> Vec<Vec<f64>> {
     shared_with(form, weights, &Source::Greedy, change, seed)
 }
@@ -239,8 +242,8 @@ fn flows_join_and_leave_a_group() {
     }
 }
 
-/// One of two members sends this: how much less it gets than where it sends all it can, and how much more the other one does, Mbps. Means over
-/// eight seeds.
+/// One of two members sends this: how much less it gets than where it sends all it can, and how much more the
+/// other one does, Mbps. Means over eight seeds.
 fn left_and_gained(form: Form, source: &Source) -> (f64, f64) {
     let mean = |flow: &Vec<f64>| flow[10..].iter().sum::<f64>() / (flow.len() - 10) as f64;
     let (mut left, mut gained) = (0.0, 0.0);
@@ -264,7 +267,8 @@ fn what_a_member_leaves_goes_to_the_other() {
 
 #[test]
 fn a_member_that_sends_in_bursts_costs_the_other_little() {
-    // 128 KiB every second, as iperf3 sends at 1 Mbps. Where all that is lost of a burst counts for the whole group it costs the other 0.48.
+    // 128 KiB every second, as iperf3 sends at 1 Mbps. Where all that is lost of a burst counts for the whole
+    // group it costs the other 0.48.
     let burst = |second| (Time::ZERO + Duration::from_secs(second), Bytes::new(128 << 10));
     let (left, gained) = left_and_gained(Form::Window, &Source::Timetable((0..120).map(burst).collect()));
     assert!(left > 0.5 && gained > -0.35, "{gained} of {left}");

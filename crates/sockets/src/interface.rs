@@ -77,7 +77,8 @@ impl Interface {
             Self::Address(_) => return Err(self.no_address(to)),
             Self::Name(name) => match bind_device(socket, name) {
                 Ok(()) => return Ok(()),
-                // Older kernels want a privilege for it. The interface's address serves where routes follow the source.
+                // Older kernels want a privilege for it. The interface's address serves where routes follow
+                // the source.
                 Err(error)
                     if matches!(
                         error.kind(),

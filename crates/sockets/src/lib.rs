@@ -4,8 +4,8 @@
 //! - [`ListenError`]: why an address cannot be listened at, in the same words everywhere.
 //! - [`tls`]: which servers a client trusts, and how a server shows who it is.
 //!
-//! What is said over a socket is not here: HTTP's client side is `anabranch-http`, its server `anabranch-server`, live media
-//! `anabranch-contribution`.
+//! What is said over a socket is not here: HTTP's client side is `anabranch-http`, its server
+//! `anabranch-server`, live media `anabranch-contribution`.
 //!
 //! ```
 //! use anabranch_sockets::Interface;

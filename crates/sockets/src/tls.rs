@@ -65,7 +65,8 @@ pub enum TlsError {
     },
 }
 
-/// Whom a client trusts: the system's roots and those given. Cheap to clone; clones share sessions that can be resumed.
+/// Whom a client trusts: the system's roots and those given. Cheap to clone; clones share sessions that can
+/// be resumed.
 #[derive(Clone)]
 pub struct TlsClient {
     extra_roots: Arc<RootCertStore>,

@@ -1,11 +1,14 @@
-//! The graph of a crate's files: a file points to the files whose items it uses, and no way along these arrows may lead back.
+//! The graph of a crate's files: a file points to the files whose items it uses, and no way along these
+//! arrows may lead back.
 //!
-//! What counts as a use: a path in the code, in a macro's arguments or in a private `use`, followed through modules and re-exports to the file
-//! that defines the item. A `pub use` only hands on, and `mod` only contains. Tests are left out. What a path does not show is
-//! not seen: calls of methods, and what macros make.
+//! What counts as a use: a path in the code, in a macro's arguments or in a private `use`, followed through
+//! modules and re-exports to the file that defines the item. A `pub use` only hands on, and `mod` only
+//! contains. Tests are left out. What a path does not show is not seen: calls of methods, and what macros
+//! make.
 //!
-//! Begin with [`circles`]; [`Crate`] is the tree of modules behind it, [`uses`] walks the code. The compiler's own tools know only
-//! crates, and `cargo-modules`, which comes near, builds all of rust-analyzer to draw modules.
+//! Begin with [`circles`]; [`Crate`] is the tree of modules behind it, [`uses`] walks the code. The
+//! compiler's own tools know only crates, and `cargo-modules`, which comes near, builds all of rust-analyzer
+//! to draw modules.
 
 mod modules;
 mod uses;

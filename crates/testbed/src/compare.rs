@@ -10,8 +10,8 @@ use crate::isolate::{self, Options};
 use crate::report::{Summary, Table};
 use crate::scenario::Scenario;
 
-/// Runs these clients, all of the scenario's without a name. Each has its own folder in `options.out`, which also
-/// gets `table.md` and `table.csv`.
+/// Runs these clients, all of the scenario's without a name. Each has its own folder in `options.out`, which
+/// also gets `table.md` and `table.csv`.
 ///
 /// # Errors
 /// As [`isolate::run`].

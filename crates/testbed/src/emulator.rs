@@ -1,8 +1,8 @@
 //! The paths: for each, a chain of `rattan-core` cells in either direction.
 //!
 //! Towards the client: meter, bandwidth with DropTail queue, delay, loss, meter. Towards the server: meter,
-//! bandwidth, delay. The client's own traffic and the cross traffic of a path go through the same chain; what is for
-//! cross traffic's receivers that are farther away takes a delay of its own at its end.
+//! bandwidth, delay. The client's own traffic and the cross traffic of a path go through the same chain; what
+//! is for cross traffic's receivers that are farther away takes a delay of its own at its end.
 
 use std::sync::Arc;
 use std::time::Duration as StdDuration;
@@ -33,7 +33,8 @@ use crate::topology::{self, Topology};
 type Link = BwCell<StdPacket, DropTailQueue<StdPacket>>;
 type LinkControl = BwCellControlInterface<StdPacket, DropTailQueue<StdPacket>>;
 
-/// The niceness of the emulator's threads: its packets must be on time even when the programs keep all cores busy.
+/// The niceness of the emulator's threads: its packets must be on time even when the programs keep all cores
+/// busy.
 const NICENESS: i32 = -15;
 
 /// All paths of a run. It stops with the process.
@@ -63,7 +64,8 @@ impl Emulator {
             .worker_threads(1)
             .enable_all()
             .on_thread_start(|| {
-                // Linux takes this for the calling thread alone. Without the right to it the threads are as nice as others.
+                // Linux takes this for the calling thread alone. Without the right to it the threads are as
+                // nice as others.
                 let _ = rustix::process::setpriority_process(None, NICENESS);
             })
             .build()

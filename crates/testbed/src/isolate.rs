@@ -1,10 +1,10 @@
 //! A run in namespaces of its own, which the kernel takes back however it ends.
 //!
-//! [`run`] starts the testbed's own program under `unshare` in new network, mount and process-id namespaces (and a user
-//! namespace, where the caller is not root), with a pipe as its standard input that nothing is ever written to. When the
-//! caller is gone, for whatever reason, the pipe ends and so does the program; it is the first process of its
-//! process-id namespace, so the kernel kills all others in it, and with the last of them go the network
-//! namespaces, their interfaces, and the private mounts with all scratch files.
+//! [`run`] starts the testbed's own program under `unshare` in new network, mount and process-id namespaces
+//! (and a user namespace, where the caller is not root), with a pipe as its standard input that nothing is
+//! ever written to. When the caller is gone, for whatever reason, the pipe ends and so does the program; it
+//! is the first process of its process-id namespace, so the kernel kills all others in it, and with the last
+//! of them go the network namespaces, their interfaces, and the private mounts with all scratch files.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -76,7 +76,8 @@ fn unshare() -> Command {
 /// Carries one client through a scenario.
 ///
 /// # Errors
-/// When the scenario is wrong, namespaces are not allowed, or a program fails. A client that fails is a result.
+/// When the scenario is wrong, namespaces are not allowed, or a program fails. A client that fails is a
+/// result.
 pub fn run(file: &Path, client: Option<&str>, options: &Options) -> Result<Summary, Error> {
     let scenario = Scenario::load(file)?.with_film(options.film.as_ref())?;
     let film = film::make(&scenario, &options.out)?;

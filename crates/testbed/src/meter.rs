@@ -100,7 +100,8 @@ impl MeterCell {
     pub fn new() -> (Self, Arc<Meter>) {
         let by_host = std::iter::repeat_with(Counter::default).take(256).collect();
         let meter = Arc::new(Meter { by_host, open: AtomicBool::new(true) });
-        // Like the emulator's own cells: what bounds the packets on a path is its DropTail queue, not this channel.
+        // Like the emulator's own cells: what bounds the packets on a path is its DropTail queue, not this
+        // channel.
         let (sender, receiver) = mpsc::unbounded_channel();
         let cell = Self {
             ingress: Arc::new(MeterIngress { sender }),

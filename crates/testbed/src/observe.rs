@@ -1,4 +1,5 @@
-//! What is seen of a run from outside the client: its connections, and the congestion control of their senders.
+//! What is seen of a run from outside the client: its connections, and the congestion control of their
+//! senders.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -53,8 +54,8 @@ pub fn connections(client: &Arc<NetNs>, paths: usize, stop: &AtomicBool) -> Resu
     })
 }
 
-/// The congestion controls that a server's connections really use, by the last byte of the client's address, with
-/// the number of connections that were seen. From `ss -ti`.
+/// The congestion controls that a server's connections really use, by the last byte of the client's address,
+/// with the number of connections that were seen. From `ss -ti`.
 pub fn senders(server: usize, seen: &mut BTreeMap<(u8, String), u64>) {
     let namespace = format!("--net=/run/netns/{}", topology::server_namespace(server));
     let output = Command::new("nsenter")

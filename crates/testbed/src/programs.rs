@@ -192,7 +192,8 @@ impl Socket {
     }
 }
 
-/// Writes a configuration for nginx that serves `root` at port 80 out of `scratch`, and gives its command line.
+/// Writes a configuration for nginx that serves `root` at port 80 out of `scratch`, and gives its command
+/// line.
 ///
 /// One process and no other user: it also runs where there is none, in an ordinary user's namespaces.
 ///

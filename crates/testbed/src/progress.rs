@@ -1,8 +1,9 @@
 //! How much of the film a client has, in order, over time.
 //!
-//! A client that writes to standard output has what it wrote. One that writes a file in any order has what is before
-//! the file's first hole (`SEEK_HOLE`; the file is on a tmpfs, whose holes are whole pages), less a page that may be there in
-//! part: so it is up to a page too little, and more where the client keeps data in a cache of its own.
+//! A client that writes to standard output has what it wrote. One that writes a file in any order has what is
+//! before the file's first hole (`SEEK_HOLE`; the file is on a tmpfs, whose holes are whole pages), less a
+//! page that may be there in part: so it is up to a page too little, and more where the client keeps data in
+//! a cache of its own.
 
 use std::fs::File;
 use std::io::{BufReader, Read};

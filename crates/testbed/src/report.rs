@@ -37,8 +37,8 @@ pub struct Summary {
     pub connections_max: u32,
     /// Mean number of established connections while the client ran.
     pub connections_mean: f64,
-    /// TCP payload that arrived at the client beyond what it has in order: HTTP headers, duplicates, what was fetched and
-    /// thrown away.
+    /// TCP payload that arrived at the client beyond what it has in order: HTTP headers, duplicates, what was
+    /// fetched and thrown away.
     pub beyond_bytes: u64,
     /// Congestion control that the servers' connections to the client really used (`ss -ti`).
     pub congestion: Vec<String>,
@@ -70,7 +70,8 @@ pub struct Live {
     pub decoder_errors: Option<usize>,
     /// The way's time.
     pub latency: Latency,
-    /// Bytes of the network layer that the sender put into the paths, for each byte of the film that it was fed.
+    /// Bytes of the network layer that the sender put into the paths, for each byte of the film that it was
+    /// fed.
     pub overhead: f64,
     /// CPU time of the sender.
     pub sender_cpu_s: f64,

@@ -1,8 +1,9 @@
 //! Namespaces, virtual Ethernet pairs, addresses and routes of a run.
 //!
-//! Path `i` is the network 10.77.i.0/24: the client is .1, its server .2, and each group of cross traffic has an
-//! address of its own on the client's side, from .10 on. So a packet's destination says whose it is, and a route
-//! per destination says which congestion control its sender uses (`congctl`, which needs no sysctl of the machine).
+//! Path `i` is the network 10.77.i.0/24: the client is .1, its server .2, and each group of cross traffic has
+//! an address of its own on the client's side, from .10 on. So a packet's destination says whose it is, and a
+//! route per destination says which congestion control its sender uses (`congctl`, which needs no sysctl of
+//! the machine).
 
 use std::fs;
 use std::net::Ipv4Addr;
@@ -77,7 +78,8 @@ fn address(path: usize, host: u8) -> Ipv4Addr {
 /// What the kernel holds for a run, apart from the programs.
 #[derive(Debug)]
 pub struct Topology {
-    /// Per path, the pair to the client and the pair to the server; the second cell of each is the emulator's.
+    /// Per path, the pair to the client and the pair to the server; the second cell of each is the
+    /// emulator's.
     pub pairs: Vec<(Arc<VethPair>, Arc<VethPair>)>,
     /// The client's namespace.
     pub client: Arc<NetNs>,
@@ -120,7 +122,8 @@ fn pair(
 ) -> Result<Arc<VethPair>, Error> {
     let number = u8::try_from(path).unwrap_or(u8::MAX);
     let mac = |end: u8| MacAddr::new([0x02, 0, 0x77, number, host, end]);
-    // The pair is made here under names of its own, and renamed where it ends up: all paths' ends would collide.
+    // The pair is made here under names of its own, and renamed where it ends up: all paths' ends would
+    // collide.
     let outer = format!("{side}{path}");
     let pair = VethPairBuilder::new()
         .name(outer.clone(), format!("{side}{path}e"))
@@ -158,7 +161,8 @@ fn routes(
         let near = format!("{near}/32");
         ip(&["-n", &far, "route", "add", &near, "dev", &device, "congctl", &cross.congestion])?;
     }
-    // The route of a path's own network is shorter than the routes below, which would take its answers to another path.
+    // The route of a path's own network is shorter than the routes below, which would take its answers to
+    // another path.
     let own = format!("{}/32", server_address(path));
     ip(&["-n", CLIENT, "route", "add", &own, "dev", &device])?;
     // A program that binds itself to an interface may reach the other end's other addresses over it too.

@@ -266,7 +266,8 @@ fn the_timetable_happens() {
         .collect();
     let at = |when: f64| progress.iter().rev().find(|(at, _)| *at <= when).unwrap().1 as f64;
     let mbps = |from: f64, to: f64| (at(to) - at(from)) * 8e-6 / (to - from);
-    // Wide bounds: a hole that is filled brings what waited behind it at once, and a busy machine less than the rate.
+    // Wide bounds: a hole that is filled brings what waited behind it at once, and a busy machine less than
+    // the rate.
     assert!(mbps(0.5, 1.0) > 1.5, "alone: {}", mbps(0.5, 1.0));
     assert!((0.8..3.7).contains(&mbps(1.5, 3.0)), "beside the burst: {}", mbps(1.5, 3.0));
     assert!((0.3..1.8).contains(&mbps(4.0, 6.0)), "on the slower path: {}", mbps(4.0, 6.0));

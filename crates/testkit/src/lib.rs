@@ -22,7 +22,8 @@ pub use scripted::{Asked, ScriptedServer, part, status, whole};
 use std::fmt::Display;
 use std::io::{self, Write};
 
-/// Tells that a test cannot run on this machine, and why, past what the harness keeps to itself of a test that passes.
+/// Tells that a test cannot run on this machine, and why, past what the harness keeps to itself of a test
+/// that passes.
 pub fn skipped(why: impl Display) {
     // Where there is no place to tell it nobody looks.
     let _ = io::stderr().write_all(format!("SKIPPED: {why}\n").as_bytes());

@@ -12,7 +12,8 @@ pub struct Namespaces {
 }
 
 impl Namespaces {
-    /// A network of its own. `possible` is a script that fails where something else that is needed is not there.
+    /// A network of its own. `possible` is a script that fails where something else that is needed is not
+    /// there.
     pub const fn network(possible: &'static str) -> Self {
         Self { kind: "--net", possible }
     }
@@ -22,8 +23,8 @@ impl Namespaces {
         Self { kind: "--mount", possible }
     }
 
-    /// Runs a script, which `prepare` adds to the command as its last argument, with what else it needs; `None`, and why is told, where
-    /// there are no such namespaces.
+    /// Runs a script, which `prepare` adds to the command as its last argument, with what else it needs;
+    /// `None`, and why is told, where there are no such namespaces.
     ///
     /// # Panics
     /// The command cannot be started although such a one could.

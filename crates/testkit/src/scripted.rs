@@ -19,8 +19,8 @@ pub struct Asked {
     pub range: Option<Range<usize>>,
 }
 
-/// A server on a free port, until the test program ends. A connection is closed after an answer that says so (`Connection: close`) and by an
-/// empty one.
+/// A server on a free port, until the test program ends. A connection is closed after an answer that says so
+/// (`Connection: close`) and by an empty one.
 #[derive(Clone, Debug)]
 pub struct ScriptedServer {
     /// Where it listens.

@@ -1,4 +1,5 @@
-//! Quantities as people write them: rates `800k`, `3M`, `1.5Mbps`; sizes `64KiB`, `2MB`; times `200ms`, `10s`.
+//! Quantities as people write them: rates `800k`, `3M`, `1.5Mbps`; sizes `64KiB`, `2MB`; times `200ms`,
+//! `10s`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -27,7 +28,8 @@ pub trait Quantity: Sized {
     const NAME: &'static str;
     /// How it is written.
     const EXAMPLES: &'static str;
-    /// Its units, and what each is in the smallest one. The empty one is what a bare number means where it may stand.
+    /// Its units, and what each is in the smallest one. The empty one is what a bare number means where it
+    /// may stand.
     const UNITS: &'static [(&'static str, f64)];
 
     /// From a number of the smallest unit, finite and not negative; none where that is no such quantity.
@@ -49,7 +51,8 @@ pub trait Quantity: Sized {
             .ok_or_else(|| Self::error(input, format!("is not a {}", Self::NAME)))
     }
 
-    /// Reads a number that has its unit, as it has to in a file: nobody means 10 bits per second by `10`. Only nought needs none.
+    /// Reads a number that has its unit, as it has to in a file: nobody means 10 bits per second by `10`.
+    /// Only nought needs none.
     ///
     /// # Errors
     /// It is something else, or its unit is missing.

@@ -7,7 +7,8 @@ use crate::Ratio;
 
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
-/// A point in time: nanoseconds since an epoch that the driver chose (start of the session, start of the simulation).
+/// A point in time: nanoseconds since an epoch that the driver chose (start of the session, start of the
+/// simulation).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(u64);
 

@@ -1,5 +1,5 @@
-//! Nothing wraps, panics or becomes another sign: every quantity at its edges, and in between against whole numbers of twice the
-//! width.
+//! Nothing wraps, panics or becomes another sign: every quantity at its edges, and in between against whole
+//! numbers of twice the width.
 
 use anabranch_units::{Bytes, Duration, Packets, Quantity, Rate, Ratio, Time};
 use proptest::prelude::*;

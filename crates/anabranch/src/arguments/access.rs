@@ -11,16 +11,16 @@ use url::Url;
 pub struct AccessArguments {
     /// Answer web pages of this origin, such as https://player.example; may be given several times
     ///
-    /// Programs are always answered, pages in a browser only when they come from this machine (http://localhost:3000) or are
-    /// allowed here. 'null' allows pages that are opened as files, and with them every page that hides in a sandboxed
-    /// frame or does not say where it is from, which any page in the browser can do: better serve the page on this
-    /// machine, as by 'anabranch serve DIR'.
+    /// Programs are always answered, pages in a browser only when they come from this machine
+    /// (http://localhost:3000) or are allowed here. 'null' allows pages that are opened as files, and with
+    /// them every page that hides in a sandboxed frame or does not say where it is from, which any page in
+    /// the browser can do: better serve the page on this machine, as by 'anabranch serve DIR'.
     #[arg(long, value_name = "ORIGIN")]
     pub allow_origin: Vec<PageOrigin>,
     /// Answer requests that call this machine by this name; may be given several times
     ///
-    /// Its addresses, localhost, and where it listens for other machines the name of the system are always right. Any
-    /// other name could be that of a page which was made to lead here (DNS rebinding).
+    /// Its addresses, localhost, and where it listens for other machines the name of the system are always
+    /// right. Any other name could be that of a page which was made to lead here (DNS rebinding).
     #[arg(long, value_name = "NAME")]
     pub allow_host: Vec<String>,
 }
@@ -44,7 +44,8 @@ impl FromStr for PageOrigin {
             return Err(FORMS.into());
         }
         let origin = url.origin();
-        // Of a scheme that is not one of the web's (an extension, an app) the browser says what stands in the address.
+        // Of a scheme that is not one of the web's (an extension, an app) the browser says what stands in the
+        // address.
         Ok(Self(if origin.is_tuple() {
             origin.ascii_serialization()
         } else {

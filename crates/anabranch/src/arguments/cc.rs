@@ -16,7 +16,8 @@ pub struct CcArguments {
 /// What is done with congestion controls of the kernel.
 #[derive(Debug, Subcommand)]
 pub enum CcCommand {
-    /// Give the kernel a congestion control, which programs can then choose; it stays until it is unloaded or the machine starts anew
+    /// Give the kernel a congestion control, which programs can then choose; it stays until it is unloaded or
+    /// the machine starts anew
     Load(LoadArguments),
     /// Change the parameters of a loaded control, and of all its connections at once
     Set(ControlArguments),
@@ -45,7 +46,9 @@ pub struct LoadArguments {
     /// What is loaded.
     #[command(flatten)]
     pub control: ControlArguments,
-    /// multcp and group: let every user of this machine choose it for a connection. Without this a program needs CAP_NET_ADMIN, or has it from its route (congctl): who can choose it takes as many shares of a bottleneck as N, or as members. tfwc and ttfwc take one share, and anyone may choose them
+    /// multcp and group: let every user of this machine choose it for a connection. Without this a program
+    /// needs CAP_NET_ADMIN, or has it from its route (congctl): who can choose it takes as many shares of a
+    /// bottleneck as N, or as members. tfwc and ttfwc take one share, and anyone may choose them
     #[arg(long)]
     pub anyone: bool,
 }
@@ -53,7 +56,9 @@ pub struct LoadArguments {
 /// A control with its parameters.
 #[derive(Args, Debug)]
 pub struct ControlArguments {
-    /// Which: tfwc sends smoothly at the fair rate; ttfwc is the same, tuned between smooth and fast; multcp is one connection that counts for several; group has all its connections share, by weights, what as many plain ones would get
+    /// Which: tfwc sends smoothly at the fair rate; ttfwc is the same, tuned between smooth and fast; multcp
+    /// is one connection that counts for several; group has all its connections share, by weights, what as
+    /// many plain ones would get
     #[arg(value_name = "CONTROL")]
     pub control: ControlName,
     /// ttfwc: from 0 (smooth) to 1 (fast)
@@ -62,7 +67,8 @@ pub struct ControlArguments {
     /// multcp: for how many connections each counts, from 1 to 1000
     #[arg(long, value_name = "N")]
     pub flows: Option<f64>,
-    /// group: the weights, by remote address and port, local port and cgroup (docs/kernel.md) [default: all count alike]
+    /// group: the weights, by remote address and port, local port and cgroup (docs/kernel.md) [default: all
+    /// count alike]
     #[arg(long, value_name = "FILE")]
     pub weights: Option<PathBuf>,
 }

@@ -21,7 +21,8 @@ pub enum LabCommand {
     List,
     /// Run experiments, judge what their papers report, and write verdicts, tables, plots and a report
     Run(RunArguments),
-    /// Bind everything that a directory has results of into its verdicts.json, a report of a page for each paper, and report.pdf
+    /// Bind everything that a directory has results of into its verdicts.json, a report of a page for each
+    /// paper, and report.pdf
     Report {
         /// The directory: what 'lab run --out' was given
         #[arg(value_name = "DIR")]
@@ -97,7 +98,8 @@ pub struct RunArguments {
     /// Repeat every run, also those that an earlier call has finished
     #[arg(long)]
     pub fresh: bool,
-    /// Run real programs over emulated paths as well, and put what they measure beside the simulation ('lab list' tells where)
+    /// Run real programs over emulated paths as well, and put what they measure beside the simulation ('lab
+    /// list' tells where)
     #[arg(long)]
     pub real: bool,
     /// The testbed's program [default: anabranch-testbed beside this program, else on the PATH]

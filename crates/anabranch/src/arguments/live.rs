@@ -21,7 +21,8 @@ pub struct SendArguments {
     /// The receiver
     #[arg(long, value_name = "HOST:PORT", value_parser = host_and_port)]
     pub to: String,
-    /// Where the stream comes from: 'udp://ADDR:PORT' listens there, a file goes at the rate of its clock, '-' is standard input
+    /// Where the stream comes from: 'udp://ADDR:PORT' listens there, a file goes at the rate of its clock,
+    /// '-' is standard input
     #[arg(long, value_name = "udp://ADDR|FILE|-", default_value = "-")]
     pub input: Endpoint,
     /// Send a file or standard input at this rate
@@ -30,16 +31,19 @@ pub struct SendArguments {
     /// How the sender shares the network with others
     #[arg(long, value_name = "NAME", default_value = "auto")]
     pub scheme: SchemeName,
-    /// Parity: 'off', 'auto' where sending again comes too late, or blocks of N packets of which K are media, such as 61,50
+    /// Parity: 'off', 'auto' where sending again comes too late, or blocks of N packets of which K are media,
+    /// such as 61,50
     #[arg(long, value_name = "off|auto|N,K", default_value = "off")]
     pub fec: FecArgument,
-    /// Send the null packets of a transport stream as well: they are left out otherwise, and the receiver puts them back
+    /// Send the null packets of a transport stream as well: they are left out otherwise, and the receiver
+    /// puts them back
     #[arg(long)]
     pub keep_stuffing: bool,
     /// Whether lost packets are sent again, as long as they can come in time
     #[arg(long, value_name = "on|off", default_value = "on")]
     pub retransmit: Switch,
-    /// The receiver hands on what it got so long after it came into the sender; the larger one of both ends holds
+    /// The receiver hands on what it got so long after it came into the sender; the larger one of both ends
+    /// holds
     #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = latency)]
     pub latency: Duration,
     /// Leave by this network interface, by name or address; may be given several times to use them all
@@ -65,13 +69,16 @@ pub struct ReceiveArguments {
     /// Listen at this address of UDP: IP:PORT, or a port of every IPv4 address of this machine
     #[arg(long, value_name = "ADDR", value_parser = of_everybody)]
     pub listen: SocketAddr,
-    /// Where the stream goes: 'udp://HOST:PORT', a file, or '-' for standard output; a file that has something in it is kept, and a number added to the name of the new one
+    /// Where the stream goes: 'udp://HOST:PORT', a file, or '-' for standard output; a file that has
+    /// something in it is kept, and a number added to the name of the new one
     #[arg(long, value_name = "udp://ADDR|FILE|-", default_value = "-")]
     pub output: Endpoint,
-    /// Start this player, such as 'mpv {}', 'ffplay {}' or 'vlc {}', and play the stream in it; {} stands for its standard input
+    /// Start this player, such as 'mpv {}', 'ffplay {}' or 'vlc {}', and play the stream in it; {} stands for
+    /// its standard input
     #[arg(long, value_name = "COMMAND", value_parser = super::values::player, conflicts_with = "output")]
     pub player: Option<String>,
-    /// Let so many senders in at a time; {} in the name of --output stands for the number of each, and ports of udp:// count up
+    /// Let so many senders in at a time; {} in the name of --output stands for the number of each, and ports
+    /// of udp:// count up
     #[arg(long, value_name = "N", default_value = "1", value_parser = senders)]
     pub senders: usize,
     /// Hand the stream on so long after it came into the sender; the larger one of both ends holds
@@ -80,7 +87,8 @@ pub struct ReceiveArguments {
     /// When a stream has ended wait for the next sender
     #[arg(long)]
     pub keep: bool,
-    /// Keep the certificate that is made, and its key, in this file, so that the fingerprint stays the same, or not at all ('none') [default: anabranch/receiver.pem in $XDG_STATE_HOME or ~/.local/state]
+    /// Keep the certificate that is made, and its key, in this file, so that the fingerprint stays the same,
+    /// or not at all ('none') [default: anabranch/receiver.pem in $XDG_STATE_HOME or ~/.local/state]
     #[arg(long, value_name = "FILE|none", conflicts_with = "cert")]
     pub identity: Option<Kept>,
     /// The certificate chain, as a PEM file [default: one is made, and its fingerprint said]
@@ -100,7 +108,8 @@ pub struct ReceiveArguments {
 /// The secret of both ends.
 #[derive(Args, Clone, Default)]
 pub struct TokenArguments {
-    /// A secret that the receiver asks for; others on the machine can see it here, so better use --token-file, or the environment variable ANABRANCH_TOKEN
+    /// A secret that the receiver asks for; others on the machine can see it here, so better use
+    /// --token-file, or the environment variable ANABRANCH_TOKEN
     #[arg(long, value_name = "TEXT", conflicts_with = "token_file")]
     pub token: Option<String>,
     /// The secret is the first line of this file

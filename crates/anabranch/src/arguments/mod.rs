@@ -1,4 +1,5 @@
-//! The command line as it is typed. What it means, with its defaults resolved, is the business of [`crate::settings`].
+//! The command line as it is typed. What it means, with its defaults resolved, is the business of
+//! [`crate::settings`].
 
 #![allow(rustdoc::bare_urls, reason = "these comments are help texts, shown in terminals as they are")]
 

@@ -15,8 +15,8 @@ pub struct PlayArguments {
     /// Offer the film to players at this address: IP:PORT, or a port of 127.0.0.1 [default: a free one]
     #[arg(long, value_name = "ADDR", value_parser = super::address::of_this_machine)]
     pub listen: Option<SocketAddr>,
-    /// Start this player, and end with it; {} stands for the film's address, which is added at the end where {} is missing. Without it
-    /// the address is said, and play ends when the film was read to its end
+    /// Start this player, and end with it; {} stands for the film's address, which is added at the end where
+    /// {} is missing. Without it the address is said, and play ends when the film was read to its end
     #[arg(long, value_name = "COMMAND", value_parser = super::values::player)]
     pub player: Option<String>,
     /// Who may ask.

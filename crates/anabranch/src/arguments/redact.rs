@@ -7,8 +7,8 @@ const SECRET_OPTIONS: [&str; 2] = ["--header", "--token"];
 /// What stands for a secret.
 const HIDDEN: &str = "...";
 
-/// The error without secrets: no value of an option that takes one, and of nothing that looks like a URL its user,
-/// password and query.
+/// The error without secrets: no value of an option that takes one, and of nothing that looks like a URL its
+/// user, password and query.
 pub fn without_secrets(mut error: clap::Error) -> clap::Error {
     let text = |error: &clap::Error, kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.clone()),

@@ -20,8 +20,8 @@ pub struct ServeArguments {
     /// The directory to serve; hidden files and what lies outside of it are not
     #[arg(value_name = "DIR")]
     pub directory: PathBuf,
-    /// Speak HTTP at this address: IP:PORT, or a port of 127.0.0.1; 0.0.0.0:PORT is for everyone. May be given several times
-    /// [default: 127.0.0.1:8080, unless --https or --h3 is given]
+    /// Speak HTTP at this address: IP:PORT, or a port of 127.0.0.1; 0.0.0.0:PORT is for everyone. May be
+    /// given several times [default: 127.0.0.1:8080, unless --https or --h3 is given]
     #[arg(long, value_name = "ADDR", value_parser = of_this_machine)]
     pub http: Vec<SocketAddr>,
     /// Speak HTTPS at this address; may be given several times
@@ -39,20 +39,24 @@ pub struct ServeArguments {
     /// What decides how fast HTTP/3 sends: reno, cubic, multcp:N, tfwc, ttfwc:TP or ttfwc-approximate:TP
     #[arg(long, value_name = "NAME", requires = "h3", default_value_t = Algorithm::Cubic)]
     pub congestion: Algorithm,
-    /// HTTP/3: let the clients of each pool that this TOML file declares share what as many plain flows would get, by its weights; whoever
-    /// is in no pool sends on its own (docs/sender-control.md). It is read again when it changes and on SIGHUP
+    /// HTTP/3: let the clients of each pool that this TOML file declares share what as many plain flows would
+    /// get, by its weights; whoever is in no pool sends on its own (docs/sender-control.md). It is read again
+    /// when it changes and on SIGHUP
     #[arg(long, value_name = "FILE", requires = "h3")]
     pub weights: Option<PathBuf>,
-    /// Log every request to this file, or to standard output with '-'. The file is opened again on SIGHUP and SIGUSR1, for programs that
-    /// rotate logs; with --verbose requests are told on standard error as well, without their queries
+    /// Log every request to this file, or to standard output with '-'. The file is opened again on SIGHUP and
+    /// SIGUSR1, for programs that rotate logs; with --verbose requests are told on standard error as well,
+    /// without their queries
     #[arg(long, value_name = "FILE|-")]
     pub access_log: Option<LogTarget>,
-    /// Serve metrics for Prometheus at http://ADDR/metrics (docs/statistics.md); ADDR is IP:PORT, or a port of 127.0.0.1
+    /// Serve metrics for Prometheus at http://ADDR/metrics (docs/statistics.md); ADDR is IP:PORT, or a port
+    /// of 127.0.0.1
     #[arg(long, value_name = "ADDR", value_parser = of_this_machine)]
     pub metrics: Option<SocketAddr>,
-    /// Most connections at a time, of each of HTTP, HTTPS and HTTP/3; fewer where the system does not permit two open files for each, which
-    /// is told at the start. A further one over TCP gets the place of the one that has said nothing, or taken nothing of its answer, for the
-    /// longest time, of the client that has the most; where there is none, it gets 503
+    /// Most connections at a time, of each of HTTP, HTTPS and HTTP/3; fewer where the system does not permit
+    /// two open files for each, which is told at the start. A further one over TCP gets the place of the one
+    /// that has said nothing, or taken nothing of its answer, for the longest time, of the client that has
+    /// the most; where there is none, it gets 503
     #[arg(long, value_name = "N", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..=1_000_000), help_heading = "Limits")]
     pub max_connections: u32,
     /// Most connections at a time from one address (from one /64 with IPv6)

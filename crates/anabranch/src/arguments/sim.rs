@@ -13,7 +13,8 @@ pub struct SimArguments {
     /// Seed of all randomness, in the place of the scenario's
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = super::values::seed)]
     pub seed: Option<u64>,
-    /// Write flows.csv, links.csv, events.jsonl and summary.json to this directory; files of an earlier run are overwritten
+    /// Write flows.csv, links.csv, events.jsonl and summary.json to this directory; files of an earlier run
+    /// are overwritten
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Write the packets' headers to this file, for Wireshark

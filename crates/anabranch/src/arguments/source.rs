@@ -21,8 +21,8 @@ pub struct SourceArguments {
     /// [default: auto for play and proxy, max for fetch]
     #[arg(long, value_name = "auto|max|RATE", allow_hyphen_values = true)]
     pub rate: Option<RateArgument>,
-    /// Number of connections: exactly so many with basic and rome, at most so many with auto, advanced and mul
-    /// [default: 16 with auto, 50 with mul, else what the papers use]
+    /// Number of connections: exactly so many with basic and rome, at most so many with auto, advanced and
+    /// mul [default: 16 with auto, 50 with mul, else what the papers use]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
     pub connections: Option<u32>,
     /// Network and servers.
@@ -34,8 +34,8 @@ pub struct SourceArguments {
     /// Play time that has to be there before the player starts [default: 2s]
     #[arg(long, value_name = "TIME", help_heading = "Playback")]
     pub prebuffer: Option<Duration>,
-    /// What the modelled player does when it runs out of media: 'rebuffer:TIME' waits until so much is there again,
-    /// 'pause:TIME' stops for so long (MultiTCP section 8.3: pause:5s) [default: rebuffer:2s]
+    /// What the modelled player does when it runs out of media: 'rebuffer:TIME' waits until so much is there
+    /// again, 'pause:TIME' stops for so long (MultiTCP section 8.3: pause:5s) [default: rebuffer:2s]
     #[arg(long, value_name = "RULE", value_parser = stall_rule, help_heading = "Playback")]
     pub stall_rule: Option<StallRule>,
     /// Memory for media that waits to be taken [default: 32MiB]
@@ -55,13 +55,14 @@ pub struct NetworkArguments {
     pub interface: Vec<Interface>,
     /// Add this header to the requests to the hosts of the URLs; may be given several times
     ///
-    /// No other host gets it, wherever redirects and playlists lead. For proxy, which has no URLs, there is --header-for.
+    /// No other host gets it, wherever redirects and playlists lead. For proxy, which has no URLs, there is
+    /// --header-for.
     #[arg(long, short = 'H', value_name = "NAME: VALUE")]
     pub header: Vec<Header>,
     /// Add this header to the requests to this origin, such as https://a.example; may be given several times
     ///
-    /// No other host gets it. An origin is http:// or https://, a host, and a port where it is not the usual one. What is for
-    /// http: is told to the same host over https: as well, but not the other way round.
+    /// No other host gets it. An origin is http:// or https://, a host, and a port where it is not the usual
+    /// one. What is for http: is told to the same host over https: as well, but not the other way round.
     #[arg(long, value_names = ["ORIGIN", "NAME: VALUE"], num_args = 2, action = clap::ArgAction::Append)]
     pub header_for: Vec<Untold>,
     /// What to say as User-Agent [default: anabranch/VERSION]
@@ -70,8 +71,8 @@ pub struct NetworkArguments {
     /// Trust the certificates in this PEM file as well as the system's; may be given several times
     #[arg(long, value_name = "FILE")]
     pub cacert: Vec<PathBuf>,
-    /// Give up when nothing new has come from any server for so long; one that is too busy at first (429, 503) is asked
-    /// again within it [default: 30s]
+    /// Give up when nothing new has come from any server for so long; one that is too busy at first (429,
+    /// 503) is asked again within it [default: 30s]
     #[arg(long, value_name = "TIME", value_parser = positive_time)]
     pub timeout: Option<Duration>,
     /// Longest time to set up a connection [default: 10s]
@@ -123,7 +124,8 @@ pub enum ModelName {
     Compensation,
 }
 
-/// The rate controller and its parameters. A parameter that is not given keeps its default or the preset's value.
+/// The rate controller and its parameters. A parameter that is not given keeps its default or the preset's
+/// value.
 #[derive(Args, Clone, Copy, Debug, Default)]
 #[command(next_help_heading = "Rate controller")]
 pub struct AlgorithmArguments {
@@ -181,10 +183,12 @@ pub struct AlgorithmArguments {
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Reports")]
 pub struct ReportArguments {
-    /// Write what happens as JSON lines behind what is in this file, or to standard output with '-'; the last line is a summary
+    /// Write what happens as JSON lines behind what is in this file, or to standard output with '-'; the last
+    /// line is a summary
     #[arg(long, value_name = "FILE|-")]
     pub stats: Option<Place>,
-    /// Serve metrics for Prometheus at http://ADDR/metrics (docs/statistics.md); ADDR is IP:PORT, or a port of 127.0.0.1
+    /// Serve metrics for Prometheus at http://ADDR/metrics (docs/statistics.md); ADDR is IP:PORT, or a port
+    /// of 127.0.0.1
     #[arg(long, value_name = "ADDR", value_parser = super::address::of_this_machine)]
     pub metrics: Option<SocketAddr>,
 }

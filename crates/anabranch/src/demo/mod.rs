@@ -1,9 +1,9 @@
 //! `anabranch demo`: what several connections are good for, shown on this machine with nothing to prepare.
 //!
-//! Three servers of this program have a small film, each on a path that is too slow for it and fast enough together
-//! with any other. The film is played twice in real time: over one connection to one server, and with `auto` over all
-//! three, one of which is killed half-way. The player is a model of one that reads from the same local endpoint as any
-//! other and checks every byte.
+//! Three servers of this program have a small film, each on a path that is too slow for it and fast enough
+//! together with any other. The film is played twice in real time: over one connection to one server, and
+//! with `auto` over all three, one of which is killed half-way. The player is a model of one that reads from
+//! the same local endpoint as any other and checks every byte.
 
 mod replica;
 mod viewer;
@@ -24,7 +24,8 @@ use crate::output::Output;
 use replica::{NAME, Replica};
 use viewer::{Original, Viewing, watch};
 
-/// ffmpeg's test picture and a tone, H.264 and AAC at a constant rate; how it is made is in `assets/README.md`.
+/// ffmpeg's test picture and a tone, H.264 and AAC at a constant rate; how it is made is in
+/// `assets/README.md`.
 const FILM: Original =
     Original { bytes: include_bytes!("../../assets/demo.mp4"), duration: Duration::from_secs(14) };
 /// What a server gives, as a part of the film's rate: one is too slow, two are enough.

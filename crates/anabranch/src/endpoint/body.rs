@@ -18,8 +18,8 @@ use super::delivery::Delivering;
 /// The reader with what it read.
 type Reading = Pin<Box<dyn Future<Output = (Reader, Result<Option<Bytes>, EngineError>)> + Send>>;
 
-/// The body of a response. Its reader is made when its part's turn comes, and dropped with the body, which hyper does as
-/// soon as the player closes the connection.
+/// The body of a response. Its reader is made when its part's turn comes, and dropped with the body, which
+/// hyper does as soon as the player closes the connection.
 pub(crate) struct Body {
     pieces: VecDeque<Piece>,
     content: Content,

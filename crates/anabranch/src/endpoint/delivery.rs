@@ -6,8 +6,9 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
-/// Without a request for so long after the last byte, the player has what it wants. It is more than a player needs to go
-/// back to the film's start once it has read an index at the end, and then another request is open.
+/// Without a request for so long after the last byte, the player has what it wants. It is more than a player
+/// needs to go back to the film's start once it has read an index at the end, and then another request is
+/// open.
 const QUIET: Duration = Duration::from_secs(2);
 
 /// Tells when a film was read to its end, or cannot be.

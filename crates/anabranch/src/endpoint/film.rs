@@ -53,7 +53,8 @@ impl FilmResource {
             let pieces = std::mem::take(&mut reply.pieces);
             return respond_with(reply, Body::of_film(pieces, self.film.clone(), delivering()));
         }
-        // A server without ranges, and more than is kept: from the start to the end, and no promise of anything else.
+        // A server without ranges, and more than is kept: from the start to the end, and no promise of
+        // anything else.
         let body = match size {
             Some(size) => Body::of_film(vec![Piece::File(0..size)], self.film.clone(), delivering()),
             None => Body::of_endless_film(self.film.clone(), delivering()),
@@ -109,7 +110,8 @@ fn media_end(info: &FilmInfo) -> Option<u64> {
     Some(index.filter(|index| index.end == size).map_or(size, |index| index.start))
 }
 
-/// What is left of a name in a URL when a shell, or another parser of command lines, must find nothing in it to obey.
+/// What is left of a name in a URL when a shell, or another parser of command lines, must find nothing in it
+/// to obey.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// The film's name as players are told it, in a URL and on a command line.

@@ -1,14 +1,15 @@
 //! Whom the endpoint answers: any program, the person at a browser's address bar, and pages that are let in.
 //!
-//! Any page in a browser can send requests to this machine, so a page is answered only when it comes from this machine or
-//! its origin was allowed. What tells pages apart, none of it under their control:
+//! Any page in a browser can send requests to this machine, so a page is answered only when it comes from
+//! this machine or its origin was allowed. What tells pages apart, none of it under their control:
 //!
 //! - `Host`: a page whose own name was made to lead here (DNS rebinding) says that name.
-//! - `Origin`: who asks, where a script wants to read the answer. `null` is the origin of a file, but also of a sandboxed
-//!   frame in any page, so that it tells nothing and has to be allowed like any other.
-//! - `Sec-Fetch-Site`: whether a page asks at all, also where it only embeds (W3C Fetch Metadata). Browsers send it to
-//!   loopback addresses and over TLS; who does not send it is taken for a program.
-//! - `Sec-Fetch-Dest`: what for. What is served here is played or looked at: it is no script, no frame, no worker.
+//! - `Origin`: who asks, where a script wants to read the answer. `null` is the origin of a file, but also of
+//!   a sandboxed frame in any page, so that it tells nothing and has to be allowed like any other.
+//! - `Sec-Fetch-Site`: whether a page asks at all, also where it only embeds (W3C Fetch Metadata). Browsers
+//!   send it to loopback addresses and over TLS; who does not send it is taken for a program.
+//! - `Sec-Fetch-Dest`: what for. What is served here is played or looked at: it is no script, no frame, no
+//!   worker.
 //! - `Referer`: which page embeds, where it does not hide that. A page can hide it, but not name another one.
 
 use std::net::{IpAddr, SocketAddr};
@@ -120,8 +121,8 @@ impl Guard {
         host.is_some_and(|host| origin.strip_prefix("http://") == Some(host))
     }
 
-    /// Whether a `Host` header names this endpoint. A page whose own name was made to lead here says that name (DNS
-    /// rebinding); an address cannot be made to lead elsewhere.
+    /// Whether a `Host` header names this endpoint. A page whose own name was made to lead here says that
+    /// name (DNS rebinding); an address cannot be made to lead elsewhere.
     fn is_named(&self, host: &str) -> bool {
         let Ok(authority) = host.parse::<Authority>() else { return false };
         let name = authority.host();

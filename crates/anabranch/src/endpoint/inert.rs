@@ -1,5 +1,5 @@
-//! Answers that no browser runs. What comes from anywhere in the network is shown here as if it came from this machine, so
-//! it must not be a page, a script, or a document that holds one.
+//! Answers that no browser runs. What comes from anywhere in the network is shown here as if it came from
+//! this machine, so it must not be a page, a script, or a document that holds one.
 
 use http::header::{
     self, CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue,
@@ -15,7 +15,8 @@ const OCTETS: HeaderValue = HeaderValue::from_static("application/octet-stream")
 const NOTHING: HeaderValue = HeaderValue::from_static(
     "sandbox; default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
 );
-/// The same, but it may go on loading itself from here: a browser shows a film by a document with a player in it.
+/// The same, but it may go on loading itself from here: a browser shows a film by a document with a player in
+/// it.
 const ITSELF: HeaderValue = HeaderValue::from_static(
     "sandbox allow-same-origin; default-src 'none'; media-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
 );
@@ -36,8 +37,8 @@ const MEDIA: [&str; 13] = [
     "video/vnd.mpeg.dash.mpd",
 ];
 
-/// The media type that is told of what a server calls `said`, or whose name suggests that: the same when it is that of
-/// media, and else that of octets.
+/// The media type that is told of what a server calls `said`, or whose name suggests that: the same when it
+/// is that of media, and else that of octets.
 pub(crate) fn media_type(said: &str) -> String {
     match said.parse::<Mime>() {
         Ok(kind) if is_media(&kind) => {

@@ -1,6 +1,6 @@
-//! The local HTTP endpoint that a player talks to: connections and their bounds. Whom it answers is decided by a [`Guard`],
-//! what by an [`Answer`]: a film ([`FilmResource`]), or whatever the proxy is asked for. No answer is anything that a
-//! browser would run (`inert`).
+//! The local HTTP endpoint that a player talks to: connections and their bounds. Whom it answers is decided
+//! by a [`Guard`], what by an [`Answer`]: a film ([`FilmResource`]), or whatever the proxy is asked for. No
+//! answer is anything that a browser would run (`inert`).
 
 mod body;
 mod delivery;
@@ -49,8 +49,8 @@ const LIMITS: DoorLimits = DoorLimits {
     // A player that pauses takes nothing for as long as its viewer likes, unless others need its place.
     write_time: Duration::from_secs(30 * 24 * 60 * 60),
 };
-/// What the system may hold of a body: as little as lets a player far away take a film, so that it shows soon when the
-/// player takes nothing.
+/// What the system may hold of a body: as little as lets a player far away take a film, so that it shows soon
+/// when the player takes nothing.
 const SEND_BUFFER: usize = 256 * 1024;
 /// A peer that vanished without a word is noticed after about so long.
 const KEEP_ALIVE: Duration = Duration::from_secs(60);
@@ -98,7 +98,8 @@ impl Endpoint {
         self.address
     }
 
-    /// The address to be shown to a player on this machine: one that listens everywhere is reached by loopback.
+    /// The address to be shown to a player on this machine: one that listens everywhere is reached by
+    /// loopback.
     pub(crate) fn reachable(&self) -> SocketAddr {
         let ip = match self.address.ip() {
             IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
@@ -108,8 +109,8 @@ impl Endpoint {
         SocketAddr::new(ip, self.address.port())
     }
 
-    /// Answers until `stop` is ready, then lets running responses go on until `cut` is. When it is over, nothing of it is
-    /// left. Dropping the future cuts everything off.
+    /// Answers until `stop` is ready, then lets running responses go on until `cut` is. When it is over,
+    /// nothing of it is left. Dropping the future cuts everything off.
     pub(crate) async fn serve<A: Answer>(
         self,
         guard: Guard,

@@ -216,13 +216,14 @@ struct Saver {
 }
 
 impl Saver {
-    /// Waits for what is being written and has nothing follow it: a write that nobody waits for any more must not come behind the last word on
-    /// the file.
+    /// Waits for what is being written and has nothing follow it: a write that nobody waits for any more must
+    /// not come behind the last word on the file.
     fn end(&self) {
         *self.ended.lock().unwrap_or_else(PoisonError::into_inner) = true;
     }
 
-    /// Saves that `have` is in the file; with `sync` it is on the disk before, and nothing else is saved afterwards.
+    /// Saves that `have` is in the file; with `sync` it is on the disk before, and nothing else is saved
+    /// afterwards.
     async fn save(&self, have: RangeSet, sync: bool) -> io::Result<()> {
         let (state, path, file) = (self.state.with(&have, sync), self.path.clone(), self.file.try_clone()?);
         let ended = self.ended.clone();
@@ -308,8 +309,8 @@ impl Target {
                 Comparison::Same => format!("goes on with {shown}: {there} are there"),
             });
         }
-        // First the state, and then what it tells about: at every moment the file is known to be incomplete. One that may be
-        // of another film keeps its own until that is known.
+        // First the state, and then what it tells about: at every moment the file is known to be incomplete.
+        // One that may be of another film keeps its own until that is known.
         if !in_doubt {
             state.with(&have, false).write(&self.state_path).map_err(|error| {
                 OpenError::Storage(format!("cannot write {}: {error}", self.state_path.display()))

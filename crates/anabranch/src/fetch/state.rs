@@ -92,8 +92,8 @@ impl State {
         if ends && order { Ok(Some(state)) } else { Err(damaged("its ranges make no sense")) }
     }
 
-    /// Writes the state, so that at every moment either the old or the new one is there. Nobody else may read it, and no
-    /// link that somebody planted is followed.
+    /// Writes the state, so that at every moment either the old or the new one is there. Nobody else may read
+    /// it, and no link that somebody planted is followed.
     ///
     /// # Errors
     /// The system cannot write it; the old one is still there.

@@ -1,4 +1,5 @@
-//! Who a receiver is: it shows the same certificate each time it is started, so that the fingerprint that its senders were given stays right.
+//! Who a receiver is: it shows the same certificate each time it is started, so that the fingerprint that its
+//! senders were given stays right.
 
 use std::fs::{DirBuilder, OpenOptions};
 use std::io::{self, Read, Write};
@@ -98,7 +99,8 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
     Err(io::Error::other(why))
 }
 
-/// Makes a certificate and its key, and the file, complete or not at all. When another receiver was faster, both are what that one has made.
+/// Makes a certificate and its key, and the file, complete or not at all. When another receiver was faster,
+/// both are what that one has made.
 fn make(path: &Path) -> io::Result<Vec<u8>> {
     let text = Identity::make().map_err(io::Error::other)?;
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));

@@ -23,7 +23,8 @@ pub(super) enum Sink {
     Player(ChildStdin),
 }
 
-/// Where the stream of each of `senders` places goes: with more than one the files are numbered, and so are the ports.
+/// Where the stream of each of `senders` places goes: with more than one the files are numbered, and so are
+/// the ports.
 ///
 /// # Errors
 /// They would go to one place.

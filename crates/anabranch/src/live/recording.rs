@@ -1,4 +1,5 @@
-//! The files that streams are kept in. What is in a file already stays there: a receiver that is started again writes another one.
+//! The files that streams are kept in. What is in a file already stays there: a receiver that is started
+//! again writes another one.
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -8,8 +9,9 @@ use std::path::{Path, PathBuf};
 /// Most recordings of one name.
 const MOST: u32 = 9999;
 
-/// Opens the file of this name when nothing is in it, or else the first of the same name with a number behind it, from 2 on. Answers with
-/// the name as well. A recording that is open is locked, so that two programs never write one file. A device or a pipe is what it is.
+/// Opens the file of this name when nothing is in it, or else the first of the same name with a number behind
+/// it, from 2 on. Answers with the name as well. A recording that is open is locked, so that two programs
+/// never write one file. A device or a pipe is what it is.
 ///
 /// # Errors
 /// The file cannot be made, or all numbers are taken.

@@ -31,7 +31,8 @@ pub async fn run(arguments: SendArguments, output: &Output) -> Result<(), Failur
     let is_address = arguments.to == to.to_string();
     let at = if is_address { String::new() } else { format!(" ({to})") };
     reporter.notice(&format!("connects to {}{at}", arguments.to));
-    // Kept until the input has ended: a sender that has none of these left tells the receiver that the stream is complete.
+    // Kept until the input has ended: a sender that has none of these left tells the receiver that the stream
+    // is complete.
     let mut unfinished = Some(sender.take_input());
     let ended = send(&mut sender, &mut unfinished, source, &mut reporter, &arguments, output).await;
     // Only an end before the stream's is news to the receiver.

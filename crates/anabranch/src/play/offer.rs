@@ -77,8 +77,8 @@ fn playlist(film: &Film) -> Option<Url> {
     PlaylistKind::detect(info.content_type.as_deref(), &info.location).map(|_| info.location.clone())
 }
 
-/// The proxy for what a playlist names. User and password of the typed URLs become headers of their hosts, as the URLs that
-/// players are told have none.
+/// The proxy for what a playlist names. User and password of the typed URLs become headers of their hosts, as
+/// the URLs that players are told have none.
 fn proxy(mut settings: Settings, own: SocketAddr, reporter: &Arc<Reporter>) -> Result<Proxy, HeaderError> {
     for url in std::mem::take(&mut settings.urls) {
         if let Ok(target) = Target::new(&url) {

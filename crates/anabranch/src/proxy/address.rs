@@ -7,7 +7,8 @@ use url::{Host, Url};
 
 use crate::endpoint::{is_localhost, is_own};
 
-/// The URL behind the slash of a request's target. Programs that tidy paths make one slash of two; that is still a URL.
+/// The URL behind the slash of a request's target. Programs that tidy paths make one slash of two; that is
+/// still a URL.
 ///
 /// # Errors
 /// It is no URL that can be asked for; the text says why.
@@ -21,7 +22,8 @@ pub(super) fn requested(text: &str) -> Result<Url, String> {
     Ok(url)
 }
 
-/// Whether `url` leads to the proxy that listens at `own`, as far as that can be seen without asking for the name.
+/// Whether `url` leads to the proxy that listens at `own`, as far as that can be seen without asking for the
+/// name.
 pub(super) fn leads_to(url: &Url, own: SocketAddr) -> bool {
     let same_port = url.port_or_known_default() == Some(own.port());
     same_port

@@ -1,4 +1,5 @@
-//! The films that are open, by URL and by what is said for it: a player's requests for one object share its size, its validators and its connections.
+//! The films that are open, by URL and by what is said for it: a player's requests for one object share its
+//! size, its validators and its connections.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -93,8 +94,9 @@ impl Films {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The film that is `wanted`, opened when it is not. One that nobody reads is opened anew for a reader that begins at its
-    /// start (`from_start`): what is there may have changed. A reader that goes on in its middle gets the one it knows.
+    /// The film that is `wanted`, opened when it is not. One that nobody reads is opened anew for a reader
+    /// that begins at its start (`from_start`): what is there may have changed. A reader that goes on in its
+    /// middle gets the one it knows.
     pub(super) async fn get(&self, wanted: &Wanted, from_start: bool) -> Result<Arc<OpenFilm>, FilmError> {
         let cell = self.slot(wanted, from_start)?.film;
         let opened = cell.get_or_try_init(|| self.open(wanted)).await.cloned();

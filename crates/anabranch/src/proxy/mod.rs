@@ -1,8 +1,9 @@
-//! `anabranch proxy`: any URL through the engine, for any player; and the playlists of `play`, within their scope.
+//! `anabranch proxy`: any URL through the engine, for any player; and the playlists of `play`, within their
+//! scope.
 //!
-//! It listens on loopback unless told otherwise: whoever can reach it can reach through it whatever this machine can, the
-//! other machines of its network included, and everything that this machine's address opens. On loopback that is
-//! nobody else, and the browser's pages are kept out by the endpoint's [`Guard`].
+//! It listens on loopback unless told otherwise: whoever can reach it can reach through it whatever this
+//! machine can, the other machines of its network included, and everything that this machine's address opens.
+//! On loopback that is nobody else, and the browser's pages are kept out by the endpoint's [`Guard`].
 
 mod address;
 mod films;
@@ -49,7 +50,8 @@ pub(crate) struct Proxy {
     scope: Scope,
     films: Films,
     registry: Arc<Registry>,
-    /// The name in our `Via` header (RFC 9110 section 7.6.3), by which a request that comes back is recognised.
+    /// The name in our `Via` header (RFC 9110 section 7.6.3), by which a request that comes back is
+    /// recognised.
     via: String,
 }
 
@@ -189,7 +191,8 @@ fn begins_at_start(request: &Request<Incoming>) -> bool {
     request.headers().get(header::RANGE).is_none_or(|range| range.as_bytes().starts_with(b"bytes=0-"))
 }
 
-/// Where a player has to go because the redirects ended there: relative references of a playlist start from it.
+/// Where a player has to go because the redirects ended there: relative references of a playlist start from
+/// it.
 fn elsewhere(requested: &Url, found: &Url) -> Option<Url> {
     let mut plain = requested.clone();
     plain.set_fragment(None);

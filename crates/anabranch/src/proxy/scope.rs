@@ -7,7 +7,8 @@ use url::Url;
 
 use super::address;
 
-/// What begins the path of something that another host's playlist or redirect named: a player's secrets are not for it.
+/// What begins the path of something that another host's playlist or redirect named: a player's secrets are
+/// not for it.
 const ANONYMOUS: &str = "anonymous/";
 
 /// What may be asked for.
@@ -27,7 +28,8 @@ pub(crate) struct Key(RandomState);
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Requested {
     pub(super) url: Url,
-    /// Whether the player's own secrets are for it: it was named by whoever started the player, and by nobody else.
+    /// Whether the player's own secrets are for it: it was named by whoever started the player, and by nobody
+    /// else.
     pub(super) with_secrets: bool,
 }
 
@@ -63,7 +65,8 @@ fn address_of(url: &Url) -> &str {
     &url[..url::Position::AfterPath]
 }
 
-/// The directory of a URL; that of the part before the first variable (`$Number$`, `{$name}`), where it has one.
+/// The directory of a URL; that of the part before the first variable (`$Number$`, `{$name}`), where it has
+/// one.
 fn directory(url: &Url) -> &str {
     let text = address_of(url);
     let begin = url[..url::Position::BeforePath].len();
@@ -117,7 +120,8 @@ impl Scope {
         }
     }
 
-    /// How the references of the playlist that was `requested` lead through the endpoint at `own`, which ends in a slash.
+    /// How the references of the playlist that was `requested` lead through the endpoint at `own`, which ends
+    /// in a slash.
     pub(super) fn route<'a>(&'a self, requested: &'a Requested, own: String) -> Route<'a> {
         Route { scope: self, requested, own }
     }
@@ -140,7 +144,8 @@ impl playlist::Route for Route<'_> {
         Some(format!("{}{prefix}", self.own))
     }
 
-    /// The player was sent on from the name that it was told, and some (ffmpeg with DASH) count from there all the same.
+    /// The player was sent on from the name that it was told, and some (ffmpeg with DASH) count from there
+    /// all the same.
     fn keeps_relative(&self) -> bool {
         matches!(self.scope, Scope::Everything)
     }

@@ -14,8 +14,9 @@ pub(super) struct Secrets {
 }
 
 impl Secrets {
-    /// Those in a request. A browser sends the cookies of whatever else is on this machine, as cookies know no ports, and what
-    /// was typed for another host behind the proxy: of a page only what its script says itself is meant.
+    /// Those in a request. A browser sends the cookies of whatever else is on this machine, as cookies know
+    /// no ports, and what was typed for another host behind the proxy: of a page only what its script says
+    /// itself is meant.
     pub(super) fn of(headers: &HeaderMap, asker: Asker) -> Self {
         let first = |name: HeaderName| headers.get(name).cloned();
         match asker {

@@ -168,7 +168,8 @@ impl Reporter {
         Watch { shared: self.shared.clone(), film: number }
     }
 
-    /// Ends the reports with the summary, and passes on how the run ended. What is watched has to be dropped before.
+    /// Ends the reports with the summary, and passes on how the run ended. What is watched has to be dropped
+    /// before.
     ///
     /// # Errors
     /// Those of `result`.

@@ -9,7 +9,8 @@ use crate::failure::Failure;
 const HEADER_FOR: &str = "--header-for takes an origin and a header, such as: \
      --header-for https://a.example 'NAME: VALUE'";
 
-/// The headers of `--header` for the origins of these URLs, those of `--header-for` for theirs, and a `User-Agent` for everybody.
+/// The headers of `--header` for the origins of these URLs, those of `--header-for` for theirs, and a
+/// `User-Agent` for everybody.
 ///
 /// # Errors
 /// What is typed is no origin or no header, or there is no URL that a header could be for.

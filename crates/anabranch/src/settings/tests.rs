@@ -1,4 +1,5 @@
-//! What a command line comes to: the table has every option of `play`, `fetch` and `proxy` with a value that is taken and one that is not.
+//! What a command line comes to: the table has every option of `play`, `fetch` and `proxy` with a value that
+//! is taken and one that is not.
 
 use anabranch_film::interval::Interval;
 use anabranch_film::mul;

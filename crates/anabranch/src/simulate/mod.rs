@@ -25,7 +25,8 @@ const LEAST_STEP: anabranch_units::Duration = anabranch_units::Duration::from_mi
 /// Simulates a scenario, writes what is asked for, and prints what it came to.
 ///
 /// # Errors
-/// The scenario is wrong, a file cannot be written, or a signal came. What was simulated until then is written.
+/// The scenario is wrong, a file cannot be written, or a signal came. What was simulated until then is
+/// written.
 pub fn run(arguments: &SimArguments, output: &Output) -> Result<(), Failure> {
     let file = &arguments.scenario;
     let model = scenario::load(file, arguments.seed).map_err(|error| match error {

@@ -149,7 +149,8 @@ pub fn summary(path: &Path) -> Value {
     last
 }
 
-/// What a relay does to the datagrams on their way to the receiver. The first ones, the handshake's, get through.
+/// What a relay does to the datagrams on their way to the receiver. The first ones, the handshake's, get
+/// through.
 #[derive(Clone, Copy, Default)]
 pub struct Faults {
     /// Loses so many of a hundred, repeats and swaps some: always the same ones by number.

@@ -156,7 +156,8 @@ impl RawReceiver {
         Self { runtime, endpoint, address }
     }
 
-    /// Lets one sender in and answers each of its datagrams, given with its number, until it is gone. Answers with how many came.
+    /// Lets one sender in and answers each of its datagrams, given with its number, until it is gone. Answers
+    /// with how many came.
     pub fn serve(&self, mut answer: impl FnMut(u64, &[u8]) -> Vec<Vec<u8>>) -> u64 {
         self.runtime.block_on(async {
             let incoming = timeout(PATIENCE, self.endpoint.accept()).await.unwrap().unwrap();

@@ -67,7 +67,8 @@ impl Drop for Origin {
     }
 }
 
-/// A server that answers every request head with the bytes that `answer` makes of it. It ends with the test program.
+/// A server that answers every request head with the bytes that `answer` makes of it. It ends with the test
+/// program.
 pub fn raw_origin(answer: impl Fn(&str) -> Vec<u8> + Send + Sync + 'static) -> SocketAddr {
     ScriptedServer::start(move |asked| answer(&asked.head)).address
 }
@@ -211,7 +212,8 @@ pub fn tool(name: &str, arguments: &[&str]) -> Option<Output> {
     }
 }
 
-/// The configuration of a stock nginx that keeps its own files in `own`: `server` is what its one server does.
+/// The configuration of a stock nginx that keeps its own files in `own`: `server` is what its one server
+/// does.
 pub fn nginx_configuration(own: &str, server: &str) -> String {
     let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
         .iter()
@@ -224,7 +226,8 @@ pub fn nginx_configuration(own: &str, server: &str) -> String {
     )
 }
 
-/// What ffmpeg's decoders see: a digest of every frame. The last lines of two runs are equal when every frame is.
+/// What ffmpeg's decoders see: a digest of every frame. The last lines of two runs are equal when every frame
+/// is.
 pub fn frames(input: &str) -> Option<String> {
     let output = tool(
         "ffmpeg",

@@ -7,8 +7,8 @@ use anabranch_client::{Event, Settings};
 use crate::server::{Answered, Exchange, Server, film};
 use crate::viewer::{Fetch, comes_right, events, in_time, millis, open, read, settings};
 
-/// A server that answers well at first, and then with `lie`. The stream ends with `error` when it is alone, and comes
-/// right when there is another replica.
+/// A server that answers well at first, and then with `lie`. The stream ends with `error` when it is alone,
+/// and comes right when there is another replica.
 async fn lies<S, A>(error: &str, lie: S)
 where
     S: Fn(Exchange) -> A + Clone + Send + Sync + 'static,

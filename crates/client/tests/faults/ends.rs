@@ -22,7 +22,8 @@ async fn a_reset_at_any_byte() {
     let mut cases = tokio::task::JoinSet::new();
     for case in 0..40 {
         let content = film(150_000 + random(250_000));
-        // Counted over head and body of the answers after the probe's; the first ones are the most interesting.
+        // Counted over head and body of the answers after the probe's; the first ones are the most
+        // interesting.
         let offsets: Vec<_> =
             (0..3).map(|_| if random(2) == 0 { random(400) } else { random(140_000) }).collect();
         let reset = random(4) > 0;

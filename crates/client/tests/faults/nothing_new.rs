@@ -1,4 +1,5 @@
-//! Servers that send, but bring nothing that was not there: they are asked ever less often, and given up in time.
+//! Servers that send, but bring nothing that was not there: they are asked ever less often, and given up in
+//! time.
 
 use crate::server::{Answered, Exchange, Server, film};
 use crate::viewer::{Fetch, millis, settings};

@@ -26,7 +26,8 @@ fn limited(now: Time, srtt_ms: u64, window: u32) -> MemberReport {
     }
 }
 
-/// A group of members that all have something to send, after some seconds of acknowledgements: round trips in ms, weights.
+/// A group of members that all have something to send, after some seconds of acknowledgements: round trips in
+/// ms, weights.
 fn running(members: &[(u64, f64)]) -> (JointWindow, u64) {
     let mut group = JointWindow::new(10);
     for (_, each) in members {
@@ -159,7 +160,8 @@ fn an_older_loss_that_a_farther_member_sees_later_does_not_halve_again() {
     group.heard(1, &MemberReport { delivered: 1000, ..limited(now, 200, 10) });
     group.heard(0, &MemberReport { delivered: 0, lost: 20, ..limited(now, 20, 10) });
     let halved = windows(&group);
-    // The near one hears of all that was in flight and more, 50 ms later; the far one now sees losses of what was sent before.
+    // The near one hears of all that was in flight and more, 50 ms later; the far one now sees losses of what
+    // was sent before.
     let later = at(millis + 1050);
     group.heard(0, &MemberReport { delivered: 1000, is_limited: false, ..limited(later, 20, 10) });
     group.heard(1, &MemberReport { delivered: 0, lost: 20, ..limited(later, 200, 10) });
@@ -290,7 +292,8 @@ proptest! {
         let mut reno = MulTcp::reno(&start);
         let mut group = JointWindow::new(10);
         let place = group.join(Weight::ONE, at(0)).unwrap();
-        // Of what was in flight at a time-out; what is lost of it belongs to the time-out (RFC 6675, section 5.1).
+        // Of what was in flight at a time-out; what is lost of it belongs to the time-out (RFC 6675, section
+        // 5.1).
         let mut timed_out = 0;
         // A loss is found by what was sent after it.
         let mut has_acked = true;
@@ -331,7 +334,8 @@ proptest! {
         }
     }
 
-    /// Whatever happens, the windows of those who can use them are the joint window or less, and nothing grows without bound.
+    /// Whatever happens, the windows of those who can use them are the joint window or less, and nothing
+    /// grows without bound.
     #[test]
     fn windows_are_bounded(
         weights in prop::collection::vec(0.001..1000.0, 1..=MOST_MEMBERS),

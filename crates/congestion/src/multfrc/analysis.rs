@@ -1,12 +1,14 @@
-//! What the paper derives about one stream with several connections over a link that loses packets by itself: sections II and
-//! III.C of [the paper](super).
+//! What the paper derives about one stream with several connections over a link that loses packets by itself:
+//! sections II and III.C of [the paper](super).
 //!
-//! Rates that a connection would need, such as T_b, come from [`simple_rate`] or from any other model of [`crate::response`].
+//! Rates that a connection would need, such as T_b, come from [`simple_rate`] or from any other model of
+//! [`crate::response`].
 
 use anabranch_units::{Bytes, Duration, Rate};
 
-/// The rate of one connection by the simple model, equation (1); at the least round-trip time and with the losses of the link
-/// alone its upper bound T_b, equation (3). `constant` is k, between 0.7 and 1.3 depending on the derivation.
+/// The rate of one connection by the simple model, equation (1); at the least round-trip time and with the
+/// losses of the link alone its upper bound T_b, equation (3). `constant` is k, between 0.7 and 1.3 depending
+/// on the derivation.
 ///
 /// [`Rate::MAX`] without loss or without delay, and where the result is no number.
 pub fn simple_rate(constant: f64, packet_size: Bytes, rtt: Duration, loss: f64) -> Rate {
@@ -18,18 +20,20 @@ pub fn simple_rate(constant: f64, packet_size: Bytes, rtt: Duration, loss: f64) 
     }
 }
 
-/// The loss rate from end to end: what the queue drops (p_c) and what the link loses of the rest (p_w), equation (2).
+/// The loss rate from end to end: what the queue drops (p_c) and what the link loses of the rest (p_w),
+/// equation (2).
 pub fn end_to_end_loss(wireless: f64, congestion: f64) -> f64 {
     wireless + (1.0 - wireless) * congestion
 }
 
-/// Theorem 1, equation (4): whether one connection, which can get `bound` at most (T_b), leaves a part of the link unused.
+/// Theorem 1, equation (4): whether one connection, which can get `bound` at most (T_b), leaves a part of the
+/// link unused.
 pub fn underutilizes(bound: Rate, bandwidth: Rate) -> bool {
     bound < bandwidth
 }
 
-/// The number of connections of `bound` each (T_b) that use a link fully and no more, equation (5). Infinite when a connection
-/// gets nothing.
+/// The number of connections of `bound` each (T_b) that use a link fully and no more, equation (5). Infinite
+/// when a connection gets nothing.
 pub fn optimal_connections(bound: Rate, bandwidth: Rate) -> f64 {
     if bound.is_zero() { f64::INFINITY } else { bandwidth.ratio_to(bound) }
 }
@@ -41,20 +45,21 @@ pub fn optimal_whole_connections(bound: Rate, bandwidth: Rate) -> Option<u32> {
     u32::try_from(whole.max(1)).ok()
 }
 
-/// How many round trips equation (9) needs from `from` connections up to `to` (section III.C): m (N1^2 - N2^2) / (2 alpha). Zero
-/// when there is nothing to go.
+/// How many round trips equation (9) needs from `from` connections up to `to` (section III.C): m (N1^2 -
+/// N2^2) / (2 alpha). Zero when there is nothing to go.
 pub fn round_trips_up(from: f64, to: f64, increase: f64, round_trips: u32) -> f64 {
     (f64::from(round_trips) * (to * to - from * from) / (2.0 * increase)).max(0.0)
 }
 
-/// How many round trips equation (9) needs from `from` connections down to `to` (section III.C): m (N1 - N2) / beta. Zero when
-/// there is nothing to go.
+/// How many round trips equation (9) needs from `from` connections down to `to` (section III.C): m (N1 - N2)
+/// / beta. Zero when there is nothing to go.
 pub fn round_trips_down(from: f64, to: f64, decrease: f64, round_trips: u32) -> f64 {
     (f64::from(round_trips) * (from - to) / decrease).max(0.0)
 }
 
-/// The part of the link that equation (9) uses on the mean, equation (10): the number of connections falls by beta
-/// (`decrease`) from `optimal` (n*) and rises again. It falls to one at the least (the paper's second footnote).
+/// The part of the link that equation (9) uses on the mean, equation (10): the number of connections falls by
+/// beta (`decrease`) from `optimal` (n*) and rises again. It falls to one at the least (the paper's second
+/// footnote).
 ///
 /// At least 2/3 whatever beta; one when there is nothing to fall.
 pub fn utilization(optimal: f64, decrease: f64) -> f64 {
@@ -76,7 +81,8 @@ mod tests {
 
     #[test]
     fn the_papers_example() {
-        // At p_w = 0.04 and k = 1.22: 8000 * 1.22 / (0.168 * 0.2) = 290,476 bit/s, so 3.44 connections fill 1 Mbps.
+        // At p_w = 0.04 and k = 1.22: 8000 * 1.22 / (0.168 * 0.2) = 290,476 bit/s, so 3.44 connections fill 1
+        // Mbps.
         let bound = simple_rate(1.22, SIZE, RTT, 0.04);
         assert_eq!(bound.as_bps(), 290_476);
         let bandwidth = Rate::from_mbps(1);
@@ -92,7 +98,8 @@ mod tests {
 
     #[test]
     fn rates_of_change_by_hand() {
-        // From 3 to 7 with (1, 1): 50 * 40 / 2 = 1000 round trips, of 0.2 s about the 214 s of figure 9; down 200.
+        // From 3 to 7 with (1, 1): 50 * 40 / 2 = 1000 round trips, of 0.2 s about the 214 s of figure 9; down
+        // 200.
         assert_eq!(round_trips_up(3.0, 7.0, 1.0, 50), 1000.0);
         assert_eq!(round_trips_down(7.0, 3.0, 1.0, 50), 200.0);
         assert_eq!((round_trips_up(7.0, 3.0, 1.0, 50), round_trips_down(3.0, 7.0, 1.0, 50)), (0.0, 0.0));

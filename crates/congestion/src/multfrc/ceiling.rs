@@ -1,7 +1,9 @@
-//! What a stream whose rate is known is given at the most: little more than what arrived when the link was full.
+//! What a stream whose rate is known is given at the most: little more than what arrived when the link was
+//! full.
 //!
-//! Such a stream catches up after it had to wait. Given more than the link carries for that, it moves what waits from its own queue into the
-//! one on the way; the round trip grows, the control takes connections away, and the stream waits again.
+//! Such a stream catches up after it had to wait. Given more than the link carries for that, it moves what
+//! waits from its own queue into the one on the way; the round trip grows, the control takes connections
+//! away, and the stream waits again.
 
 use anabranch_units::{Duration, Rate, Time};
 
@@ -12,8 +14,8 @@ use super::window::Window;
 const ROUND_TRIPS: u32 = 2;
 /// More than what arrived, so that a link that has become faster shows it.
 const ABOVE: f64 = 1.05;
-/// A queue of the stream's own: less arrives than this part of what is allowed. More than 1 / [`ABOVE`], so that a stream at its ceiling still
-/// finds the end of its link.
+/// A queue of the stream's own: less arrives than this part of what is allowed. More than 1 / [`ABOVE`], so
+/// that a stream at its ceiling still finds the end of its link.
 const LEAST_PART: f64 = 0.96;
 /// What a step without a queue multiplies the ceiling with.
 const GROWTH: f64 = 1.02;
@@ -44,7 +46,8 @@ impl Ceiling {
         self.delivered = self.delivered.max(usage.delivered.as_f64());
         let Some(average) = self.window.sample(now, sample) else { return };
         let delivered = std::mem::take(&mut self.delivered);
-        // Where all arrives that is allowed the queue may be that of others, and says nothing of what the link has for this stream.
+        // Where all arrives that is allowed the queue may be that of others, and says nothing of what the
+        // link has for this stream.
         let is_own = delivered < LEAST_PART * usage.allowed.as_f64();
         self.rate = if is_own && is_full(average.mean) { ABOVE * delivered } else { GROWTH * self.rate };
     }

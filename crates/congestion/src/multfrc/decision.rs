@@ -15,10 +15,11 @@ pub enum Reason {
     Needed,
     /// The round-trip time is beyond what is borne: the link is in full use.
     Queue,
-    /// The queue had grown far beyond what is borne, and is drained for a while; see [`Law::Proportional`](super::Law::Proportional).
+    /// The queue had grown far beyond what is borne, and is drained for a while; see
+    /// [`Law::Proportional`](super::Law::Proportional).
     Draining,
-    /// With a single connection all round trips stayed long, and nearly equally long: that is no queue but another path, and its
-    /// least round-trip time is the new measure.
+    /// With a single connection all round trips stayed long, and nearly equally long: that is no queue but
+    /// another path, and its least round-trip time is the new measure.
     RouteChanged,
 }
 

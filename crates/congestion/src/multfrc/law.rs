@@ -5,20 +5,21 @@ use anabranch_units::Ratio;
 /// What becomes of the number of connections at every average of the round-trip time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Law {
-    /// Equation (9), IIAD: by alpha/n up while the queueing delay is within what is borne, by beta down when it is beyond.
+    /// Equation (9), IIAD: by alpha/n up while the queueing delay is within what is borne, by beta down when
+    /// it is beyond.
     InverseIncrease {
         /// alpha.
         increase: f64,
         /// beta.
         decrease: f64,
     },
-    /// Ours: the same steps, but the smaller the nearer the queueing delay is to a goal, so that the number comes to rest
-    /// there instead of swinging about it. The goal is what is borne with one connection, and less of it with more, down to 7/10:
-    /// of two streams the larger one gives way first.
+    /// Ours: the same steps, but the smaller the nearer the queueing delay is to a goal, so that the number
+    /// comes to rest there instead of swinging about it. The goal is what is borne with one connection, and
+    /// less of it with more, down to 7/10: of two streams the larger one gives way first.
     ///
-    /// Up by alpha/n times what is missing to the goal; down by beta times what is beyond it; each as a part of the goal, at most
-    /// all of it. At 2.5 times the goal the queue is drained once: for two averages there
-    /// are 0.9 of the connections that just fill the link.
+    /// Up by alpha/n times what is missing to the goal; down by beta times what is beyond it; each as a part
+    /// of the goal, at most all of it. At 2.5 times the goal the queue is drained once: for two averages
+    /// there are 0.9 of the connections that just fill the link.
     Proportional {
         /// alpha.
         increase: f64,
@@ -28,7 +29,8 @@ pub enum Law {
 }
 
 impl Law {
-    /// The next number of connections, not yet bounded. `queueing` and `tolerance` are parts of the least round-trip time.
+    /// The next number of connections, not yet bounded. `queueing` and `tolerance` are parts of the least
+    /// round-trip time.
     pub(super) fn next(self, n: f64, queueing: f64, tolerance: Ratio) -> f64 {
         let tolerance = tolerance.as_f64();
         match self {
@@ -50,8 +52,9 @@ impl Law {
         }
     }
 
-    /// The number of connections with which a queue drains that has grown far beyond the goal, [`DRAIN_AVERAGES`] long. Whoever
-    /// shares the queue sees it grow, and they all drain it together; who took its delay for a part of the path learns better.
+    /// The number of connections with which a queue drains that has grown far beyond the goal,
+    /// [`DRAIN_AVERAGES`] long. Whoever shares the queue sees it grow, and they all drain it together; who
+    /// took its delay for a part of the path learns better.
     pub(super) fn drain(self, n: f64, queueing: f64, tolerance: Ratio) -> Option<f64> {
         let is_far = queueing > FAR * goal(n, tolerance.as_f64());
         (matches!(self, Self::Proportional { .. }) && is_far).then(|| DRAINING * n / (1.0 + queueing))
@@ -60,12 +63,14 @@ impl Law {
 
 /// A queueing delay of so many times the goal is far beyond it.
 const FAR: f64 = 2.5;
-/// On a full link n is proportional to the round-trip time. This part of the n that just fills it leaves room for the queue to drain.
+/// On a full link n is proportional to the round-trip time. This part of the n that just fills it leaves room
+/// for the queue to drain.
 const DRAINING: f64 = 0.9;
 /// The averages for which a queue is drained: those of streams that share it do not begin at the same time.
 pub(super) const DRAIN_AVERAGES: u32 = 2;
 
-/// The queueing delay at which [`Law::Proportional`] rests with n connections, as a part of the least round-trip time.
+/// The queueing delay at which [`Law::Proportional`] rests with n connections, as a part of the least
+/// round-trip time.
 fn goal(n: f64, tolerance: f64) -> f64 {
     tolerance * (0.7 + 0.3 / n)
 }

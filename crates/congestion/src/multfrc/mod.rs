@@ -1,13 +1,14 @@
 //! MULTFRC's control of the number of connections, without a clock.
 //!
-//! M. Chen, A. Zakhor, "Multiple TFRC connections based rate control for wireless networks" (IEEE Transactions on Multimedia
-//! 8(5), 2006). Over a link that loses packets by itself one connection under TFRC or TCP leaves a part of the link unused
-//! ([`analysis`]). So one stream is given several connections, more of them as long as the round-trip time does not tell of a
-//! queue, fewer when it does.
+//! M. Chen, A. Zakhor, "Multiple TFRC connections based rate control for wireless networks" (IEEE
+//! Transactions on Multimedia 8(5), 2006). Over a link that loses packets by itself one connection under TFRC
+//! or TCP leaves a part of the link unused ([`analysis`]). So one stream is given several connections, more
+//! of them as long as the round-trip time does not tell of a queue, fewer when it does.
 //!
-//! The driver tells [`MulTfrc::rtt`] the round-trip times that the reports of all its connections bring, and opens or
-//! closes connections as the [`Decision`]s say. It may do with one connection that sends at n times the rate of one instead
-//! ([`crate::aggregate`]). Whether the connections are under TFRC or TCP makes no difference here.
+//! The driver tells [`MulTfrc::rtt`] the round-trip times that the reports of all its connections bring, and
+//! opens or closes connections as the [`Decision`]s say. It may do with one connection that sends at n times
+//! the rate of one instead ([`crate::aggregate`]). Whether the connections are under TFRC or TCP makes no
+//! difference here.
 
 pub mod analysis;
 mod ceiling;
@@ -31,9 +32,11 @@ use startup::{Startup, Step};
 pub use usage::Usage;
 use window::{Average, Window};
 
-/// A stream whose rate is known stands for so many connections at most while it needs them and a queue stands.
+/// A stream whose rate is known stands for so many connections at most while it needs them and a queue
+/// stands.
 const MOST_BESIDE_OTHERS: f64 = 3.0;
-/// A stream saves what one connection would have sent beyond it, for so many seconds at the rate that it wants.
+/// A stream saves what one connection would have sent beyond it, for so many seconds at the rate that it
+/// wants.
 const MOST_SAVED: f64 = 10.0;
 
 /// Measures the round-trip time and chooses the number of connections.
@@ -47,9 +50,11 @@ pub struct MulTfrc {
     least: LeastRtt,
     startup: Option<Startup>,
     ceiling: Ceiling,
-    /// Over the window: whether the rate held the sender back, reports, and what was delivered as a part of the equation's rate.
+    /// Over the window: whether the rate held the sender back, reports, and what was delivered as a part of
+    /// the equation's rate.
     need: Need,
-    /// When the last report came, and what was saved since the beginning ([`Self::least_needed`]), in seconds.
+    /// When the last report came, and what was saved since the beginning ([`Self::least_needed`]), in
+    /// seconds.
     reported: Option<Time>,
     saved: f64,
 }
@@ -78,8 +83,8 @@ impl MulTfrc {
         self.sample(now, sample, None)
     }
 
-    /// The same, and what the sender makes of its rate: its number of connections does not grow while it has no use for more,
-    /// and falls when it has far too many.
+    /// The same, and what the sender makes of its rate: its number of connections does not grow while it has
+    /// no use for more, and falls when it has far too many.
     pub fn report(&mut self, now: Time, sample: Duration, usage: &Usage) -> Option<Decision> {
         if !self.parameters.startup {
             return self.rtt(now, sample);
@@ -99,8 +104,8 @@ impl MulTfrc {
         Some(Decision { connections, target: self.target, average: sample, least, reason: Reason::Needed })
     }
 
-    /// What a stream whose rate is known gets though a queue stands: as many connections as it needs, as long as it does not send more
-    /// than one would have sent, all in all.
+    /// What a stream whose rate is known gets though a queue stands: as many connections as it needs, as long
+    /// as it does not send more than one would have sent, all in all.
     fn least_needed(&mut self, now: Time, usage: &Usage) -> f64 {
         let passed = now.since(self.reported.replace(now).unwrap_or(now));
         let (Some(need), Some(wanted)) = (usage.need(), usage.wanted.filter(|wanted| !wanted.is_zero()))
@@ -194,7 +199,8 @@ impl MulTfrc {
         }
         let next = law.next(self.target, queueing, tolerance);
         match law.drain(self.target, queueing, tolerance) {
-            // Media at its own rate cannot wait until a queue has drained: there are as many as keep the queue at the goal.
+            // Media at its own rate cannot wait until a queue has drained: there are as many as keep the
+            // queue at the goal.
             Some(_) if is_need_known => {
                 next.min(self.target * (1.0 + law.goal(self.target, tolerance)) / (1.0 + queueing))
             }
@@ -206,7 +212,8 @@ impl MulTfrc {
         }
     }
 
-    /// What a stream whose rate is known has saved of what one connection would have sent, as a part of the most.
+    /// What a stream whose rate is known has saved of what one connection would have sent, as a part of the
+    /// most.
     pub fn saved(&self) -> f64 {
         self.saved / MOST_SAVED
     }

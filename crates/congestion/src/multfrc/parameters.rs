@@ -18,16 +18,17 @@ pub struct Parameters {
     pub least: Least,
     /// The most connections.
     pub most_connections: u32,
-    /// After so many averages with a single connection and a queue that does not go, the path is taken for another one; `None`:
-    /// never, as in the paper. See [`RouteChanged`](super::Reason::RouteChanged).
+    /// After so many averages with a single connection and a queue that does not go, the path is taken for
+    /// another one; `None`: never, as in the paper. See [`RouteChanged`](super::Reason::RouteChanged).
     pub route_change: Option<u32>,
-    /// Whether the number is looked for by a part of it at a time, not by a step, while no queue is seen (`startup.rs`), and does
-    /// not grow beyond what the sender has use for. In the paper neither is so.
+    /// Whether the number is looked for by a part of it at a time, not by a step, while no queue is seen
+    /// (`startup.rs`), and does not grow beyond what the sender has use for. In the paper neither is so.
     pub startup: bool,
 }
 
 impl Parameters {
-    /// Those of the paper, section IV.B: alpha = beta = 1, gamma = 0.2, m = 50. The bound and the rule for another route are ours.
+    /// Those of the paper, section IV.B: alpha = beta = 1, gamma = 0.2, m = 50. The bound and the rule for
+    /// another route are ours.
     pub const PAPER: Self = Self {
         law: Law::InverseIncrease { increase: 1.0, decrease: 1.0 },
         round_trips: 50,
@@ -45,8 +46,8 @@ impl Parameters {
     pub const BRISK: Self =
         Self { law: Law::InverseIncrease { increase: 2.0, decrease: 2.0 }, ..Self::PAPER };
 
-    /// Ours, for [`crate::aggregate::Scheme::AllInOne`]: [`Law::Proportional`], more often and in smaller steps.
-    /// `docs/live-control.md` has the reasons.
+    /// Ours, for [`crate::aggregate::Scheme::AllInOne`]: [`Law::Proportional`], more often and in smaller
+    /// steps. `docs/live-control.md` has the reasons.
     pub const AUTO: Self = Self {
         law: Law::Proportional { increase: 0.5, decrease: 0.3 },
         round_trips: 15,

@@ -1,9 +1,10 @@
-//! How a stream finds its number of connections: by a part of what it has every two round trips, as slow start does with
-//! windows. A step of alpha/n every m round trips takes minutes over a link that loses much.
+//! How a stream finds its number of connections: by a part of what it has every two round trips, as slow
+//! start does with windows. A step of alpha/n every m round trips takes minutes over a link that loses much.
 //!
-//! Slow start ends at a loss. This does not: as long as no queue stands, losses are the link's own. It ends when the
-//! round-trip time shows a queue; and when much of what is sent does not arrive, as a link with hardly a queue, or one that is
-//! policed, shows its limit so. It begins again when no queue was seen for long although the rate does hold the sender back.
+//! Slow start ends at a loss. This does not: as long as no queue stands, losses are the link's own. It ends
+//! when the round-trip time shows a queue; and when much of what is sent does not arrive, as a link with
+//! hardly a queue, or one that is policed, shows its limit so. It begins again when no queue was seen for
+//! long although the rate does hold the sender back.
 
 use anabranch_units::{Duration, Time};
 
@@ -17,7 +18,8 @@ const GROWTH: f64 = 1.5;
 /// When a smaller part of the connections is needed, there are too many, and a step leaves this part of them.
 const LEAST_NEED: f64 = 0.6;
 const SHRINKAGE: f64 = 0.9;
-/// When less than this part of what was allowed arrives, what is lost is more than a link that is of use loses by itself.
+/// When less than this part of what was allowed arrives, what is lost is more than a link that is of use
+/// loses by itself.
 const LEAST_DELIVERED: f64 = 0.6;
 /// How much of a window goes into the mean: losses come in bursts.
 const DELIVERED_GAIN: f64 = 0.25;
@@ -72,8 +74,8 @@ impl Startup {
         self.is_on
     }
 
-    /// A report came. Answers when it completes a window in which something was learnt; `queueing` tells how long the queue
-    /// is, as a part of `goal`, from the window's mean and shortest round-trip time.
+    /// A report came. Answers when it completes a window in which something was learnt; `queueing` tells how
+    /// long the queue is, as a part of `goal`, from the window's mean and shortest round-trip time.
     pub(super) fn report(
         &mut self,
         now: Time,

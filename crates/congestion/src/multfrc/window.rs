@@ -12,8 +12,9 @@ pub(super) struct Average {
 
 /// The measurement sub-system, equation (8): the mean over m round trips.
 ///
-/// The paper's connections report once in a round trip, and it speaks of the mean of m reports. Several connections report
-/// several times, and TFRC also at losses. So an average needs m reports, and m mean round trips as well.
+/// The paper's connections report once in a round trip, and it speaks of the mean of m reports. Several
+/// connections report several times, and TFRC also at losses. So an average needs m reports, and m mean round
+/// trips as well.
 #[derive(Clone, Debug)]
 pub(super) struct Window {
     round_trips: u64,

@@ -72,10 +72,10 @@ pub(super) struct LossEvents {
 }
 
 impl LossEvents {
-    /// The packets of a hole with which loss events begin: the first one ever, and each that is more than a round trip after
-    /// the beginning of the event before it. At most the last `most` of them. Without a round-trip time they all belong
-    /// together. With a `round`, that of the packet which shows the hole, there is one event at most, and none in the round of
-    /// the one before it.
+    /// The packets of a hole with which loss events begin: the first one ever, and each that is more than a
+    /// round trip after the beginning of the event before it. At most the last `most` of them. Without a
+    /// round-trip time they all belong together. With a `round`, that of the packet which shows the hole,
+    /// there is one event at most, and none in the round of the one before it.
     pub(super) fn in_hole(
         &mut self,
         hole: &Hole,

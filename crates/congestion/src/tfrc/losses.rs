@@ -1,4 +1,5 @@
-//! What the receiver knows of the losses of one connection, or of each of the virtual ones that its packets stand for.
+//! What the receiver knows of the losses of one connection, or of each of the virtual ones that its packets
+//! stand for.
 
 use anabranch_units::{Duration, Time};
 
@@ -94,8 +95,8 @@ impl FlowLosses {
         &self.connections[0].history
     }
 
-    /// The flow stands for so many connections from now on. New ones take over what the others have seen of the path, as a
-    /// history of their own would take long to come by.
+    /// The flow stands for so many connections from now on. New ones take over what the others have seen of
+    /// the path, as a history of their own would take long to come by.
     pub(super) fn set_flows(&mut self, flows: f64) {
         self.flows = virtual_connections::bounded(flows);
         let count = virtual_connections::count(self.flows);
@@ -110,7 +111,8 @@ impl FlowLosses {
         }
     }
 
-    /// A packet arrived. `false` if it is a duplicate, comes after it was taken for lost, or belongs to no connection.
+    /// A packet arrived. `false` if it is a duplicate, comes after it was taken for lost, or belongs to no
+    /// connection.
     pub(super) fn packet(&mut self, packet: &PacketInfo, now: Time) -> bool {
         let Some(losses) = self.connections.get_mut(usize::from(packet.connection)) else { return false };
         if losses.detector.is_none() && !losses.history.is_empty() {
@@ -132,8 +134,8 @@ impl FlowLosses {
         self.mean_interval().map_or(0.0, |packets| 1.0 / packets)
     }
 
-    /// The mean loss interval over the connections that are looked at, each weighed with its part of a connection's packets.
-    /// Those that have not lost anything yet say nothing.
+    /// The mean loss interval over the connections that are looked at, each weighed with its part of a
+    /// connection's packets. Those that have not lost anything yet say nothing.
     fn mean_interval(&self) -> Option<f64> {
         let looked_at = match self.parameters.filter {
             Filter::First => 1,

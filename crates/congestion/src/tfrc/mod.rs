@@ -2,18 +2,20 @@
 //!
 //! The driver, which has the clock and the network, moves what the two ends tell each other:
 //!
-//! - [`Sender::next_send`] says when the next packet may leave. When it does, [`Sender::sent`] gives the [`PacketInfo`] that
-//!   it must carry.
-//! - For each packet that arrives, [`Receiver::packet`] answers with a [`Feedback`] if one is to be sent at once.
+//! - [`Sender::next_send`] says when the next packet may leave. When it does, [`Sender::sent`] gives the
+//!   [`PacketInfo`] that it must carry.
+//! - For each packet that arrives, [`Receiver::packet`] answers with a [`Feedback`] if one is to be sent at
+//!   once.
 //! - [`Sender::feedback`] takes it. Everything that the sender answers may have changed after it.
-//! - When [`Sender::deadline`] or [`Receiver::deadline`] has come, the driver calls `tick` there; the receiver's may give a
-//!   [`Feedback`]. A deadline may change with every other call. `Time::NEVER` means that there is none.
+//! - When [`Sender::deadline`] or [`Receiver::deadline`] has come, the driver calls `tick` there; the
+//!   receiver's may give a [`Feedback`]. A deadline may change with every other call. `Time::NEVER` means
+//!   that there is none.
 //!
-//! A sender may stand for several connections, n of them, not necessarily a whole number ([`Sender::set_flows`]): it sends at n
-//! times the rate of one.
+//! A sender may stand for several connections, n of them, not necessarily a whole number
+//! ([`Sender::set_flows`]): it sends at n times the rate of one.
 //!
-//! Only the receiver's times are compared with the receiver's, and the sender's with the sender's: the two clocks need not
-//! agree.
+//! Only the receiver's times are compared with the receiver's, and the sender's with the sender's: the two
+//! clocks need not agree.
 
 mod loss_events;
 mod losses;
@@ -39,8 +41,8 @@ pub struct PacketInfo {
     pub timestamp: Time,
     /// The sender's estimate of the round-trip time, if it has one yet.
     pub rtt: Option<Duration>,
-    /// How often the sender has had a report, or has missed one. The RFC has no such field; ns-2's rule of loss events needs it,
-    /// see [`Parameters::event_needs_report`].
+    /// How often the sender has had a report, or has missed one. The RFC has no such field; ns-2's rule of
+    /// loss events needs it, see [`Parameters::event_needs_report`].
     pub round: u64,
     /// How many connections the sender stands for (n), at least one; see [`Sender::set_flows`].
     pub flows: f64,

@@ -17,7 +17,8 @@ pub struct Parameters {
     pub increase: Increase,
     /// How many round trips a reported receive rate limits the rate: the largest of them does.
     pub receive_rate_rtts: u32,
-    /// So many packets in a round trip are within the limit that receive rates set, however small those are (ns-2: one).
+    /// So many packets in a round trip are within the limit that receive rates set, however small those are
+    /// (ns-2: one).
     pub least_receive_limit: u32,
     /// How long TCP would wait before it sends again, for the equation.
     pub timeout: Timeout,
@@ -33,18 +34,20 @@ pub struct Parameters {
     pub maximum_rate: Rate,
     /// How coarse the driver's timer is (t_gran): packets may leave up to half of it early.
     pub granularity: Duration,
-    /// How many packets a sender that is late may send at once; `None`: as many as a round trip's worth, which is the most
-    /// that section 4.6 allows.
+    /// How many packets a sender that is late may send at once; `None`: as many as a round trip's worth,
+    /// which is the most that section 4.6 allows.
     pub burst: Option<u32>,
     /// How many later packets show that a packet is lost (NDUPACK).
     pub later_packets: u32,
-    /// Whether a loss event is over only when a packet has come that was sent after another report: then several losses in a
-    /// row are one event, however long they take (ns-2, `PreciseLoss_`).
+    /// Whether a loss event is over only when a packet has come that was sent after another report: then
+    /// several losses in a row are one event, however long they take (ns-2, `PreciseLoss_`).
     pub event_needs_report: bool,
-    /// Whether the lost packet with which an interval began counts while the interval is open (section 5.3; not in ns-2).
+    /// Whether the lost packet with which an interval began counts while the interval is open (section 5.3;
+    /// not in ns-2).
     pub lost_packet_counts: bool,
-    /// Whether the first loss interval is no shorter than what arrived before the first loss. The RFC takes the interval that the
-    /// largest receive rate stands for (section 6.3.1); of a sender with little to send that says what it sent, not what the path bears.
+    /// Whether the first loss interval is no shorter than what arrived before the first loss. The RFC takes
+    /// the interval that the largest receive rate stands for (section 6.3.1); of a sender with little to send
+    /// that says what it sent, not what the path bears.
     pub first_interval_arrived: bool,
     /// How many loss intervals count (n).
     pub intervals: u8,
@@ -52,8 +55,9 @@ pub struct Parameters {
     pub discounting: Option<Ratio>,
     /// How many reports the receiver sends in a round trip when nothing is lost.
     pub feedback_per_rtt: u32,
-    /// The least time between these reports. On a path whose round trip is shorter than the packets are apart, each packet would bring a
-    /// report that tells nothing new. The sender waits as long for reports as if the round trip took this time.
+    /// The least time between these reports. On a path whose round trip is shorter than the packets are
+    /// apart, each packet would bring a report that tells nothing new. The sender waits as long for reports
+    /// as if the round trip took this time.
     pub least_feedback_interval: Duration,
     /// What the receiver looks at when the sender stands for several connections.
     pub filter: Filter,
@@ -62,7 +66,8 @@ pub struct Parameters {
 /// Which of the virtual connections of one sender give the loss event rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Filter {
-    /// The first one: a stream of packets with the bandwidth of a single connection (AIO-TFRC; see `virtual_connections.rs`).
+    /// The first one: a stream of packets with the bandwidth of a single connection (AIO-TFRC; see
+    /// `virtual_connections.rs`).
     First,
     /// The mean of all of them. It varies less, as the sum of n connections does.
     All,
@@ -139,10 +144,10 @@ impl Parameters {
 
     /// As `Agent/TFRC` and `Agent/TFRCSink` of ns-2.35 have it with their defaults.
     ///
-    /// Not modelled, because it changes little of the rates: a start at 300 bytes per second and the ramp of slow start within a
-    /// round trip; a packet that leaves at once, and is reported at once, when no feedback comes; reports that wait for the first
-    /// packet a round trip after the last one, for one and a half round trips at most; the first loss interval from the
-    /// receive rate of the moment.
+    /// Not modelled, because it changes little of the rates: a start at 300 bytes per second and the ramp of
+    /// slow start within a round trip; a packet that leaves at once, and is reported at once, when no
+    /// feedback comes; reports that wait for the first packet a round trip after the last one, for one and a
+    /// half round trips at most; the first loss interval from the receive rate of the moment.
     pub const NS2: Self = Self {
         rtt_weight: Ratio::new(19, 20),
         sqrt_rtt_weight: Some(Ratio::new(19, 20)),

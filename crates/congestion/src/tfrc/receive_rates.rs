@@ -1,5 +1,5 @@
-//! What bounds the rate beside the equation: the receive rates of the last round trips, and whether the sender used what it
-//! was allowed.
+//! What bounds the rate beside the equation: the receive rates of the last round trips, and whether the
+//! sender used what it was allowed.
 
 use std::collections::VecDeque;
 
@@ -52,8 +52,8 @@ impl ReceiveRates {
 /// Runs of packets that are kept apart; with more of them in a round trip the oldest become one.
 const MOST_RUNS: usize = 16;
 
-/// Finds out whether the sender had too little data in all the time that a report covers (RFC 5348, section 4.3: a
-/// data-limited interval).
+/// Finds out whether the sender had too little data in all the time that a report covers (RFC 5348, section
+/// 4.3: a data-limited interval).
 #[derive(Clone, Debug, Default)]
 pub(super) struct DataLimit {
     /// The first and the last of consecutive packets after each of which more data waited.
@@ -80,7 +80,8 @@ impl DataLimit {
         }
     }
 
-    /// A report covers the packets since the last report up to the one sent at `until`: was there never enough data?
+    /// A report covers the packets since the last report up to the one sent at `until`: was there never
+    /// enough data?
     pub(super) fn was_limited(&mut self, until: Time) -> bool {
         let had_enough = self.runs.iter().any(|(first, last)| *first <= until && Some(*last) > self.covered);
         self.covered = Some(until);

@@ -47,8 +47,8 @@ impl Receiver {
         }
     }
 
-    /// A packet of `size` arrived (section 6.1). Answers with a report if one is to be sent at once. Duplicates, and packets
-    /// that come after they were taken for lost, change nothing.
+    /// A packet of `size` arrived (section 6.1). Answers with a report if one is to be sent at once.
+    /// Duplicates, and packets that come after they were taken for lost, change nothing.
     pub fn packet(&mut self, packet: &PacketInfo, size: Bytes, now: Time) -> Option<Feedback> {
         let is_newest = self.newest.is_none_or(|newest| packet.sequence > newest.packet.sequence);
         #[expect(clippy::float_cmp, reason = "the sender repeats the same number until it takes another")]
@@ -76,8 +76,8 @@ impl Receiver {
         self.deadline
     }
 
-    /// The feedback timer ran out (section 6.2): answers with a report if anything arrived since the last one. Before the
-    /// deadline it changes nothing.
+    /// The feedback timer ran out (section 6.2): answers with a report if anything arrived since the last
+    /// one. Before the deadline it changes nothing.
     pub fn tick(&mut self, now: Time) -> Option<Feedback> {
         if now < self.deadline { None } else { self.report(now) }
     }
@@ -87,7 +87,8 @@ impl Receiver {
         self.loss_event_rate
     }
 
-    /// Loss events until now. Of those between two packets only as many are counted as can matter for the history.
+    /// Loss events until now. Of those between two packets only as many are counted as can matter for the
+    /// history.
     pub fn loss_events(&self) -> u64 {
         self.loss_events
     }
@@ -141,8 +142,8 @@ impl Receiver {
 /// More than the expirations of the feedback timer in a round trip.
 const MOST_MARKS: usize = 64;
 
-/// What has arrived, and the receive rate (X_recv) since the last expiration of the feedback timer that was at least a round
-/// trip ago.
+/// What has arrived, and the receive rate (X_recv) since the last expiration of the feedback timer that was
+/// at least a round trip ago.
 #[derive(Clone, Debug, Default)]
 struct Arrivals {
     packets: u64,
@@ -180,8 +181,8 @@ impl Arrivals {
         }
     }
 
-    /// Data comes again. Through a silence of more than a round trip the timer would have gone on expiring, so it counts as
-    /// if it had done so a round trip ago.
+    /// Data comes again. Through a silence of more than a round trip the timer would have gone on expiring,
+    /// so it counts as if it had done so a round trip ago.
     fn resume(&mut self, rtt: Option<Duration>, now: Time) {
         let (Some(rtt), Some((last, _))) = (rtt, self.marks.back()) else { return };
         if now.since(*last) > rtt {
@@ -189,8 +190,8 @@ impl Arrivals {
         }
     }
 
-    /// The loss interval that would have given one of `flows` connections the largest receive rate so far (section 6.3.1). If
-    /// none was measured, half a packet in a round trip.
+    /// The loss interval that would have given one of `flows` connections the largest receive rate so far
+    /// (section 6.3.1). If none was measured, half a packet in a round trip.
     fn first_interval(
         &mut self,
         rtt: Option<Duration>,

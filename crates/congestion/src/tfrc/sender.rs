@@ -30,7 +30,8 @@ pub struct Sender {
     last_change: Time,
     receive_rates: ReceiveRates,
     data_limit: DataLimit,
-    /// The last receive rate of all connections, and whether there was more to send than was allowed, as the last report told.
+    /// The last receive rate of all connections, and whether there was more to send than was allowed, as the
+    /// last report told.
     delivered: Rate,
     is_limited: bool,
     /// What the last report covered.
@@ -83,8 +84,8 @@ impl Path {
 }
 
 impl Sender {
-    /// A sender of packets of `packet_size` (s), which begins with one packet a second until the first report (section 4.2).
-    /// Packets of no bytes count as packets of one byte.
+    /// A sender of packets of `packet_size` (s), which begins with one packet a second until the first report
+    /// (section 4.2). Packets of no bytes count as packets of one byte.
     pub fn new(parameters: Parameters, packet_size: Bytes) -> Self {
         let packet_size = packet_size.max(Bytes::new(1));
         let mut sender = Self {
@@ -110,8 +111,9 @@ impl Sender {
         sender
     }
 
-    /// The sender stands for so many connections from now on (n): it sends at n times the rate of one. Less than one, and what
-    /// is no number, counts as one, more than 100 as 100. The interval to the next packet changes at once.
+    /// The sender stands for so many connections from now on (n): it sends at n times the rate of one. Less
+    /// than one, and what is no number, counts as one, more than 100 as 100. The interval to the next packet
+    /// changes at once.
     pub fn set_flows(&mut self, flows: f64) {
         self.numbering.set_flows(flows);
         self.allow(self.allowed);
@@ -130,15 +132,17 @@ impl Sender {
         last + interval - interval.min(self.parameters.granularity).min(rtt) / 2
     }
 
-    /// A packet leaves. `has_more` says whether further data waits, so that the rate is what holds the sender back.
+    /// A packet leaves. `has_more` says whether further data waits, so that the rate is what holds the sender
+    /// back.
     pub fn sent(&mut self, now: Time, has_more: bool) -> PacketInfo {
         let interval = self.interval();
         let credit = match self.parameters.burst {
             None => self.rtt().unwrap_or(Duration::ZERO),
             Some(packets) => interval * u64::from(packets.saturating_sub(1)),
         };
-        // One that leaves before its time, to ask for a report, does not put off those that follow it: before the first report
-        // the rate is one packet a second, and as many seconds as packets asked would pass until the next one left.
+        // One that leaves before its time, to ask for a report, does not put off those that follow it: before
+        // the first report the rate is one packet a second, and as many seconds as packets asked would pass
+        // until the next one left.
         let latest = now + self.parameters.granularity;
         let nominal = |last: Time| (last + interval).max(now - credit).min(latest);
         self.last_nominal = Some(self.last_nominal.map_or(now, nominal));
@@ -161,8 +165,9 @@ impl Sender {
         }
     }
 
-    /// A report arrived (section 4.3). Answers with the round-trip time that it brought (R_sample). One that is older than the
-    /// last, or of a packet that was not sent yet, changes nothing. A loss event rate that is no number counts as one.
+    /// A report arrived (section 4.3). Answers with the round-trip time that it brought (R_sample). One that
+    /// is older than the last, or of a packet that was not sent yet, changes nothing. A loss event rate that
+    /// is no number counts as one.
     pub fn feedback(&mut self, feedback: &Feedback, now: Time) -> Option<Duration> {
         let is_too_old = feedback.timestamp < self.newest_echo;
         if is_too_old || feedback.timestamp > now || self.last_nominal.is_none() {
@@ -230,7 +235,8 @@ impl Sender {
         rate(self.flows() * self.allowed)
     }
 
-    /// The rate at which packets leave: the allowed one, less while the round-trip time grows (section 4.5, X_inst).
+    /// The rate at which packets leave: the allowed one, less while the round-trip time grows (section 4.5,
+    /// X_inst).
     pub fn sending_rate(&self) -> Rate {
         rate(self.flows() * self.instantaneous())
     }
@@ -245,7 +251,8 @@ impl Sender {
         self.loss_event_rate
     }
 
-    /// What the sender makes of its rate, after a report. `wanted`: the rate of what there is to send, if that is known.
+    /// What the sender makes of its rate, after a report. `wanted`: the rate of what there is to send, if
+    /// that is known.
     pub fn usage(&self, wanted: Option<Rate>) -> Usage {
         let equation = self
             .path
@@ -262,7 +269,8 @@ impl Sender {
         }
     }
 
-    /// What the equation gives one connection at this loss event rate; `None` without losses, and before the round trip is known.
+    /// What the equation gives one connection at this loss event rate; `None` without losses, and before the
+    /// round trip is known.
     pub fn rate_of_one(&self, loss_event_rate: f64) -> Option<Rate> {
         let path = self.path.filter(|_| loss_event_rate > 0.0)?;
         Some(rate(self.equation_rate(&path, loss_event_rate)))
@@ -278,7 +286,8 @@ impl Sender {
             let memory = round_trip * u64::from(self.parameters.receive_rate_rtts);
             self.receive_rates.update(receive_rate, now, memory);
         } else if has_grown {
-            // Of n connections one has seen a loss: it alone comes down, as the RFC has it, and the limit is the mean of all.
+            // Of n connections one has seen a loss: it alone comes down, as the RFC has it, and the limit is
+            // the mean of all.
             let one = 1.0 / self.flows();
             self.receive_rates.scale(1.0 - 0.5 * one);
             self.receive_rates.maximize((1.0 - 0.15 * one) * receive_rate, now);
@@ -359,8 +368,8 @@ impl Sender {
         interval.max(Duration::from_nanos(1))
     }
 
-    /// The timer takes the rate as it is after the report: a timer shorter than the distance of two packets would run out
-    /// for lack of packets. Time must pass until it runs out, whatever the parameters.
+    /// The timer takes the rate as it is after the report: a timer shorter than the distance of two packets
+    /// would run out for lack of packets. Time must pass until it runs out, whatever the parameters.
     fn restart_nofeedback_timer(&mut self, now: Time) {
         let two_packets =
             Duration::from_secs_f64(2.0 * self.packet_size.as_f64() / (self.flows() * self.allowed));

@@ -5,7 +5,8 @@ use anabranch_units::Duration;
 /// More ticks than any round trip has.
 const MOST_TICKS: i64 = 1_000_000_000;
 
-/// Mean and deviation of the round-trip time in ticks, each in fixed point (RFC 6298 with gains of 1/8 and 1/4).
+/// Mean and deviation of the round-trip time in ticks, each in fixed point (RFC 6298 with gains of 1/8 and
+/// 1/4).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CoarseTimeout {
     tick: Duration,

@@ -1,10 +1,11 @@
 //! How the packets of one flow are divided among the connections that it stands for.
 //!
-//! A flow that sends at n times TFRC's rate must not take the losses of all its packets for those of one connection: within a
-//! round trip it would see n times as many, and they would still be one loss event. So each packet belongs to one of n virtual
-//! connections, in turn, and loss events are found in each of these alone. That is the bandwidth filter of D. E. Ott,
-//! T. Sparks, K. Mayer-Patel, "Aggregate congestion control for distributed multimedia applications" (INFOCOM 2004), which
-//! AIO-TFRC uses: a stream of packets with the bandwidth of a single connection.
+//! A flow that sends at n times TFRC's rate must not take the losses of all its packets for those of one
+//! connection: within a round trip it would see n times as many, and they would still be one loss event. So
+//! each packet belongs to one of n virtual connections, in turn, and loss events are found in each of these
+//! alone. That is the bandwidth filter of D. E. Ott, T. Sparks, K. Mayer-Patel, "Aggregate congestion control
+//! for distributed multimedia applications" (INFOCOM 2004), which AIO-TFRC uses: a stream of packets with the
+//! bandwidth of a single connection.
 
 /// The most connections that a flow stands for: it bounds what the receiver keeps.
 pub(super) const MOST_FLOWS: u16 = 100;
@@ -20,7 +21,8 @@ pub(super) fn count(flows: f64) -> usize {
     (1..=usize::from(MOST_FLOWS)).find(|&count| part(flows, count) <= 0.0).unwrap_or(usize::from(MOST_FLOWS))
 }
 
-/// Which part of a connection's bandwidth the virtual connection `index` has: one, or for the last what is left.
+/// Which part of a connection's bandwidth the virtual connection `index` has: one, or for the last what is
+/// left.
 pub(super) fn part(flows: f64, index: usize) -> f64 {
     let index = u16::try_from(index).map_or(f64::MAX, f64::from);
     (flows - index).clamp(0.0, 1.0)

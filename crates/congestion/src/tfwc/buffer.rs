@@ -4,8 +4,9 @@ use anabranch_units::Duration;
 
 use super::Tuning;
 
-/// Large when the buffer of the player runs low, small when it is safe: what the thesis names first of its future work (chapter 6). It leaves
-/// open how; this is the simplest rule, a straight line between two levels.
+/// Large when the buffer of the player runs low, small when it is safe: what the thesis names first of its
+/// future work (chapter 6). It leaves open how; this is the simplest rule, a straight line between two
+/// levels.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BufferRule {
     /// At this buffer and below it is `fast`.

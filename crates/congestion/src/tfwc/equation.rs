@@ -3,14 +3,16 @@
 /// The equation has no use for longer intervals: at this one the window is beyond 10^8 packets.
 const LONGEST_INTERVAL: f64 = 1e16;
 
-/// The window in packets at a mean loss interval in packets, the inverse of the loss event rate p (TTFWC, equation 2.1):
+/// The window in packets at a mean loss interval in packets, the inverse of the loss event rate p (TTFWC,
+/// equation 2.1):
 ///
 /// ```text
 /// 1 / (sqrt(2p/3) + 12 sqrt(3p/8) p (1 + 32 p^2))
 /// ```
 ///
-/// That is Padhye's equation with one packet for each acknowledgement and a retransmission time-out of four round trips, so that
-/// the round trip falls out. An interval below one packet counts as one, not-a-number too.
+/// That is Padhye's equation with one packet for each acknowledgement and a retransmission time-out of four
+/// round trips, so that the round trip falls out. An interval below one packet counts as one, not-a-number
+/// too.
 pub fn window(mean_interval: f64) -> f64 {
     let interval = if mean_interval >= 1.0 { mean_interval.min(LONGEST_INTERVAL) } else { 1.0 };
     let p = 1.0 / interval;
@@ -19,10 +21,12 @@ pub fn window(mean_interval: f64) -> f64 {
     1.0 / (congestion_avoidance + timeouts)
 }
 
-/// The mean loss interval at which the window is this, in packets: the inverse of [`window`], and at least one. What TFRC calls
-/// the pseudo interval, because the history before the first loss event says nothing of the path (RFC 5348, section 6.3.1).
+/// The mean loss interval at which the window is this, in packets: the inverse of [`window`], and at least
+/// one. What TFRC calls the pseudo interval, because the history before the first loss event says nothing of
+/// the path (RFC 5348, section 6.3.1).
 pub fn interval(window_wanted: f64) -> f64 {
-    // The window grows with the interval and is never above sqrt(3/2) of its root, so the answer lies between these.
+    // The window grows with the interval and is never above sqrt(3/2) of its root, so the answer lies between
+    // these.
     let (mut short, mut long) = (1.0, LONGEST_INTERVAL);
     if window(long) <= window_wanted {
         return long;

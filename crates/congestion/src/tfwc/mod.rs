@@ -1,23 +1,26 @@
 //! TCP-friendly window control, and its tunable extension.
 //!
-//! TFWC (S.-H. Choi, M. Handley, "Fairer TCP-friendly congestion control protocol for multimedia streaming", 2007) sets its window from
-//! the TCP equation and the mean of the last sixteen loss intervals. The window falls little at a loss event, stays *flat* until the open
-//! interval is so long that it makes the mean longer, and *increases* with it from there on. TTFWC (bachelor's thesis "Extending
-//! TFWC for multimedia applications", chapter 3; its sections and equations are cited here) changes three things, by a tuning parameter:
-//! a part of the distance to Reno's window is added where the increase begins (3.2), the responsive mode averages eight intervals
-//! (3.3), and a window below two packets is Reno's (3.4). With a tuning parameter of zero it is TFWC, save for the last one: TFWC
-//! sends by a timer there.
+//! TFWC (S.-H. Choi, M. Handley, "Fairer TCP-friendly congestion control protocol for multimedia streaming",
+//! 2007) sets its window from the TCP equation and the mean of the last sixteen loss intervals. The window
+//! falls little at a loss event, stays *flat* until the open interval is so long that it makes the mean
+//! longer, and *increases* with it from there on. TTFWC (bachelor's thesis "Extending TFWC for multimedia
+//! applications", chapter 3; its sections and equations are cited here) changes three things, by a tuning
+//! parameter: a part of the distance to Reno's window is added where the increase begins (3.2), the
+//! responsive mode averages eight intervals (3.3), and a window below two packets is Reno's (3.4). With a
+//! tuning parameter of zero it is TFWC, save for the last one: TFWC sends by a timer there.
 //!
 //! Where the thesis leaves something open, or its listings (chapter 4) contradict its text:
-//! - The weights of the intervals are those of RFC 5348, section 5.4. The thesis does not print its own; its listing's thresholds
-//!   (0.81 and 0.72) and counts (6 and 3) belong to other weights. The threshold of equation (3.1) follows from the weights here.
-//! - A loss interval goes from the first lost packet of a loss event to that of the next one, as the equation wants it. The listing
-//!   does not count what is acknowledged during recovery.
-//! - The window moves to what is added at the beginning of the increasing period by one packet for each packet acknowledged,
-//!   as the listing does: the line that would add it at once is never reached. No burst leaves.
-//! - The distance to Reno's window is taken where the increase begins, as section 3.2 and figure 3.2 have it. The listing takes it at
-//!   the loss event before, from half of Reno's window then, which is as far below the flat window as Reno's is above it later if
-//!   Reno follows the figure.
+//! - The weights of the intervals are those of RFC 5348, section 5.4. The thesis does not print its own; its
+//!   listing's thresholds (0.81 and 0.72) and counts (6 and 3) belong to other weights. The threshold of
+//!   equation (3.1) follows from the weights here.
+//! - A loss interval goes from the first lost packet of a loss event to that of the next one, as the equation
+//!   wants it. The listing does not count what is acknowledged during recovery.
+//! - The window moves to what is added at the beginning of the increasing period by one packet for each
+//!   packet acknowledged, as the listing does: the line that would add it at once is never reached. No burst
+//!   leaves.
+//! - The distance to Reno's window is taken where the increase begins, as section 3.2 and figure 3.2 have it.
+//!   The listing takes it at the loss event before, from half of Reno's window then, which is as far below
+//!   the flat window as Reno's is above it later if Reno follows the figure.
 
 mod buffer;
 mod equation;
@@ -34,7 +37,8 @@ pub use parameters::{Parameters, Tuning, Update};
 /// Below this window it is Reno, packets (section 3.4).
 const RENO_BELOW: f64 = 2.0;
 
-/// A period that is a whole number of packets may come out this much shorter, and must not end a packet earlier.
+/// A period that is a whole number of packets may come out this much shorter, and must not end a packet
+/// earlier.
 const ROUNDING: f64 = 1e-6;
 
 /// TFWC and TTFWC. Windows are in packets, fractions included, and so are intervals.
@@ -47,7 +51,8 @@ pub struct Tfwc {
     cwnd: f64,
     ssthresh: f64,
     history: LossHistory,
-    /// Bytes acknowledged, those in recoveries included: the place in the order of packets that the history counts in.
+    /// Bytes acknowledged, those in recoveries included: the place in the order of packets that the history
+    /// counts in.
     acked: u64,
     /// What of it is assumed to be acknowledged in the recovery that runs.
     in_recovery: u64,
@@ -66,7 +71,8 @@ pub struct Tfwc {
 }
 
 impl Tfwc {
-    /// A flow that begins. A segment of no bytes counts as one byte, an initial window below a segment as one segment.
+    /// A flow that begins. A segment of no bytes counts as one byte, an initial window below a segment as one
+    /// segment.
     pub fn new(start: &Start, parameters: Parameters) -> Self {
         let segment = start.segment.as_f64().max(1.0);
         let initial = (start.initial_window.as_f64() / segment).max(1.0);
@@ -89,8 +95,8 @@ impl Tfwc {
         }
     }
 
-    /// The tuning parameter from now on. What the last loss event decided stays until the next one; intervals that the smooth
-    /// mode does not know yet are awaited.
+    /// The tuning parameter from now on. What the last loss event decided stays until the next one; intervals
+    /// that the smooth mode does not know yet are awaited.
     pub fn set_tuning(&mut self, tuning: Tuning) {
         if tuning == self.parameters.tuning {
             return;
@@ -138,7 +144,8 @@ impl Tfwc {
         let open = self.history.open_packets();
         if open <= self.flat + ROUNDING {
             if open >= self.flat / 2.0 {
-                // Reno's sawtooth and the flat window enclose the same area when they cross in the middle of the flat period (figure 3.2).
+                // Reno's sawtooth and the flat window enclose the same area when they cross in the middle of
+                // the flat period (figure 3.2).
                 self.reno += segments_acked / self.reno;
             }
             return;
@@ -172,8 +179,9 @@ impl Tfwc {
         if self.is_reno && was_reno { half } else { self.base }
     }
 
-    /// Whether the window falls no further than the newest interval alone can make it (equation 3.1). Otherwise losses came early,
-    /// the flow has had more than Reno, and nothing is added in the next increasing period.
+    /// Whether the window falls no further than the newest interval alone can make it (equation 3.1).
+    /// Otherwise losses came early, the flow has had more than Reno, and nothing is added in the next
+    /// increasing period.
     fn fell_little(&self, next: f64) -> bool {
         1.0 - next / self.base < 1.0 / self.history.weights_in_first()
     }
@@ -207,7 +215,8 @@ impl Controller for Tfwc {
     }
 
     fn on_timeout(&mut self, timeout: &Timeout) {
-        // Reno's, with the equation's window as the threshold (section 4.1). What is still lost of a window belongs to its loss event.
+        // Reno's, with the equation's window as the threshold (section 4.1). What is still lost of a window
+        // belongs to its loss event.
         if self.has_acked && !timeout.is_repeated {
             self.ssthresh = self.loss_event(timeout.flight);
         }

@@ -3,8 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// The tuning parameter tp: from 0 (as smooth as TFWC) to 1 (as fast as the equation allows). It decides two things: how much of the
-/// distance to Reno's window is added where the window begins to grow, and how many loss intervals are averaged.
+/// The tuning parameter tp: from 0 (as smooth as TFWC) to 1 (as fast as the equation allows). It decides two
+/// things: how much of the distance to Reno's window is added where the window begins to grow, and how many
+/// loss intervals are averaged.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct Tuning(pub(super) f64);
 
@@ -29,7 +30,8 @@ impl Tuning {
         self.0 >= 0.5
     }
 
-    /// Which part of the distance to Reno's window is added: tp in the responsive mode, tp^2 in the smooth one (section 3.2).
+    /// Which part of the distance to Reno's window is added: tp in the responsive mode, tp^2 in the smooth
+    /// one (section 3.2).
     pub fn share(self) -> f64 {
         if self.is_responsive() { self.0 } else { self.0 * self.0 }
     }
@@ -60,8 +62,8 @@ pub enum Update {
     /// The mean is reckoned anew at each acknowledgement.
     #[default]
     Accurate,
-    /// A packet is added to the mean after a fixed number of packets, the sum of the weights rounded up (section 4.1): no mean
-    /// needs to be reckoned between loss events, which is what a kernel wants.
+    /// A packet is added to the mean after a fixed number of packets, the sum of the weights rounded up
+    /// (section 4.1): no mean needs to be reckoned between loss events, which is what a kernel wants.
     Approximate,
 }
 

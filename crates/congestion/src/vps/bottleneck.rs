@@ -1,9 +1,10 @@
 //! Which members share a bottleneck, from how their queueing delays move.
 //!
-//! A queue is felt by all who stand in it. Each member's round-trip time is averaged over intervals as RFC 8382 has them (T of 350 ms,
-//! N of 50), and members are judged by the correlations of their averages, for which the parts of the paths that do not move are
-//! nothing. Delay is what all senders know, so losses, which are few, are not needed (Younis and Fahmy, "On efficient on-line
-//! grouping of flows with shared bottlenecks at loaded servers", ICNP 2002, group by delay as well).
+//! A queue is felt by all who stand in it. Each member's round-trip time is averaged over intervals as RFC
+//! 8382 has them (T of 350 ms, N of 50), and members are judged by the correlations of their averages, for
+//! which the parts of the paths that do not move are nothing. Delay is what all senders know, so losses,
+//! which are few, are not needed (Younis and Fahmy, "On efficient on-line grouping of flows with shared
+//! bottlenecks at loaded servers", ICNP 2002, group by delay as well).
 //!
 //! Nothing is judged where a queue hardly moves: below [`Settings::least_deviation`] delays are noise.
 
@@ -29,7 +30,8 @@ pub struct Settings {
 }
 
 impl Default for Settings {
-    /// RFC 8382's intervals. The correlations are ours: far enough apart that noise moves nobody there and back.
+    /// RFC 8382's intervals. The correlations are ours: far enough apart that noise moves nobody there and
+    /// back.
     fn default() -> Self {
         Self {
             interval: Duration::from_millis(350),
@@ -123,8 +125,8 @@ impl Watch {
         }
     }
 
-    /// Who belongs elsewhere, if anybody: see [`Move`]. At most one judgement in half of the intervals, and one move in it, for each
-    /// changes what the others' company is.
+    /// Who belongs elsewhere, if anybody: see [`Move`]. At most one judgement in half of the intervals, and
+    /// one move in it, for each changes what the others' company is.
     pub(super) fn judge(&mut self, now: Time, company: &BTreeMap<MemberId, u64>) -> Option<Move> {
         self.advance(now);
         if self.since_judged < self.settings.intervals / 2 {
@@ -190,7 +192,8 @@ impl Watch {
         clusters
     }
 
-    /// The correlation of two members' delays (Pearson); `None` where too little is known or they hardly move.
+    /// The correlation of two members' delays (Pearson); `None` where too little is known or they hardly
+    /// move.
     fn correlation(&self, one: MemberId, other: MemberId) -> Option<f64> {
         let (one, other) = (self.delays.get(&one)?, self.delays.get(&other)?);
         // Newest first: the younger one has fewer.

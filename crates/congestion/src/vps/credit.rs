@@ -22,8 +22,8 @@ pub struct Grant {
 }
 
 impl Group {
-    /// A member could send so much now, if it were allowed: data that waits, new or lost, within its receive window. What it was granted
-    /// before and cannot use any more goes to the others.
+    /// A member could send so much now, if it were allowed: data that waits, new or lost, within its receive
+    /// window. What it was granted before and cannot use any more goes to the others.
     pub fn want(&mut self, id: MemberId, wanted: Bytes) {
         let Some(member) = self.members.get_mut(&id) else { return };
         let Some(pool) = self.pools.get_mut(&member.pool) else { return };
@@ -39,8 +39,9 @@ impl Group {
         self.tell_needs(id);
     }
 
-    /// The same for a member that has something to send and does not say how much: as in slow start at most what it has in flight, and an
-    /// initial window. Without a bound one that sends a packet would be granted every second one of the group's until it is heard of.
+    /// The same for a member that has something to send and does not say how much: as in slow start at most
+    /// what it has in flight, and an initial window. Without a bound one that sends a packet would be granted
+    /// every second one of the group's until it is heard of.
     pub fn want_more(&mut self, id: MemberId) {
         let bytes = self.in_flight(id) + self.start.initial_window;
         self.want(id, bytes);
@@ -79,8 +80,8 @@ impl Group {
         grants.into_iter().map(|(member, bytes)| Grant { member, bytes: Bytes::new(bytes) }).collect()
     }
 
-    /// Takes back what was granted and not used for `after`: its owners have nothing to send, whatever they said they wanted. They
-    /// get nothing until they [want](Self::want) again.
+    /// Takes back what was granted and not used for `after`: its owners have nothing to send, whatever they
+    /// said they wanted. They get nothing until they [want](Self::want) again.
     pub fn reclaim(&mut self, now: Time, after: Duration) {
         let is_unused = |member: &Member| member.allowance > 0 && now.since(member.touched) >= after;
         let unused: Vec<_> =

@@ -24,7 +24,8 @@ impl Group {
         member.wanted = member.wanted.saturating_sub(bytes);
         member.touched = now;
         member.in_flight += bytes;
-        // What is sent together stands for one virtual flow as long as that has credit: a burst is dropped together as well.
+        // What is sent together stands for one virtual flow as long as that has credit: a burst is dropped
+        // together as well.
         let may_send = |id: &VirtualId| {
             self.virtuals.get(id).is_some_and(|flow| flow.pool == member.pool && flow.free() >= self.segment)
         };
@@ -49,8 +50,9 @@ impl Group {
         self.requeue(id);
     }
 
-    /// An acknowledgement of bytes of a member's sequence: the cumulative part and the SACK blocks. What is known already counts once.
-    /// Where a receiver acknowledges every second segment, virtual flows hear as often.
+    /// An acknowledgement of bytes of a member's sequence: the cumulative part and the SACK blocks. What is
+    /// known already counts once. Where a receiver acknowledges every second segment, virtual flows hear as
+    /// often.
     pub fn on_ack(&mut self, id: MemberId, ranges: &[Range<u64>], heard: &Heard) {
         let Some(member) = self.members.get_mut(&id) else { return };
         let records: Vec<_> = ranges.iter().flat_map(|range| member.records.take(range.clone())).collect();
@@ -82,8 +84,8 @@ impl Group {
         self.requeue(id);
     }
 
-    /// Bytes of a member's sequence are neither acknowledged nor lost, and in flight no more: what nobody acknowledges, such as QUIC's
-    /// packets of mere acknowledgements.
+    /// Bytes of a member's sequence are neither acknowledged nor lost, and in flight no more: what nobody
+    /// acknowledges, such as QUIC's packets of mere acknowledgements.
     pub fn release(&mut self, id: MemberId, range: Range<u64>) {
         let Some(member) = self.members.get_mut(&id) else { return };
         let records = member.records.take(range);
@@ -94,7 +96,8 @@ impl Group {
         self.requeue(id);
     }
 
-    /// The same of the oldest bytes that a member has in flight: nothing will be heard of them, and the network has them no more.
+    /// The same of the oldest bytes that a member has in flight: nothing will be heard of them, and the
+    /// network has them no more.
     pub fn release_oldest(&mut self, id: MemberId, bytes: Bytes) {
         let oldest = self.members.get(&id).and_then(|member| member.records.oldest(bytes.get()));
         if let Some(range) = oldest {
@@ -113,7 +116,8 @@ impl Group {
             let entry = latest.entry(record.flow).or_default();
             *entry = (entry.0.max(record.place), entry.1 + record.bytes());
         }
-        // Those that stood for most of it lose, until their windows are as much as what is lost; from the others it is taken away.
+        // Those that stood for most of it lose, until their windows are as much as what is lost; from the
+        // others it is taken away.
         let mut left: u64 = latest.values().map(|(_, bytes)| bytes).sum();
         let mut latest: Vec<_> = latest.into_iter().collect();
         latest.sort_by_key(|(_, (_, bytes))| std::cmp::Reverse(*bytes));

@@ -28,8 +28,8 @@ pub struct Group {
 }
 
 impl Group {
-    /// A group without members, whose virtual flows run `algorithm` and begin as `start` says. All members share one bottleneck as
-    /// long as the group does not [watch](Self::watching) it.
+    /// A group without members, whose virtual flows run `algorithm` and begin as `start` says. All members
+    /// share one bottleneck as long as the group does not [watch](Self::watching) it.
     pub fn new(algorithm: Algorithm, start: Start) -> Self {
         Self {
             algorithm,

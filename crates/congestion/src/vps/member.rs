@@ -24,7 +24,8 @@ pub(super) struct Member {
     /// When the allowance was last granted or used.
     pub touched: Time,
     pub in_flight: u64,
-    /// The most that it may have in flight: without bound, but a segment from when its timer ran out to when it is heard of.
+    /// The most that it may have in flight: without bound, but a segment from when its timer ran out to when
+    /// it is heard of.
     pub cap: u64,
     pub records: Records,
     /// How much of its own virtual flow it uses.
@@ -58,8 +59,9 @@ impl Member {
         self.allowance < segment && self.room() > 0
     }
 
-    /// What it uses itself now: what is in flight and granted, and the next two segments where it has them. Not all that it says it wants:
-    /// a transport may want without bound and send a packet. A grant never makes it less, or it would be taken back at once.
+    /// What it uses itself now: what is in flight and granted, and the next two segments where it has them.
+    /// Not all that it says it wants: a transport may want without bound and send a packet. A grant never
+    /// makes it less, or it would be taken back at once.
     pub(super) fn needs(&self, segment: u64) -> u64 {
         self.in_flight.saturating_add(self.could_use().min(2 * segment).max(self.allowance))
     }

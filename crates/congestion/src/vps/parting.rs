@@ -14,13 +14,14 @@ pub struct Regrouped {
     pub member: MemberId,
     /// Those with whom it shares credit now.
     pub companions: usize,
-    /// How its delays go with those of the company that it joined or left: a mean correlation between -1 and 1.
+    /// How its delays go with those of the company that it joined or left: a mean correlation between -1 and
+    /// 1.
     pub correlation: f64,
 }
 
 impl Group {
-    /// Parts members behind different bottlenecks and joins those behind the same one, where the group watches; to be called now and
-    /// then. Answers who was moved.
+    /// Parts members behind different bottlenecks and joins those behind the same one, where the group
+    /// watches; to be called now and then. Answers who was moved.
     pub fn regroup(&mut self, now: Time) -> Vec<Regrouped> {
         let Some(watch) = &mut self.watch else { return Vec::new() };
         let company: BTreeMap<MemberId, u64> =
@@ -41,7 +42,8 @@ impl Group {
         told
     }
 
-    /// A member and its virtual flow change their pool. What the flow has in flight for others stays written down.
+    /// A member and its virtual flow change their pool. What the flow has in flight for others stays written
+    /// down.
     fn move_to(&mut self, id: MemberId, pool: PoolId) {
         let Some(wanted) = self.members.get(&id).map(|member| member.wanted) else { return };
         self.want(id, Bytes::ZERO);

@@ -29,7 +29,8 @@ impl Pool {
         self.waiting.remove(&(member.served, id));
     }
 
-    /// A member has changed. Who could use no more credit for a time and now can is owed nothing for that time: it did not wait.
+    /// A member has changed. Who could use no more credit for a time and now can is owed nothing for that
+    /// time: it did not wait.
     pub(super) fn queue(&mut self, id: MemberId, member: &mut Member) {
         let waited = member.is_waiting;
         member.is_waiting = member.room() > 0;

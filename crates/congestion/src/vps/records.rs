@@ -22,7 +22,8 @@ impl Record {
     }
 }
 
-/// Those of a member: what it has in flight, no byte twice. As many as packets in flight, which the group's windows bound.
+/// Those of a member: what it has in flight, no byte twice. As many as packets in flight, which the group's
+/// windows bound.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Records(BTreeMap<u64, Record>);
 

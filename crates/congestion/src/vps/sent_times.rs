@@ -5,11 +5,11 @@ use std::ops::Range;
 
 use anabranch_units::{Bytes, Time};
 
-/// Gives the bytes that a QUIC connection sends places in a sequence, and finds them again by the time at which they were sent: its
-/// congestion controller is told of acknowledgements without packet numbers.
+/// Gives the bytes that a QUIC connection sends places in a sequence, and finds them again by the time at
+/// which they were sent: its congestion controller is told of acknowledgements without packet numbers.
 ///
-/// Packets sent at the same moment are taken to be acknowledged in their order. As long as the connection's own in-flight count is
-/// right, none is kept for longer than it is in flight.
+/// Packets sent at the same moment are taken to be acknowledged in their order. As long as the connection's
+/// own in-flight count is right, none is kept for longer than it is in flight.
 #[derive(Clone, Debug, Default)]
 pub struct SentTimes {
     next: u64,
@@ -35,7 +35,8 @@ impl SentTimes {
         range
     }
 
-    /// So much of what was sent then was acknowledged. Answers its range, which is empty where nothing of it is known.
+    /// So much of what was sent then was acknowledged. Answers its range, which is empty where nothing of it
+    /// is known.
     pub fn acknowledged(&mut self, sent: Time, bytes: Bytes) -> Range<u64> {
         let place = self.batches.partition_point(|batch| batch.sent < sent);
         let Some(batch) = self.batches.get_mut(place).filter(|batch| batch.sent == sent) else { return 0..0 };

@@ -382,7 +382,8 @@ fn an_older_loss_that_is_seen_later_does_not_halve_again() {
         world.group.on_ack(id, std::slice::from_ref(packet), &heard);
     }
     world.send();
-    // What was sent after the reduction is heard of, and then that another packet of the same old window was lost.
+    // What was sent after the reduction is heard of, and then that another packet of the same old window was
+    // lost.
     let new = std::mem::take(world.flight.get_mut(&id).unwrap());
     world.group.on_ack(id, std::slice::from_ref(&new[0]), &heard);
     world.group.on_loss(id, old[1].clone(), world.now);

@@ -14,9 +14,9 @@ pub(super) struct VirtualFlow {
     segment: u64,
     flight: u64,
     next: u64,
-    /// Packets before this one were sent before the last reduction: their losses belong to it, however late they are seen, and their
-    /// acknowledgements do not make the window grow. Members hear at different times, so that news of old packets come after news of
-    /// newer ones.
+    /// Packets before this one were sent before the last reduction: their losses belong to it, however late
+    /// they are seen, and their acknowledgements do not make the window grow. Members hear at different
+    /// times, so that news of old packets come after news of newer ones.
     recovery: u64,
     /// A time-out has passed and nothing was acknowledged since.
     has_timed_out: bool,
@@ -24,7 +24,8 @@ pub(super) struct VirtualFlow {
     untold: u64,
     /// All its window was in use.
     pub is_limited: bool,
-    /// The part of its window that counts by what its member has used of it, from 0 to 1, and what that needs now.
+    /// The part of its window that counts by what its member has used of it, from 0 to 1, and what that needs
+    /// now.
     counts: f64,
     needs: u64,
 }
@@ -74,7 +75,8 @@ impl VirtualFlow {
         self.is_limited &= self.usable() + self.segment > self.cwnd().get();
     }
 
-    /// So much of its window counts. One of which next to nothing does begins again with the initial window (RFC 5681, section 4.1).
+    /// So much of its window counts. One of which next to nothing does begins again with the initial window
+    /// (RFC 5681, section 4.1).
     pub(super) fn set_counts(&mut self, counts: f64, initial_window: u64, now: Time) {
         self.counts = counts;
         if self.usable() < initial_window.min(self.cwnd().get()) {
@@ -105,7 +107,8 @@ impl VirtualFlow {
             return;
         }
         self.untold += bytes;
-        // One acknowledgement of several segments, which stood for several flows, is one in all and not one for each.
+        // One acknowledgement of several segments, which stood for several flows, is one in all and not one
+        // for each.
         if self.untold < whole {
             return;
         }
@@ -145,7 +148,8 @@ impl VirtualFlow {
         self.controller.on_timeout(&Timeout { now, flight, is_repeated });
     }
 
-    /// What was in flight. Credit that was freed and not sent again yet counts as well, where the window was in use.
+    /// What was in flight. Credit that was freed and not sent again yet counts as well, where the window was
+    /// in use.
     fn flight_at_loss(&self) -> Bytes {
         if self.is_limited { self.controller.cwnd() } else { Bytes::new(self.flight) }
     }

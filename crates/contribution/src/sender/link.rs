@@ -1,5 +1,6 @@
-//! A way out of this machine, and its socket. An interface can come later than the program, go, and come again with another address: a
-//! socket is bound to one that was there when it was made, so a new one takes its place when nothing comes through it.
+//! A way out of this machine, and its socket. An interface can come later than the program, go, and come
+//! again with another address: a socket is bound to one that was there when it was made, so a new one takes
+//! its place when nothing comes through it.
 
 use std::net::SocketAddr;
 use std::sync::{Mutex, PoisonError};

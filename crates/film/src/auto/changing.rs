@@ -6,8 +6,8 @@ use super::Auto;
 use super::trial::Trial;
 use crate::control::{ConnectionId, Order, Sample, What};
 
-/// A connection finds its rate within this time: up in slow start, and down again where that went too far. Before, more of
-/// them would be credited with what it gains, or blamed for what it loses.
+/// A connection finds its rate within this time: up in slow start, and down again where that went too far.
+/// Before, more of them would be credited with what it gains, or blamed for what it loses.
 const FINDING_ITS_RATE: Duration = Duration::from_secs(6);
 /// Growth that brought nothing rests only so long while the buffer is low.
 const SHORT_REST: Duration = Duration::from_secs(2);
@@ -35,7 +35,8 @@ impl Auto {
                 }
                 if self.is_hurried(sample) {
                     if self.sees_no_queue(sample) {
-                        // The others' fall from slow start hides what it brings, and there is room on the path.
+                        // The others' fall from slow start hides what it brings, and there is room on the
+                        // path.
                         return;
                     }
                     self.grow.until = now + SHORT_REST;
@@ -88,7 +89,8 @@ impl Auto {
         let plays_on = sample.buffer.is_some() && !hurried;
         let wanted = if plays_on { count + 1 } else { in_proportion.unwrap_or(most) };
         self.target = wanted.clamp(count + 1, self.parameters.most);
-        // A dip just now (BBR's probing of the RTT, a moment of cross traffic) must not pass for what these bring alone.
+        // A dip just now (BBR's probing of the RTT, a moment of cross traffic) must not pass for what these
+        // bring alone.
         let before = recent.max(self.throughput(Duration::from_secs(3), now));
         self.trial = Some(Trial::Added { before, count });
         self.fill(sample, "the needed rate is missed", orders);

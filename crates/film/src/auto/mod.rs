@@ -2,27 +2,27 @@
 //!
 //! The rule, in full:
 //!
-//! 1. **Rate.** While the buffer is below B- all connections together may take [`Parameters::boost_low`] times the wanted
-//!    rate; between B- and B+ the allowance falls from [`Parameters::boost_high`] to one, above B+ below one, so
-//!    the buffer settles at B+. (TCP-ROME's thresholds, section III.B; the slope makes it settle.)
-//!    A player of which nobody knows how fast it plays may have `ANY_SPEED` times the wanted rate over one connection, while that
-//!    makes no queue.
+//! 1. **Rate.** While the buffer is below B- all connections together may take [`Parameters::boost_low`]
+//!    times the wanted rate; between B- and B+ the allowance falls from [`Parameters::boost_high`] to one,
+//!    above B+ below one, so the buffer settles at B+. (TCP-ROME's thresholds, section III.B; the slope makes
+//!    it settle.) A player of which nobody knows how fast it plays may have `ANY_SPEED` times the wanted rate
+//!    over one connection, while that makes no queue.
 //! 2. **Windows.** Each connection's receive window is its share of that rate times its RTT and
-//!    [`Parameters::window_headroom`] (MultiTCP (6.1)); when the rate is missed, up to [`Parameters::window_spread`] (MultiTCP's f)
-//!    times that, so that no connection is held back by us.
-//! 3. **Growth.** When the needed rate (wanted plus a margin, more when the buffer is low) has been missed for a
-//!    while that shrinks with the buffer, and the newest connection has found its rate, connections are added: one
-//!    while the buffer is above B-, else as many as the shortfall asks for in proportion, at most as many as there are, or
-//!    twice as many where every path has room.
-//!    Each addition is a *trial*: after it has settled it must have brought at least [`Parameters::least_gain`] of the
-//!    proportional gain. If it has not (a BBR sender, a capped line, a full access link), what was added is closed, and
-//!    growth rests for a time that doubles with each failure.
-//! 4. **Giving back.** When the receiver and not the network has held the rate back for a while and the buffer is
-//!    above B-, the connection that delivered least over the last seconds is closed: again a trial, undone when the
-//!    rate is missed.
+//!    [`Parameters::window_headroom`] (MultiTCP (6.1)); when the rate is missed, up to
+//!    [`Parameters::window_spread`] (MultiTCP's f) times that, so that no connection is held back by us.
+//! 3. **Growth.** When the needed rate (wanted plus a margin, more when the buffer is low) has been missed
+//!    for a while that shrinks with the buffer, and the newest connection has found its rate, connections are
+//!    added: one while the buffer is above B-, else as many as the shortfall asks for in proportion, at most
+//!    as many as there are, or twice as many where every path has room. Each addition is a *trial*: after it
+//!    has settled it must have brought at least [`Parameters::least_gain`] of the proportional gain. If it
+//!    has not (a BBR sender, a capped line, a full access link), what was added is closed, and growth rests
+//!    for a time that doubles with each failure.
+//! 4. **Giving back.** When the receiver and not the network has held the rate back for a while and the
+//!    buffer is above B-, the connection that delivered least over the last seconds is closed: again a trial,
+//!    undone when the rate is missed.
 //! 5. **Where.** A new connection goes to the path with the fewest connections, among equals to the one whose
-//!    connections deliver most, to one that failed only when there is no other; replicas and interfaces are so explored
-//!    before one of them is doubled.
+//!    connections deliver most, to one that failed only when there is no other; replicas and interfaces are
+//!    so explored before one of them is doubled.
 
 mod changing;
 mod parameters;
@@ -44,7 +44,8 @@ const FIRST_ROUND_TRIP: Duration = Duration::from_millis(100);
 const URGENCY: f64 = 0.1;
 /// The same where every path has room: filling the buffer takes nothing from anybody there.
 const URGENCY_WITH_ROOM: f64 = 0.8;
-/// A round trip of at most so many times the path's shortest shows no queue, and a path has room when none was seen so long.
+/// A round trip of at most so many times the path's shortest shows no queue, and a path has room when none
+/// was seen so long.
 const NO_QUEUE: Ratio = Ratio::new(23, 20);
 const ROOM_AFTER: Duration = Duration::from_secs(2);
 /// What a player gets that may play at double speed, and a quarter more to fill its buffer.
@@ -156,8 +157,8 @@ impl Auto {
         allowed
     }
 
-    /// Whether a player may get more than its media's rate: one connection takes no more than a download does, and leaves off
-    /// where it makes a queue.
+    /// Whether a player may get more than its media's rate: one connection takes no more than a download
+    /// does, and leaves off where it makes a queue.
     fn may_feed(&mut self, sample: &Sample<'_>) -> bool {
         let has_queue = sample.connections.iter().any(|connection| {
             let shortest = self.shortest.get(&connection.path).copied().unwrap_or(connection.srtt);
@@ -224,8 +225,8 @@ impl Auto {
         (sample.mean_rtt() * trips).max(Duration::from_secs(floor)).min(Duration::from_secs(most))
     }
 
-    /// How long the needed rate must be missed before connections are added: the less there is in the buffer, the
-    /// shorter.
+    /// How long the needed rate must be missed before connections are added: the less there is in the buffer,
+    /// the shorter.
     fn patience(&self, sample: &Sample<'_>) -> Duration {
         let buffer = sample.buffer.unwrap_or(Duration::from_secs(4));
         (buffer / 4).max(Duration::from_millis(400)).min(Duration::from_secs(4))
@@ -241,7 +242,8 @@ impl Auto {
         self.round_trips_within(Ratio::new(5, 4), sample)
     }
 
-    /// Whether every path has room: nothing of a queue has stood on any for a while. Others fill queues and let them drain.
+    /// Whether every path has room: nothing of a queue has stood on any for a while. Others fill queues and
+    /// let them drain.
     fn has_room(&self, sample: &Sample<'_>) -> bool {
         self.queue_seen.is_none_or(|seen| sample.now.since(seen) > ROOM_AFTER)
     }
@@ -352,8 +354,8 @@ impl RateController for Auto {
         let mut orders = Vec::new();
         let allowed = self.set_limit(sample, &mut orders);
         if let Some(mine) = sample.connections.iter().find(|candidate| candidate.connection == connection) {
-            // The handshake tells too little: under load the round trip is longer, and the first window would be
-            // far too small for a whole interval.
+            // The handshake tells too little: under load the round trip is longer, and the first window would
+            // be far too small for a whole interval.
             let fresh = [ConnectionSample { srtt: mine.srtt.max(FIRST_ROUND_TRIP), ..*mine }];
             let alone = Sample { connections: &fresh, ..*sample };
             self.set_windows(&alone, allowed, true, &mut orders);

@@ -1,4 +1,5 @@
-//! `auto` against a fluid model of paths: every connection gets its fair share of its path, at most a cap of its own.
+//! `auto` against a fluid model of paths: every connection gets its fair share of its path, at most a cap of
+//! its own.
 
 use anabranch_congestion::response::minimum_connections;
 
@@ -235,7 +236,8 @@ fn many_where_each_brings_its_part() {
 
 #[test]
 fn a_path_with_room_fills_a_low_buffer_beyond_the_rate() {
-    // Losses give every connection 1.7 Mbit/s: three only just hold 5, and would leave the buffer as low as it is.
+    // Losses give every connection 1.7 Mbit/s: three only just hold 5, and would leave the buffer as low as
+    // it is.
     let path = Path { connection_cap: Rate::from_kbps(1700), ..Path::idle(Rate::from_mbps(50)) };
     let mut world = film(&[path], 5000);
     world.run(15);

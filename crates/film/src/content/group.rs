@@ -1,9 +1,10 @@
 //! Stripe groups: connections to one server that itself spreads the bytes over them (MultiTCP section 7.3).
 //!
-//! To the coordinator a group is one pipe, named by the connection that founded it. Its bytes come over any of its
-//! connections, so a segment misses any part of itself and not just its tail. Bytes that went down with a connection, that
-//! nobody wants any more or that a slow connection holds up are taken away from the segments again: the next request asks for them
-//! if they are needed, with the nearest play time, wherever that is best.
+//! To the coordinator a group is one pipe, named by the connection that founded it. Its bytes come over any
+//! of its connections, so a segment misses any part of itself and not just its tail. Bytes that went down
+//! with a connection, that nobody wants any more or that a slow connection holds up are taken away from the
+//! segments again: the next request asks for them if they are needed, with the nearest play time, wherever
+//! that is best.
 
 use std::ops::Range;
 
@@ -67,8 +68,8 @@ impl Coordinator {
         self.pipes.get(&pipe).is_some_and(|pipe| pipe.members > 0)
     }
 
-    /// What the group need not bring any more: it came another way, or no reader is before it (after a seek). It is
-    /// unassigned then. Without readers nothing is taken back: the next one may want it.
+    /// What the group need not bring any more: it came another way, or no reader is before it (after a seek).
+    /// It is unassigned then. Without readers nothing is taken back: the next one may want it.
     pub fn take_back(&mut self, group: ConnectionId) -> Vec<Range<u64>> {
         let Some(pipe) = self.pipes.get(&group).filter(|pipe| pipe.members > 0) else { return Vec::new() };
         let mut wanted = RangeSet::new();
@@ -94,9 +95,10 @@ impl Coordinator {
         useless
     }
 
-    /// Holes that keep a reader waiting although what is behind them has come: a slow connection of the group holds them
-    /// up. They are unassigned, so that the next requests ask for them again, over whichever connection is free. So are
-    /// the last ones when nothing is left to ask for: no slow connection sets the time.
+    /// Holes that keep a reader waiting although what is behind them has come: a slow connection of the group
+    /// holds them up. They are unassigned, so that the next requests ask for them again, over whichever
+    /// connection is free. So are the last ones when nothing is left to ask for: no slow connection sets the
+    /// time.
     pub fn take_back_holes(&mut self, group: ConnectionId, now: Time) -> Vec<Range<u64>> {
         let Some((patience, first)) = self.first_hole(group) else { return Vec::new() };
         let Some(pipe) = self.pipes.get_mut(&group) else { return Vec::new() };
@@ -147,8 +149,9 @@ impl Coordinator {
         if first.is_some_and(|first| own < first) { Priority::Front } else { Priority::Back }
     }
 
-    /// Whether a pipe can take a request. A group is given what its connections bring together in a segment's time,
-    /// whatever of it has come: a slow connection must not keep the others waiting. What is urgent finds room before.
+    /// Whether a pipe can take a request. A group is given what its connections bring together in a segment's
+    /// time, whatever of it has come: a slow connection must not keep the others waiting. What is urgent
+    /// finds room before.
     pub(super) fn has_room(&self, pipe: &Pipe, priority: Priority) -> bool {
         let in_flight = self.policy.requests_in_flight;
         if pipe.members == 0 {
@@ -178,7 +181,8 @@ impl Coordinator {
         times.min().unwrap_or(Duration::MAX)
     }
 
-    /// Takes `range` off what is missing of the group's segments; answers whether one of them is complete by that.
+    /// Takes `range` off what is missing of the group's segments; answers whether one of them is complete by
+    /// that.
     fn take_from_segments(&mut self, group: ConnectionId, range: &Range<u64>) -> bool {
         let Some(pipe) = self.pipes.get_mut(&group) else { return false };
         let mut complete = Vec::new();

@@ -12,13 +12,13 @@ use super::reader::Reader;
 use super::request::{Reassignment, RequestId};
 use crate::control::ConnectionId;
 
-/// So many of the outstanding segments nearest to a reader are looked at in one decision. What is further away is
-/// looked at when it has come nearer.
+/// So many of the outstanding segments nearest to a reader are looked at in one decision. What is further
+/// away is looked at when it has come nearer.
 const NEAREST: usize = 8;
 
 impl Coordinator {
-    /// Finds a segment that misses its play time and a connection that brings it sooner; asks that one. To be called
-    /// until it answers `None`.
+    /// Finds a segment that misses its play time and a connection that brings it sooner; asks that one. To be
+    /// called until it answers `None`.
     pub fn reassign_late(&mut self, now: Time) -> Option<Reassignment> {
         let (request, to, range) = self
             .late_segments(now)
@@ -31,8 +31,8 @@ impl Coordinator {
         Some(self.hand_over(request, to, range, "it would miss its play time", now))
     }
 
-    /// When nothing is left to ask for, at the end or because a reader waits for what is late, an idle connection helps the
-    /// one that would finish last, so that no slow source sets the time.
+    /// When nothing is left to ask for, at the end or because a reader waits for what is late, an idle
+    /// connection helps the one that would finish last, so that no slow source sets the time.
     pub fn help_at_the_end(&mut self, idle: ConnectionId, now: Time) -> Option<Reassignment> {
         let own = self.pipes.get(&idle)?;
         if own.draining
@@ -74,7 +74,8 @@ impl Coordinator {
         })
     }
 
-    /// The segments nearest to the readers that are missing after the rule, and the bytes of them that are needed.
+    /// The segments nearest to the readers that are missing after the rule, and the bytes of them that are
+    /// needed.
     fn late_segments(&self, now: Time) -> Vec<(RequestId, Range<u64>)> {
         if self.media_rate.is_none() {
             return Vec::new();
@@ -111,7 +112,8 @@ impl Coordinator {
         });
         match self.policy.missing {
             MissingRule::RoundTrip => {
-                // "re-requests it over the connection with lower RTT than the expected playback time": the lowest.
+                // "re-requests it over the connection with lower RTT than the expected playback time": the
+                // lowest.
                 let own = self.pipes.get(&segment.connection)?.rtt;
                 let (id, _) = candidates
                     .filter(|(_, pipe)| pipe.rtt < own)
@@ -131,8 +133,8 @@ impl Coordinator {
         self.expected(pipe, pipe.asked.saturating_add(length), now) + pipe.rtt
     }
 
-    /// Divides late bytes between the connection that has them and a helper, so that both finish together: the helper
-    /// gets the tail. `None` when less than a fifth of the time would be gained.
+    /// Divides late bytes between the connection that has them and a helper, so that both finish together:
+    /// the helper gets the tail. `None` when less than a fifth of the time would be gained.
     fn split(
         &self,
         request: RequestId,

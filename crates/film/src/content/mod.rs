@@ -1,15 +1,16 @@
-//! The content coordinator of TCP-ROME (section III.A to III.C): which bytes are asked for on which connection.
+//! The content coordinator of TCP-ROME (section III.A to III.C): which bytes are asked for on which
+//! connection.
 //!
-//! Every byte of the media is in one of three states: received, assigned to a connection, or neither. The *partition
-//! rule* (III.B) is the table of what is assigned; it is bounded by the smallest missing segment below and the last
-//! assigned one above. A connection that can take a request gets the unassigned bytes with the nearest play time
-//! (equation (1)), as many as it delivers in [`Policy::segment_time`], so that connections carry segments in
-//! proportion to what they deliver. Segments that would miss their play time are asked for again on a connection that
-//! makes it ([`Coordinator::reassign_late`]).
+//! Every byte of the media is in one of three states: received, assigned to a connection, or neither. The
+//! *partition rule* (III.B) is the table of what is assigned; it is bounded by the smallest missing segment
+//! below and the last assigned one above. A connection that can take a request gets the unassigned bytes with
+//! the nearest play time (equation (1)), as many as it delivers in [`Policy::segment_time`], so that
+//! connections carry segments in proportion to what they deliver. Segments that would miss their play time
+//! are asked for again on a connection that makes it ([`Coordinator::reassign_late`]).
 //!
-//! Cost: a decision is O(log n) in the number of outstanding segments and linear in the number of connections and
-//! readers, which are few; nothing scans the table. (libtorrent's time-critical picker, the strongest of its kind,
-//! sorts all pieces and peers at every decision.)
+//! Cost: a decision is O(log n) in the number of outstanding segments and linear in the number of connections
+//! and readers, which are few; nothing scans the table. (libtorrent's time-critical picker, the strongest of
+//! its kind, sorts all pieces and peers at every decision.)
 
 mod group;
 mod late;
@@ -192,7 +193,8 @@ impl Coordinator {
         limit > 0 && self.pipes.get(&connection).is_some_and(|pipe| pipe.misses >= limit)
     }
 
-    /// What the connection still carries, and how much of it is needed. Zero needed and much to carry: close it.
+    /// What the connection still carries, and how much of it is needed. Zero needed and much to carry: close
+    /// it.
     pub fn carries(&self, connection: ConnectionId) -> (Bytes, Bytes) {
         let Some(pipe) = self.pipes.get(&connection) else { return (Bytes::ZERO, Bytes::ZERO) };
         let needed = pipe.queue.iter().filter_map(|id| self.segments.get(id)).map(|segment| {
@@ -226,8 +228,8 @@ impl Coordinator {
         Some(self.assign(connection, 0..end, Priority::Back, "the server knows no ranges", now))
     }
 
-    /// Bytes have arrived as the answer to a request, in order from [`Coordinator::answering`]'s position. Bytes
-    /// beyond the request are ignored.
+    /// Bytes have arrived as the answer to a request, in order from [`Coordinator::answering`]'s position.
+    /// Bytes beyond the request are ignored.
     pub fn arrived(&mut self, request: RequestId, length: u64, now: Time) -> Arrival {
         let Some(segment) = self.segments.get_mut(&request) else { return Arrival::default() };
         let next = segment.next();
@@ -303,8 +305,8 @@ impl Coordinator {
         }
     }
 
-    /// A segment that will not be completed leaves the table, and its missing bytes are unassigned again, except
-    /// those that another connection was asked for too.
+    /// A segment that will not be completed leaves the table, and its missing bytes are unassigned again,
+    /// except those that another connection was asked for too.
     fn release(&mut self, request: RequestId) {
         let Some(segment) = self.segments.remove(&request) else { return };
         self.by_start.remove(&(segment.range.start, request));
@@ -314,8 +316,8 @@ impl Coordinator {
         }
     }
 
-    /// `gone` is no longer assigned where it was: unassigned again are the bytes of it that are not there and that no
-    /// other connection was asked for too.
+    /// `gone` is no longer assigned where it was: unassigned again are the bytes of it that are not there and
+    /// that no other connection was asked for too.
     fn unclaim(&mut self, gone: &Range<u64>) {
         self.claimed.remove(gone.clone());
         for there in self.have.iter_within(gone.clone()) {
@@ -355,8 +357,8 @@ impl Coordinator {
         pipe.rate.amount_in(time).max(smallest).min(largest).get().max(1)
     }
 
-    /// When a connection will have delivered up to `mark`: the queue before it at the connection's rate, and if it
-    /// has been silent for long, as long again.
+    /// When a connection will have delivered up to `mark`: the queue before it at the connection's rate, and
+    /// if it has been silent for long, as long again.
     fn expected(&self, pipe: &Pipe, mark: u64, now: Time) -> Duration {
         let ahead = Bytes::new(mark.saturating_sub(pipe.arrived));
         let silent = now.since(pipe.active);

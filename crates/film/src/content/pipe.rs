@@ -42,8 +42,8 @@ impl Segment {
     }
 }
 
-/// A connection as the coordinator sees it: a queue of requests that is answered in order. Or a stripe group: a queue
-/// whose bytes come over any of its connections, nearly in order.
+/// A connection as the coordinator sees it: a queue of requests that is answered in order. Or a stripe group:
+/// a queue whose bytes come over any of its connections, nearly in order.
 #[derive(Clone, Debug)]
 pub(super) struct Pipe {
     /// Connections of a stripe group; 0: a connection that is asked for ranges.

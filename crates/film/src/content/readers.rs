@@ -78,7 +78,8 @@ impl Coordinator {
             .find_map(|(began, gap)| (began == gap).then_some(gap))
     }
 
-    /// Whether a connection or group was asked for what a reader waits for that has not got its first bytes yet.
+    /// Whether a connection or group was asked for what a reader waits for that has not got its first bytes
+    /// yet.
     pub fn brings_first_bytes(&self, pipe: ConnectionId) -> bool {
         let Some(pipe) = self.pipes.get(&pipe) else { return false };
         let mut next = self.readers.values().filter_map(|reader| {
@@ -108,9 +109,10 @@ impl Coordinator {
         self.claimed.first_gap(reader.position, self.limit_of(reader))
     }
 
-    /// The unassigned bytes that are best asked for on this connection: those with the nearest play time, or, if this
-    /// connection would be late with them and another one brings them in time or in half the time, the first that
-    /// this one brings in time. The segment that is needed now is so never held up by a slow connection that later ones could use as well.
+    /// The unassigned bytes that are best asked for on this connection: those with the nearest play time, or,
+    /// if this connection would be late with them and another one brings them in time or in half the time,
+    /// the first that this one brings in time. The segment that is needed now is so never held up by a slow
+    /// connection that later ones could use as well.
     pub(super) fn best_gap(&self, connection: ConnectionId, now: Time) -> Option<(Range<u64>, &'static str)> {
         let nearest = self
             .readers

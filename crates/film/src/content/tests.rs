@@ -1,5 +1,5 @@
-//! The scheduler by itself. A world is drawn as one character a KiB: `#` received, `0`-`9` the connection that was
-//! asked last, `.` nobody.
+//! The scheduler by itself. A world is drawn as one character a KiB: `#` received, `0`-`9` the connection
+//! that was asked last, `.` nobody.
 
 use proptest::prelude::*;
 
@@ -308,8 +308,8 @@ fn a_hole_that_keeps_the_reader_waiting_is_asked_for_again() {
 }
 
 proptest! {
-    /// Two groups and a connection; blocks in any order, lost ones, seeks, late segments, forgotten bytes: every byte
-    /// comes in the end, and the tables agree at any time.
+    /// Two groups and a connection; blocks in any order, lost ones, seeks, late segments, forgotten bytes:
+    /// every byte comes in the end, and the tables agree at any time.
     #[test]
     fn groups_lose_nothing(seed_steps in prop::collection::vec((0u8..9, 0u32..3, 0u64..64, 1u64..6), 0..200)) {
         let mut world = coordinator(64, 8);

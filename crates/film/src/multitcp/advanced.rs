@@ -39,8 +39,8 @@ pub struct AdvancedParameters {
 impl AdvancedParameters {
     /// Table 8.3, with one connection at the start.
     ///
-    /// The paper gives X no value. 4 is ours: a connection with one packet a round trip is not silent with it, nor one
-    /// that repairs a single loss; one that waits for its retransmission timeout is.
+    /// The paper gives X no value. 4 is ours: a connection with one packet a round trip is not silent with
+    /// it, nor one that repairs a single loss; one that waits for its retransmission timeout is.
     pub const TABLE_8_3: Self = Self {
         basic: Parameters::TABLE_8_3,
         initial_connections: 1,
@@ -67,13 +67,14 @@ enum Pending {
 ///
 /// Our reading of the text, where it leaves a choice:
 ///
-/// - prevcongR: see [`PreviousRatio`]. The text below the steps speaks of a ratio that changes "by one"; the printed
-///   comparisons have no such margin, nor has this.
-/// - "Set the receiver window size for each connection": step 2 of the basic algorithm over the new number, with W_s
-///   in the place of T_d RTT / MTU, so that the sum and with it the congestion ratio stays.
-/// - Which connection stops is left open: in step 1 the one that delivered least, in step 3 the one that is silent.
-/// - One change at a time: the next step is taken only after the last one took effect. A connection that stops still brings what it was asked
-///   for; until it has, T_m is that of one connection more.
+/// - prevcongR: see [`PreviousRatio`]. The text below the steps speaks of a ratio that changes "by one"; the
+///   printed comparisons have no such margin, nor has this.
+/// - "Set the receiver window size for each connection": step 2 of the basic algorithm over the new number,
+///   with W_s in the place of T_d RTT / MTU, so that the sum and with it the congestion ratio stays.
+/// - Which connection stops is left open: in step 1 the one that delivered least, in step 3 the one that is
+///   silent.
+/// - One change at a time: the next step is taken only after the last one took effect. A connection that
+///   stops still brings what it was asked for; until it has, T_m is that of one connection more.
 #[derive(Clone, Debug)]
 pub struct Advanced {
     parameters: AdvancedParameters,
@@ -84,7 +85,8 @@ pub struct Advanced {
 }
 
 impl Advanced {
-    /// A controller that has not started; parameters outside of their bounds are treated as in [`Basic::new`].
+    /// A controller that has not started; parameters outside of their bounds are treated as in
+    /// [`Basic::new`].
     pub fn new(parameters: AdvancedParameters) -> Self {
         let mut basic = Basic::new(parameters.basic);
         let initial =
@@ -127,7 +129,8 @@ impl Advanced {
         } else if ratio > previous
             && ratio < self.parameters.congestion_factor.as_f64()
             && throughput < measured.wanted
-            // Printed "<= N", which would end at N + 1 connections; the text below says "fewer than the maximum".
+            // Printed "<= N", which would end at N + 1 connections; the text below says "fewer than the
+            // maximum".
             && u32::try_from(count).is_ok_and(|count| count < most)
             && may_open(sample)
         {
@@ -221,7 +224,8 @@ mod tests {
 
     const FILM: Rate = Rate::from_kbps(800);
 
-    /// Connections, W_s and kbps after every 40 intervals, and the least and largest number of connections since.
+    /// Connections, W_s and kbps after every 40 intervals, and the least and largest number of connections
+    /// since.
     fn trace(parameters: AdvancedParameters) -> Vec<(u64, usize, u64, u64, usize, usize)> {
         let mut run = Run::new(Advanced::new(parameters), Path::default(), Some(FILM));
         let mut trace = Vec::new();
@@ -242,8 +246,9 @@ mod tests {
 
     #[test]
     fn golden_trace() {
-        // Beside 15 greedy flows two connections get 706 kbps and three 1000, beside 20 three 783 and four 1000: the number
-        // swings around N_min, which is 3 and 4. Without them T_m = T_d in a path without noise, and no step is taken.
+        // Beside 15 greedy flows two connections get 706 kbps and three 1000, beside 20 three 783 and four
+        // 1000: the number swings around N_min, which is 3 and 4. Without them T_m = T_d in a path without
+        // noise, and no step is taken.
         let expected =
             [(0, 1, 8, 800, 1, 1), (15, 3, 17, 999, 1, 3), (20, 4, 18, 1000, 3, 4), (0, 3, 8, 800, 3, 3)];
         assert_eq!(trace(AdvancedParameters::TABLE_8_3), expected);
@@ -270,7 +275,8 @@ mod tests {
         assert_eq!(trace(parameters), expected);
     }
 
-    /// Windows grow to the bound of step 3, above cf; then a silent connection is stopped, one after the other.
+    /// Windows grow to the bound of step 3, above cf; then a silent connection is stopped, one after the
+    /// other.
     #[test]
     fn severe_congestion_stops_silent_connections() {
         let mut run = Run::new(Advanced::new(AdvancedParameters::TABLE_8_3), Path::default(), Some(FILM));

@@ -1,4 +1,5 @@
-//! The basic algorithm (section 6.3): a fixed number of connections, windows that follow the measured throughput.
+//! The basic algorithm (section 6.3): a fixed number of connections, windows that follow the measured
+//! throughput.
 
 use anabranch_congestion::response::window_for;
 use anabranch_units::{Bytes, Duration, Packets, Rate, Ratio, Time};
@@ -68,8 +69,8 @@ impl Measured {
 }
 
 impl Basic {
-    /// A controller that has not started. The number of connections is taken into its bounds; an alpha of one or more,
-    /// which would never learn anything, counts as zero.
+    /// A controller that has not started. The number of connections is taken into its bounds; an alpha of one
+    /// or more, which would never learn anything, counts as zero.
     pub fn new(parameters: Parameters) -> Self {
         let parameters = Parameters {
             connections: parameters.connections.clamp(1, MOST_CONNECTIONS),
@@ -85,8 +86,8 @@ impl Basic {
         }
     }
 
-    /// The exponential average of the measured throughput, T_m = alpha T_m + (1 - alpha) T_n (end of section 6.3); the
-    /// first sample is its first value.
+    /// The exponential average of the measured throughput, T_m = alpha T_m + (1 - alpha) T_n (end of section
+    /// 6.3); the first sample is its first value.
     pub(super) fn average(&mut self, sample: &Sample<'_>) {
         if sample.elapsed.is_zero() {
             return;
@@ -144,9 +145,9 @@ impl RateController for Basic {
         (0..self.target).map(|_| open("the number of connections is fixed (MultiTCP 6.3 step 1)")).collect()
     }
 
-    /// The paper has all connections from the start. Here one that comes while the windows are still those of step 2
-    /// gets its part of them. Later it gets its part of W_s, which is raised to T_d RTT / MTU where connections that
-    /// broke have left less.
+    /// The paper has all connections from the start. Here one that comes while the windows are still those of
+    /// step 2 gets its part of them. Later it gets its part of W_s, which is raised to T_d RTT / MTU where
+    /// connections that broke have left less.
     fn connected(&mut self, connection: ConnectionId, _path: PathId, sample: &Sample<'_>) -> Vec<Order> {
         let (before, known) = (self.windows.clone(), self.ordered_windows());
         self.windows.insert(connection);
@@ -212,7 +213,8 @@ mod tests {
 
     #[test]
     fn golden_trace() {
-        // A path of 6 Mbps and 80 ms (section 8.1.1) with greedy flows: none, 40 from the 21st interval, none from the 101st.
+        // A path of 6 Mbps and 80 ms (section 8.1.1) with greedy flows: none, 40 from the 21st interval, none
+        // from the 101st.
         let mut run = Run::new(Basic::new(Parameters::TABLE_8_1), Path::default(), Some(FILM));
         let mut trace = Vec::new();
         for (cross, intervals) in [(0, 20), (40, 80), (0, 1), (0, 49)] {
@@ -220,8 +222,8 @@ mod tests {
             run.intervals(intervals);
             trace.push((run.windows().len(), run.window_sum().get(), run.rate().as_bps() / 1000));
         }
-        // Alone: W_n. Beside 40 flows five get 5/45 of 6 Mbps whatever the window, which grows to f W_n = 48 and one
-        // D_s more. Then the spike of f, and back to within lambda = 56 kbps of the wanted rate.
+        // Alone: W_n. Beside 40 flows five get 5/45 of 6 Mbps whatever the window, which grows to f W_n = 48
+        // and one D_s more. Then the spike of f, and back to within lambda = 56 kbps of the wanted rate.
         assert_eq!(trace, [(5, 8, 800), (5, 50, 666), (5, 47, 5000), (5, 8, 800)]);
     }
 

@@ -1,4 +1,5 @@
-//! MultiTCP: a wanted rate over several TCP connections by their number and their receive windows (chapter 6).
+//! MultiTCP: a wanted rate over several TCP connections by their number and their receive windows (chapter
+//! 6).
 //!
 //! - [`Basic`]: a fixed number of connections (section 6.3).
 //! - [`Advanced`]: a number that follows congestion (section 6.5).
@@ -41,7 +42,8 @@ const fn bytes_per_second(bytes: u64) -> Rate {
 }
 
 impl Parameters {
-    /// Table 8.1 (simulations), with N = 5, the default of section 6.3 and the largest number of section 8.1.1.
+    /// Table 8.1 (simulations), with N = 5, the default of section 6.3 and the largest number of section
+    /// 8.1.1.
     pub const TABLE_8_1: Self = Self {
         connections: 5,
         interval: Interval::Fixed(Duration::from_millis(300)),
@@ -50,7 +52,8 @@ impl Parameters {
         spike_factor: Ratio::new(6, 1),
     };
 
-    /// Table 8.2 (Internet, basic algorithm), with N = 8, the larger number of section 8.1.2 and the one that held the rate.
+    /// Table 8.2 (Internet, basic algorithm), with N = 8, the larger number of section 8.1.2 and the one that
+    /// held the rate.
     pub const TABLE_8_2: Self = Self {
         connections: 8,
         interval: Interval::RoundTrips(6),
@@ -59,10 +62,12 @@ impl Parameters {
         spike_factor: Ratio::new(10, 1),
     };
 
-    /// Table 8.3 (Internet, advanced algorithm) as far as it concerns the basic steps, with at most 5 connections.
+    /// Table 8.3 (Internet, advanced algorithm) as far as it concerns the basic steps, with at most 5
+    /// connections.
     ///
-    /// The table says "0 - 0.9" for alpha. This is the lower end: with 0.9 the average lags behind the windows for ten
-    /// intervals while a connection may come or go in each, and their number swings between one and N (a test shows it).
+    /// The table says "0 - 0.9" for alpha. This is the lower end: with 0.9 the average lags behind the
+    /// windows for ten intervals while a connection may come or go in each, and their number swings between
+    /// one and N (a test shows it).
     pub const TABLE_8_3: Self =
         Self { connections: 5, smoothing: Ratio::ZERO, spike_factor: Ratio::new(6, 1), ..Self::TABLE_8_2 };
 }

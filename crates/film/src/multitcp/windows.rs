@@ -45,8 +45,8 @@ impl Windows {
 
     /// Step 2 of section 6.3: an equal part of `total` for each of `count` connections, at least one packet.
     ///
-    /// Parts are whole, so some are one packet larger; their sum is `total`, or `count` when that is more. Of `count`
-    /// connections those that are not there yet leave their part unused.
+    /// Parts are whole, so some are one packet larger; their sum is `total`, or `count` when that is more. Of
+    /// `count` connections those that are not there yet leave their part unused.
     pub(super) fn spread(&mut self, total: Packets, count: usize) {
         let count = whole(count.max(self.len()).max(1));
         let total = total.get().max(count.saturating_mul(LEAST));
@@ -58,8 +58,8 @@ impl Windows {
 
     /// AdjustWindow(T_d, T_m) of section 6.4.
     ///
-    /// The printed loop changes one window by one packet at a time, in order of size and around again, D_s times. Here
-    /// the full rounds are taken at once: D_s comes from measurements and has no bound.
+    /// The printed loop changes one window by one packet at a time, in order of size and around again, D_s
+    /// times. Here the full rounds are taken at once: D_s comes from measurements and has no bound.
     pub(super) fn adjust(&mut self, wanted: Rate, measured: Rate, rtt: Duration, packet_size: Bytes) {
         let grow = wanted > measured;
         let difference = if grow { wanted - measured } else { measured - wanted };
@@ -79,7 +79,8 @@ impl Windows {
         self.0.sort_by_key(|(connection, _)| *connection);
     }
 
-    /// The orders that turn the windows `before` into these: one for each connection whose window is another or new.
+    /// The orders that turn the windows `before` into these: one for each connection whose window is another
+    /// or new.
     pub(super) fn orders_since(&self, before: &Self, why: &'static str) -> Vec<Order> {
         let changed = self.0.iter().filter(|entry| !before.0.contains(entry));
         changed.map(|(connection, window)| set_window(*connection, Packets::new(*window), why)).collect()

@@ -1,5 +1,5 @@
-//! The rate coordinator of TCP-ROME (sections III-B and III-C): a fixed number of connections, held where the aggregate
-//! rate is enough, opened or shared out anew where it is not.
+//! The rate coordinator of TCP-ROME (sections III-B and III-C): a fixed number of connections, held where the
+//! aggregate rate is enough, opened or shared out anew where it is not.
 
 mod share;
 
@@ -19,8 +19,8 @@ pub const MOST_CONNECTIONS: u32 = 256;
 
 const BEGIN: &str = "the window opens until the wanted rate is there (TCP-ROME III-B)";
 const ENOUGH: &str = "the rate is above R+: the connection keeps its size (TCP-ROME III-C)";
-/// What a connection keeps at least above R+ or B+. It may have only just begun; with fewer packets it could not even
-/// recover a loss by duplicate acknowledgements. Ours.
+/// What a connection keeps at least above R+ or B+. It may have only just begun; with fewer packets it could
+/// not even recover a loss by duplicate acknowledgements. Ours.
 const LEAST_KEPT: Packets = Packets::new(4);
 const FULL: &str = "the buffer is above B+: the connection keeps its size (TCP-ROME III-B)";
 const FAIR: &str = "the rate is below R-: left to TCP (TCP-ROME III-C, strict fairness)";
@@ -37,8 +37,8 @@ pub enum Model {
     Compensation,
 }
 
-/// Parameters of the rate coordinator. The paper gives no values for them; those of [`Parameters::default`] are ours,
-/// except where it says otherwise.
+/// Parameters of the rate coordinator. The paper gives no values for them; those of [`Parameters::default`]
+/// are ours, except where it says otherwise.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parameters {
     /// Number of connections (n), 1 to [`MOST_CONNECTIONS`].
@@ -57,16 +57,19 @@ pub struct Parameters {
     pub tcp: TcpModel,
     /// Measuring interval (phi).
     pub interval: Interval,
-    /// Waiting time after a change (varphi) as a multiple of RTT + phi, which it has to be above; at least one.
+    /// Waiting time after a change (varphi) as a multiple of RTT + phi, which it has to be above; at least
+    /// one.
     pub waiting: Ratio,
-    /// Weight of the past in the smoothed round-trip time (alpha of footnote 4), on top of that of the sample.
+    /// Weight of the past in the smoothed round-trip time (alpha of footnote 4), on top of that of the
+    /// sample.
     pub smoothing: Ratio,
     /// Whether round-trip times and losses from before a change are forgotten with it, as section III-C ends.
     pub restart: bool,
 }
 
 impl Default for Parameters {
-    /// Three connections as in section IV-A, phi = RTT as in footnote 5, alpha = 7/8 as in RFC 6298 section 2.3.
+    /// Three connections as in section IV-A, phi = RTT as in footnote 5, alpha = 7/8 as in RFC 6298 section
+    /// 2.3.
     fn default() -> Self {
         Self {
             connections: 3,
@@ -86,12 +89,12 @@ impl Default for Parameters {
 
 /// The rate coordinator of TCP-ROME.
 ///
-/// - "Maintains the congestion window at its actual size" is, at the receiver, a window of what the connection
-///   delivers now: T_i srtt_i / MTU. A connection that is held already keeps its window.
-/// - Section III-B states its objective as B+ < b(t) < B-; the two sentences after it have the thresholds the right way
-///   round, and so has this.
-/// - The start-up phase of section III-B lasts until the wanted rate is reached once; until then windows are open and
-///   nothing is shared out, in both models.
+/// - "Maintains the congestion window at its actual size" is, at the receiver, a window of what the
+///   connection delivers now: T_i srtt_i / MTU. A connection that is held already keeps its window.
+/// - Section III-B states its objective as B+ < b(t) < B-; the two sentences after it have the thresholds the
+///   right way round, and so has this.
+/// - The start-up phase of section III-B lasts until the wanted rate is reached once; until then windows are
+///   open and nothing is shared out, in both models.
 /// - With an unknown rate there is nothing to share out: below B- both models leave the connections to TCP.
 /// - A connection that comes later begins with an open window in both models.
 #[derive(Clone, Debug)]
@@ -284,7 +287,8 @@ mod tests {
         sizes.map(|size| Some(Packets::new(size)))
     }
 
-    /// Three connections on 6 Mbps; cross traffic comes, grows and goes. (rate in kbps, windows) at the end of each phase.
+    /// Three connections on 6 Mbps; cross traffic comes, grows and goes. (rate in kbps, windows) at the end
+    /// of each phase.
     fn trace(model: Model) -> Vec<(u64, Vec<Option<u64>>)> {
         let mut run = run(model, Some(FILM));
         [0, 3, 9, 0]
@@ -299,8 +303,9 @@ mod tests {
 
     #[test]
     fn golden_trace_of_compensation() {
-        // Held at what they had, 2 Mbps each; 3 flows leave just the wanted rate, nothing changes; 9 leave half of it: each
-        // gets the window of a third of the wanted rate, 1 Mbps. Then the shares add up to R_v.
+        // Held at what they had, 2 Mbps each; 3 flows leave just the wanted rate, nothing changes; 9 leave
+        // half of it: each gets the window of a third of the wanted rate, 1 Mbps. Then the shares add up to
+        // R_v.
         let (held, shared) = (vec![Some(20); 3], vec![Some(10); 3]);
         let expected = [(6000, held.clone()), (3000, held), (1500, shared.clone()), (3000, shared)];
         assert_eq!(trace(Model::Compensation), expected);
@@ -326,7 +331,8 @@ mod tests {
         let mut run = run(Model::Compensation, Some(FILM));
         run.intervals(1);
         assert_eq!(run.windows(), packets([20; 3]));
-        // varphi = 5/4 (RTT + phi) = 2.5 intervals: the third interval after a change is the first that may change something.
+        // varphi = 5/4 (RTT + phi) = 2.5 intervals: the third interval after a change is the first that may
+        // change something.
         run.path.cross_flows = 9;
         run.intervals(2);
         assert_eq!(run.windows(), packets([20; 3]));
@@ -399,7 +405,8 @@ mod tests {
                     prop_assert!(window.get() >= 1);
                 }
             }
-            // Rounded to the next whole packet, at least one: up to a packet a round trip more, half of one less.
+            // Rounded to the next whole packet, at least one: up to a packet a round trip more, half of one
+            // less.
             let rounding: f64 = connections.iter().map(packet).sum();
             prop_assert!(sum >= FILM.as_f64() - rounding / 2.0 - 100.0 && sum <= FILM.as_f64() + rounding, "{sum}");
         }

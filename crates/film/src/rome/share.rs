@@ -1,4 +1,5 @@
-//! The wanted rate shared among connections in proportion to what each could get: equations (2) to (5) of TCP-ROME.
+//! The wanted rate shared among connections in proportion to what each could get: equations (2) to (5) of
+//! TCP-ROME.
 
 use anabranch_congestion::response::{TcpModel, window_for};
 use anabranch_units::{Bytes, Duration, Packets, Rate, Ratio};
@@ -41,8 +42,8 @@ fn scaled(value: u128, part: u128, whole: u128) -> u64 {
 
 /// The window that bounds a connection to a rate, at least one packet: W_max = T_i srtt_i / MTU.
 ///
-/// Section III-D prints it upside down, MTU / (srtt_i T_i), which is no number of packets; MultiTCP's (6.1) is the same
-/// relation the right way up.
+/// Section III-D prints it upside down, MTU / (srtt_i T_i), which is no number of packets; MultiTCP's (6.1)
+/// is the same relation the right way up.
 pub fn window_of(rate: Rate, srtt: Duration, packet_size: Bytes) -> Packets {
     Packets::from_f64_ceil(window_for(rate, srtt, packet_size) - 0.5).max(Packets::new(1))
 }
@@ -69,7 +70,8 @@ impl Estimate {
         estimate
     }
 
-    /// One more measurement: srtt = alpha srtt + (1 - alpha) RTT (footnote 4), and lost and received packets counted.
+    /// One more measurement: srtt = alpha srtt + (1 - alpha) RTT (footnote 4), and lost and received packets
+    /// counted.
     pub(super) fn add(&mut self, sample: &ConnectionSample, alpha: Ratio) {
         self.srtt = self.srtt * alpha + sample.srtt * alpha.complement();
         self.count(sample);
@@ -83,8 +85,9 @@ impl Estimate {
 
     /// Loss probability p_i.
     ///
-    /// Equation (2) has no value without loss. That none of n packets was lost says of p only that it is hardly above 1 / n, so
-    /// 1 / (n + 1) is taken for the least. Ours; with it a connection that delivers more without loss counts for more.
+    /// Equation (2) has no value without loss. That none of n packets was lost says of p only that it is
+    /// hardly above 1 / n, so 1 / (n + 1) is taken for the least. Ours; with it a connection that delivers
+    /// more without loss counts for more.
     pub(super) fn loss(&self) -> f64 {
         let least = 1.0 / (self.received + 1.0);
         if self.received > 0.0 { (self.lost / self.received).max(least) } else { least }
@@ -101,9 +104,9 @@ mod tests {
 
     #[test]
     fn equation_3_by_hand() {
-        // Two connections with p = 0.015, b = 1, T_0 = 1 s. At 100 ms a packet goes every 10 + 3.3993 ms, 597,046 bit/s
-        // (see the test of equation (2)); at 200 ms every 20 + 3.3993 ms: 341,891 bit/s. Of 3 Mbps the first gets
-        // 597,046 / 938,937 = 63.587 %: 1,907,623 bit/s.
+        // Two connections with p = 0.015, b = 1, T_0 = 1 s. At 100 ms a packet goes every 10 + 3.3993 ms,
+        // 597,046 bit/s (see the test of equation (2)); at 200 ms every 20 + 3.3993 ms: 341,891 bit/s. Of 3
+        // Mbps the first gets 597,046 / 938,937 = 63.587 %: 1,907,623 bit/s.
         let tcp = TcpModel { packets_per_ack: 1, timeout: Duration::from_secs(1) };
         let estimated =
             [100, 200].map(|rtt| estimated_throughput(&tcp, PACKET, Duration::from_millis(rtt), 0.015));

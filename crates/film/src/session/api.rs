@@ -17,8 +17,8 @@ pub enum Pace {
     Max,
     /// This rate, exactly.
     Limit(Rate),
-    /// The rate of the media, so that the buffer stays between its thresholds; `None`: not known (yet), inferred from
-    /// what the player takes.
+    /// The rate of the media, so that the buffer stays between its thresholds; `None`: not known (yet),
+    /// inferred from what the player takes.
     Media(Option<Rate>),
 }
 
@@ -45,7 +45,8 @@ pub struct Config {
     pub path_caps: Vec<usize>,
     /// The session fails when nothing has arrived for so long although something was wanted.
     pub give_up_after: Duration,
-    /// A connection that has work and brings nothing for so long is closed (or for ten round trips, if that is longer).
+    /// A connection that has work and brings nothing for so long is closed (or for ten round trips, if that
+    /// is longer).
     pub silent_after: Duration,
 }
 
@@ -88,8 +89,8 @@ pub enum Action {
         /// Why.
         why: &'static str,
     },
-    /// Take a connection out of its stripe group in good order: send nothing more and say so, take what still comes, and
-    /// report it as closed when the server has ended it.
+    /// Take a connection out of its stripe group in good order: send nothing more and say so, take what still
+    /// comes, and report it as closed when the server has ended it.
     Leave {
         /// Which.
         connection: ConnectionId,

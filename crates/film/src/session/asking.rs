@@ -8,7 +8,8 @@ use crate::content::{Reassignment, Request};
 use crate::control::ConnectionId;
 
 impl Session {
-    /// Hands late segments to others; closes connections that keep missing, carry nothing that is needed or say nothing.
+    /// Hands late segments to others; closes connections that keep missing, carry nothing that is needed or
+    /// say nothing.
     pub(super) fn repair(&mut self, now: Time) {
         if self.ranges {
             self.share_what_is_late(now);

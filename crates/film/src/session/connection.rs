@@ -17,8 +17,8 @@ pub struct PathFigures {
     pub packets: u64,
     /// Payload that has arrived and was not read yet.
     pub unread: Bytes,
-    /// How long the driver has kept from reading because of the limit ([`Action::LimitRate`](super::Action::LimitRate)), in
-    /// all; zero: not known.
+    /// How long the driver has kept from reading because of the limit
+    /// ([`Action::LimitRate`](super::Action::LimitRate)), in all; zero: not known.
     pub held: Duration,
 }
 
@@ -202,9 +202,9 @@ impl Connection {
         !interval.is_zero() && (self.held.0 - self.held.1) * 2 >= interval
     }
 
-    /// Whether the network holds it back: what arrived was read, the window was open, and there was work. What waits
-    /// unread tells little where packets are as large as all that was asked for (on loopback), and is not known of QUIC;
-    /// the time for which reading was held back tells it everywhere.
+    /// Whether the network holds it back: what arrived was read, the window was open, and there was work.
+    /// What waits unread tells little where packets are as large as all that was asked for (on loopback), and
+    /// is not known of QUIC; the time for which reading was held back tells it everywhere.
     fn network_limited(&self, now: Time) -> bool {
         let in_flight = self.rate.amount_in(self.srtt);
         let window_open = self.window.is_none_or(|window| in_flight * 4 < window * 3);

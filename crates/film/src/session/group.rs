@@ -11,7 +11,8 @@ use crate::control::{ConnectionId, PathId};
 #[derive(Debug)]
 pub(super) struct Group {
     pub(super) path: PathId,
-    /// Connections that take orders. The leader is the oldest: orders on different connections could overtake each other.
+    /// Connections that take orders. The leader is the oldest: orders on different connections could overtake
+    /// each other.
     pub(super) members: BTreeSet<ConnectionId>,
     /// Connections that were taken out and still bring what was on its way; since when.
     pub(super) leaving: BTreeMap<ConnectionId, Time>,

@@ -1,15 +1,15 @@
 //! A receiver session: everything that the receiver of a stream decides, in one place.
 //!
-//! The session joins a rate controller (how many connections, which windows), the content coordinator (which bytes on
-//! which connection), the playback model and the state of the paths. It does no I/O: a driver tells it what happened
-//! and when, and carries out its [`Action`]s.
+//! The session joins a rate controller (how many connections, which windows), the content coordinator (which
+//! bytes on which connection), the playback model and the state of the paths. It does no I/O: a driver tells
+//! it what happened and when, and carries out its [`Action`]s.
 //!
-//! **Contract.** Every method that tells something takes the time, which never goes back. After any of them the
-//! driver takes actions with [`Session::poll_action`] until there is none, carries them out in order, and calls
-//! [`Session::tick`] at the latest at [`Session::next_tick`]. An opened connection is reported with
-//! [`Session::connected`], [`Session::joined_group`] or [`Session::closed`]; each connection id is used once. Bytes that
-//! belong to a request come in order. Where a server stripes, the session asks it for ranges in [`Action::Order`]s instead
-//! of requests, and bytes come as blocks ([`Session::block_arrived`]).
+//! **Contract.** Every method that tells something takes the time, which never goes back. After any of them
+//! the driver takes actions with [`Session::poll_action`] until there is none, carries them out in order, and
+//! calls [`Session::tick`] at the latest at [`Session::next_tick`]. An opened connection is reported with
+//! [`Session::connected`], [`Session::joined_group`] or [`Session::closed`]; each connection id is used once.
+//! Bytes that belong to a request come in order. Where a server stripes, the session asks it for ranges in
+//! [`Action::Order`]s instead of requests, and bytes come as blocks ([`Session::block_arrived`]).
 
 mod api;
 mod asking;
@@ -271,8 +271,8 @@ impl Session {
         self.fill(now);
     }
 
-    /// Somebody begins to read `range`. The first reader, and later each that reads on, is the one whose play is
-    /// modelled.
+    /// Somebody begins to read `range`. The first reader, and later each that reads on, is the one whose play
+    /// is modelled.
     pub fn add_reader(&mut self, id: ReaderId, range: Range<u64>, now: Time) {
         self.now = now;
         let start = range.start;
@@ -338,7 +338,8 @@ impl Session {
         self.coordinator.set_look_ahead(look_ahead);
     }
 
-    /// Whether a connection was asked for the first bytes that a player waits for: to be read at once, whatever the pace.
+    /// Whether a connection was asked for the first bytes that a player waits for: to be read at once,
+    /// whatever the pace.
     pub fn brings_first_bytes(&self, connection: ConnectionId) -> bool {
         let pipe = self.connections.get(&connection).map(Connection::pipe);
         matches!(self.pace, Pace::Media(_))
@@ -472,8 +473,8 @@ impl Session {
     fn obey(&mut self, orders: Vec<Order>) {
         for Order { what, why } in orders {
             match what {
-                // None is of use before there is something to ask for; what a server closed because it was idle is
-                // replaced then.
+                // None is of use before there is something to ask for; what a server closed because it was
+                // idle is replaced then.
                 What::Open(_) if !self.wants_something() => {}
                 What::Open(path) => self.open(path, why),
                 What::Close(connection) => self.close_when_empty(connection, why),
@@ -496,8 +497,8 @@ impl Session {
         self.actions.push_back(Action::Open { connection, path, why });
     }
 
-    /// Takes the closing of a connection back, if one is being closed that would do: it has found its rate, and a new one
-    /// beside it would be one too many.
+    /// Takes the closing of a connection back, if one is being closed that would do: it has found its rate,
+    /// and a new one beside it would be one too many.
     fn keep_instead(&mut self, path: Option<PathId>) -> bool {
         let closing = self.connections.values_mut().find(|state| {
             state.closing && state.pipe() == state.id && path.is_none_or(|path| state.path == path)

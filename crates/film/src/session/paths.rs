@@ -10,7 +10,8 @@ use crate::control::{ConnectionId, PathId, PathSample};
 /// How a server refused a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// It asks for fewer or later requests (429, 503). 403 on one of several connections is meant like that as well.
+    /// It asks for fewer or later requests (429, 503). 403 on one of several connections is meant like that
+    /// as well.
     TooMany {
         /// How long it wants to be left alone, if it says so.
         after: Option<Duration>,
@@ -116,8 +117,8 @@ impl Paths {
         }
     }
 
-    /// A connection failed that had brought so much that was new: later again, each time twice as late. Those that fail together count
-    /// once, and one that was of use is replaced at once.
+    /// A connection failed that had brought so much that was new: later again, each time twice as late. Those
+    /// that fail together count once, and one that was of use is replaced at once.
     pub(super) fn failed(&mut self, id: PathId, error: &str, brought: Bytes, now: Time) {
         if let Some(path) = self.get(id) {
             if brought < OF_USE && now >= path.retry {

@@ -1,7 +1,7 @@
 //! What counts as getting on: bytes that somebody waits for and that had not come before.
 //!
-//! Whatever else a server sends keeps a connection busy, but brings the stream no nearer to its end: one that sends the
-//! same bytes again and again would never be given up.
+//! Whatever else a server sends keeps a connection busy, but brings the stream no nearer to its end: one that
+//! sends the same bytes again and again would never be given up.
 
 use anabranch_units::Time;
 
@@ -9,7 +9,8 @@ use anabranch_units::Time;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Progress {
     last: Time,
-    /// How far a server without ranges has come again since the last new byte: on its way there it gets on, once.
+    /// How far a server without ranges has come again since the last new byte: on its way there it gets on,
+    /// once.
     caught_up: u64,
     /// Whether anything has come since that was of no use.
     in_vain: bool,

@@ -31,7 +31,8 @@ pub struct ConnectionStatus {
     pub rate: Rate,
     /// Its smoothed round-trip time.
     pub srtt: Duration,
-    /// The part of its packets that was lost of late, losses within a round trip counted once; `None`: not known.
+    /// The part of its packets that was lost of late, losses within a round trip counted once; `None`: not
+    /// known.
     pub loss: Option<f64>,
     /// Its receive window as ordered; `None`: unlimited.
     pub window: Option<Bytes>,

@@ -1,8 +1,8 @@
 //! Stripe groups: connections over which a server of ours spreads the bytes by itself (`docs/protocol.md`).
 //!
-//! The rate controller sees their connections like any others: its windows decide the shares, and the server gives every
-//! block to a connection that can take it. The content coordinator sees one pipe. Here are the group's members, and the
-//! orders that are sent on one of them, the leader.
+//! The rate controller sees their connections like any others: its windows decide the shares, and the server
+//! gives every block to a connection that can take it. The content coordinator sees one pipe. Here are the
+//! group's members, and the orders that are sent on one of them, the leader.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -17,15 +17,17 @@ use super::group::Group;
 use crate::content::{Arrival, Request};
 use crate::control::{ConnectionId, PathId};
 
-/// Without a sign of life for so long, or for [`QUIET_ROUND_TRIPS`], the group is asked what it still has (SYNC).
+/// Without a sign of life for so long, or for [`QUIET_ROUND_TRIPS`], the group is asked what it still has
+/// (SYNC).
 const QUIET: Duration = Duration::from_secs(1);
 const QUIET_ROUND_TRIPS: u64 = 4;
-/// The server ends a connection that left as soon as it hears of it; one that brings nothing for so long is cut.
+/// The server ends a connection that left as soon as it hears of it; one that brings nothing for so long is
+/// cut.
 const FAREWELL: Duration = Duration::from_secs(2);
 
 impl Session {
-    /// A connection is set up and its server has taken it into the stripe group of its path; `rtt` is what the
-    /// handshake took. The first one founds the group.
+    /// A connection is set up and its server has taken it into the stripe group of its path; `rtt` is what
+    /// the handshake took. The first one founds the group.
     pub fn joined_group(&mut self, connection: ConnectionId, rtt: Duration, now: Time) {
         self.now = now;
         let Some(state) = self.connections.get_mut(&connection) else { return };
@@ -57,8 +59,8 @@ impl Session {
         self.is_up(connection, rtt, now);
     }
 
-    /// How many stripe groups have ended on a path: a group that a server knows by a name must get another name when
-    /// this has changed, and a connection that joined under the old one is of no use.
+    /// How many stripe groups have ended on a path: a group that a server knows by a name must get another
+    /// name when this has changed, and a connection that joined under the old one is of no use.
     pub fn group_number(&self, path: PathId) -> u32 {
         self.groups_ended.get(&path).copied().unwrap_or(0)
     }
@@ -107,8 +109,8 @@ impl Session {
         Ok(())
     }
 
-    /// Something came over a connection of a stripe group, if only a part of a block: it lives. A block is long for a
-    /// slow one.
+    /// Something came over a connection of a stripe group, if only a part of a block: it lives. A block is
+    /// long for a slow one.
     pub fn heard(&mut self, connection: ConnectionId, now: Time) {
         if let Some(state) = self.connections.get_mut(&connection) {
             state.heard(now);
@@ -154,8 +156,8 @@ impl Session {
         true
     }
 
-    /// A connection is gone: what it was asked for is unassigned again. Of a stripe group, what went down with it
-    /// comes to light by a SYNC; with the last member goes the group.
+    /// A connection is gone: what it was asked for is unassigned again. Of a stripe group, what went down
+    /// with it comes to light by a SYNC; with the last member goes the group.
     pub(super) fn forget_connection(&mut self, connection: ConnectionId, group: Option<ConnectionId>) {
         let Some(id) = group else { return self.coordinator.remove_connection(connection) };
         let Some(group) = self.groups.get_mut(&id) else { return };
@@ -205,8 +207,8 @@ impl Session {
         }
     }
 
-    /// What the clock brings: cancels, asks again for holes that keep a reader waiting, finds out what is lost when a group
-    /// is quiet, cuts connections that do not end.
+    /// What the clock brings: cancels, asks again for holes that keep a reader waiting, finds out what is
+    /// lost when a group is quiet, cuts connections that do not end.
     pub(super) fn tend_groups(&mut self, now: Time) {
         self.take_back(now);
         let ids: Vec<_> = self.groups.keys().copied().collect();

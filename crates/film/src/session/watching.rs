@@ -1,21 +1,24 @@
 //! What the player does, by what its reader takes.
 //!
-//! Of a player a session sees how far a reader has come, and whether bytes lie ready that it does not take. Two states follow
-//! from that:
+//! Of a player a session sees how far a reader has come, and whether bytes lie ready that it does not take.
+//! Two states follow from that:
 //!
-//! - **By the clock.** The reader takes whatever comes. How much the player holds is not known, so play goes on with the time, at
-//!   the media's rate. When it comes to the end of what has arrived, the player stalls.
-//! - **Full.** Bytes have lain ready for [`FULL_AFTER`] and the reader did not take all of them: the player's own buffer is full.
-//!   From then on it holds so much, and plays what its reader takes: fast, slowly, or, while it is paused, nothing. It does
-//!   not stall, as it could take more. When the reader has to wait again, the clock counts on from there.
+//! - **By the clock.** The reader takes whatever comes. How much the player holds is not known, so play goes
+//!   on with the time, at the media's rate. When it comes to the end of what has arrived, the player stalls.
+//! - **Full.** Bytes have lain ready for [`FULL_AFTER`] and the reader did not take all of them: the player's
+//!   own buffer is full. From then on it holds so much, and plays what its reader takes: fast, slowly, or,
+//!   while it is paused, nothing. It does not stall, as it could take more. When the reader has to wait
+//!   again, the clock counts on from there.
 //!
-//! So a pause is a pause, and a stall is one that the player saw. A player without a bound on its own buffer is never full, and
-//! shows nothing: it counts as playing at the media's rate. As it may play faster, the controller is told of it (`hungry`).
+//! So a pause is a pause, and a stall is one that the player saw. A player without a bound on its own buffer
+//! is never full, and shows nothing: it counts as playing at the media's rate. As it may play faster, the
+//! controller is told of it (`hungry`).
 //!
-//! **Rate.** What a full player takes is what it plays. Over every [`MEASURED_OVER`](super::viewer::MEASURED_OVER) of it, where the media's rate is not known,
-//! the rate becomes what was taken, up or down; where it is known, it is more when the player plays faster by more than a
-//! tenth, and no less. A player that was full once, and since then has waited all that time although it got more than its
-//! rate, is thought to play what it takes: it holds no more than when it was full.
+//! **Rate.** What a full player takes is what it plays. Over every
+//! [`MEASURED_OVER`](super::viewer::MEASURED_OVER) of it, where the media's rate is not known, the rate
+//! becomes what was taken, up or down; where it is known, it is more when the player plays faster by more
+//! than a tenth, and no less. A player that was full once, and since then has waited all that time although
+//! it got more than its rate, is thought to play what it takes: it holds no more than when it was full.
 
 use anabranch_units::{Bytes, Duration, Rate, Ratio, Time};
 
@@ -30,8 +33,8 @@ const FULL_AFTER: Duration = Duration::from_secs(1);
 const FASTER: Ratio = Ratio::new(11, 10);
 
 impl Session {
-    /// Whoever reads is a real player, of which nobody knows how fast it plays. Where the path has room, one that takes all that
-    /// comes gets more than the media's rate.
+    /// Whoever reads is a real player, of which nobody knows how fast it plays. Where the path has room, one
+    /// that takes all that comes gets more than the media's rate.
     #[must_use]
     pub fn expecting_any_speed(self) -> Self {
         Self { expects_any_speed: true, ..self }
@@ -51,8 +54,8 @@ impl Session {
         self.viewer.as_ref().is_some_and(|viewer| viewer.reader == id)
     }
 
-    /// Models the play of this reader from now on: from `start`, unless it only takes again what the player has not played, or
-    /// goes on where the last one ended.
+    /// Models the play of this reader from now on: from `start`, unless it only takes again what the player
+    /// has not played, or goes on where the last one ended.
     pub(super) fn follow(&mut self, id: ReaderId, start: u64, now: Time) {
         let playing = self.playback.play_position().get();
         let goes_on = |viewer: &&mut Viewer| (playing..=viewer.position).contains(&start);

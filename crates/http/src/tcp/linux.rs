@@ -15,8 +15,8 @@ pub(super) const SUPPORTED: bool = true;
 /// Room for `struct tcp_info` and for what later kernels add to it.
 const TCP_INFO_ROOM: usize = 512;
 
-/// Where the fields of `struct tcp_info` are (linux/tcp.h). The layout is part of the kernel's interface and only ever
-/// grows at its end; libc's own definition stops before the last of these.
+/// Where the fields of `struct tcp_info` are (linux/tcp.h). The layout is part of the kernel's interface and
+/// only ever grows at its end; libc's own definition stops before the last of these.
 mod offset {
     pub(super) const RCV_MSS: usize = 20;
     pub(super) const LAST_DATA_RECV_MS: usize = 52;
@@ -38,7 +38,8 @@ impl Descriptor {
 
     pub(super) fn set_window_clamp(&self, window: u32) -> io::Result<()> {
         let value = c_int::try_from(window).map_err(|_| io::ErrorKind::InvalidInput)?;
-        // SAFETY: the descriptor is open as long as `self` lives; the pointer and the length are those of `value`.
+        // SAFETY: the descriptor is open as long as `self` lives; the pointer and the length are those of
+        // `value`.
         let result = unsafe {
             libc::setsockopt(
                 self.0.as_raw_fd(),
@@ -84,8 +85,8 @@ impl Descriptor {
     /// Reads a TCP option into `value`; returns how much of it was filled.
     fn option(&self, name: c_int, value: &mut [u8]) -> io::Result<usize> {
         let mut length = socklen_t::try_from(value.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
-        // SAFETY: the descriptor is open as long as `self` lives; the kernel writes at most `length` bytes to `value`,
-        // whose length it is.
+        // SAFETY: the descriptor is open as long as `self` lives; the kernel writes at most `length` bytes to
+        // `value`, whose length it is.
         let result = unsafe {
             libc::getsockopt(
                 self.0.as_raw_fd(),

@@ -1,8 +1,8 @@
 //! Receive windows and path figures of a TCP socket, or of a connection of QUIC.
 //!
-//! A receiver that advertises a window of w bytes gets at most w / RTT bytes per second. On Linux [`SocketControl`] sets
-//! that window (`TCP_WINDOW_CLAMP`) and reads the kernel's view of the path (`TCP_INFO`). Elsewhere both answer "not
-//! supported", and the caller has to pace its reading instead.
+//! A receiver that advertises a window of w bytes gets at most w / RTT bytes per second. On Linux
+//! [`SocketControl`] sets that window (`TCP_WINDOW_CLAMP`) and reads the kernel's view of the path
+//! (`TCP_INFO`). Elsewhere both answer "not supported", and the caller has to pace its reading instead.
 
 #[cfg(target_os = "linux")]
 #[path = "linux.rs"]
@@ -29,7 +29,8 @@ pub const SMALLEST_WINDOW: Bytes = Bytes::new(1152);
 /// A clamp that does not limit; zero would be refused on an established connection.
 const UNLIMITED: u32 = 0x3fff_ffff;
 
-/// A socket whose window is controlled: owned by the connection, so that [`SocketControl`]s never keep it open.
+/// A socket whose window is controlled: owned by the connection, so that [`SocketControl`]s never keep it
+/// open.
 #[derive(Debug)]
 pub(crate) struct ControlledSocket {
     descriptor: system::Descriptor,
@@ -49,7 +50,8 @@ impl ControlledSocket {
     }
 }
 
-/// A handle on the TCP socket of a connection. Cheap to clone; when the connection is gone it answers "not connected".
+/// A handle on the TCP socket of a connection. Cheap to clone; when the connection is gone it answers "not
+/// connected".
 #[derive(Clone, Debug)]
 pub struct SocketControl(Handle);
 
@@ -59,7 +61,8 @@ enum Handle {
     Quic(Weak<QuicWindow>),
 }
 
-/// The window of a connection of QUIC (RFC 9000, section 4.1): owned by the connection, as a [`ControlledSocket`] is.
+/// The window of a connection of QUIC (RFC 9000, section 4.1): owned by the connection, as a
+/// [`ControlledSocket`] is.
 #[derive(Debug)]
 pub(crate) struct QuicWindow {
     connection: quinn::Connection,
@@ -128,9 +131,10 @@ impl SocketControl {
 
     /// Limits the window that is advertised to the sender, at least [`SMALLEST_WINDOW`]; `None`: no limit.
     ///
-    /// A smaller window takes effect as data arrives, since what was advertised is never taken back; a larger one grows
-    /// less than twofold per round trip. The kernel may overwrite it: see [`SocketControl::keep_window`]. The window limits
-    /// what is on its way, not what waits to be read: for that there is only the size of the receive buffer.
+    /// A smaller window takes effect as data arrives, since what was advertised is never taken back; a larger
+    /// one grows less than twofold per round trip. The kernel may overwrite it: see
+    /// [`SocketControl::keep_window`]. The window limits what is on its way, not what waits to be read: for
+    /// that there is only the size of the receive buffer.
     ///
     /// # Errors
     /// `NotConnected` when the connection is gone, `Unsupported` where the system cannot do it.
@@ -148,8 +152,8 @@ impl SocketControl {
         socket.descriptor.set_window_clamp(wanted)
     }
 
-    /// Sets the window again when the kernel changed it, and tells whether it had. The kernel's buffer tuning does so
-    /// during the first data; call this right after those and then at every control interval.
+    /// Sets the window again when the kernel changed it, and tells whether it had. The kernel's buffer tuning
+    /// does so during the first data; call this right after those and then at every control interval.
     ///
     /// # Errors
     /// As [`SocketControl::set_window`].
@@ -175,7 +179,8 @@ impl SocketControl {
         self.socket().ok()?.descriptor.path_info()
     }
 
-    /// Bytes that have arrived and wait to be read; zero when the connection is gone or the system does not tell.
+    /// Bytes that have arrived and wait to be read; zero when the connection is gone or the system does not
+    /// tell.
     pub fn unread(&self) -> Bytes {
         self.socket().map_or(Bytes::ZERO, |socket| socket.descriptor.unread())
     }

@@ -9,8 +9,8 @@ pub struct PathInfo {
     pub rtt: Duration,
     /// Payload of the largest segment that arrived (the kernel's guess before the first).
     pub mss: Bytes,
-    /// Packets that arrived out of order so far, or with QUIC those that are lost: zero without loss, rises with it. `None` before
-    /// Linux 5.4.
+    /// Packets that arrived out of order so far, or with QUIC those that are lost: zero without loss, rises
+    /// with it. `None` before Linux 5.4.
     pub out_of_order: Option<u64>,
     /// The window that is advertised now; `None` before Linux 6.2.
     pub window: Option<Bytes>,

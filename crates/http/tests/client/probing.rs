@@ -17,7 +17,8 @@ async fn probe_plain(url: &Url) -> Result<Probe, ProbeError> {
     probe(url, &ExtraHeaders::default(), &options()).await
 }
 
-/// A server that answers every request by what it says, and keeps its connections. Also gives the heads that came.
+/// A server that answers every request by what it says, and keeps its connections. Also gives the heads that
+/// came.
 async fn by_head(
     respond: impl Fn(&str) -> String + Clone + Send + 'static,
 ) -> (std::net::SocketAddr, Arc<Mutex<Vec<String>>>) {

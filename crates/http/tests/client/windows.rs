@@ -31,8 +31,8 @@ async fn a_window_is_set_and_kept() {
     loop {
         changed += u32::from(control.keep_window().unwrap());
         unread = unread.max(control.unread());
-        // The kernel's tuning overwrites the clamp when the first data comes. What was advertised then is never taken
-        // back: it is used up by what arrives.
+        // The kernel's tuning overwrites the clamp when the first data comes. What was advertised then is
+        // never taken back: it is used up by what arrives.
         let advertised = control.info().unwrap().window.filter(|_| received > 8_000_000);
         assert!(advertised.is_none_or(|advertised| advertised <= window + Bytes::kib(4)), "{advertised:?}");
         buffer.clear();

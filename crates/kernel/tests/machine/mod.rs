@@ -1,4 +1,5 @@
-//! The machine has one set of congestion controls: one test has it at a time, and nothing of a test stays, however that test ends.
+//! The machine has one set of congestion controls: one test has it at a time, and nothing of a test stays,
+//! however that test ends.
 
 use std::fs::{self, File};
 use std::process::{Command, Stdio};
@@ -8,8 +9,9 @@ use std::time::Duration;
 /// What the process has in its environment that a test runs in.
 const ALONE: &str = "ANABRANCH_TEST_ALONE";
 
-/// Runs the test of this name once more, in a process that has a BPF file system of its own: what it loads is gone with it, even if it is
-/// killed, and what others have loaded is not in its way. Answers whether the caller is that process; if not, it has nothing left to do.
+/// Runs the test of this name once more, in a process that has a BPF file system of its own: what it loads is
+/// gone with it, even if it is killed, and what others have loaded is not in its way. Answers whether the
+/// caller is that process; if not, it has nothing left to do.
 ///
 /// Tests wait for each other, those of other processes included.
 pub fn is_alone(test: &str) -> bool {
@@ -38,7 +40,8 @@ pub fn is_alone(test: &str) -> bool {
     false
 }
 
-/// Whether nobody on this machine uses one of the controls. Those of a test that has just ended go a moment later.
+/// Whether nobody on this machine uses one of the controls. Those of a test that has just ended go a moment
+/// later.
 fn free_names() -> bool {
     let taken = || {
         let all =

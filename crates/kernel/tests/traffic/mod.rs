@@ -14,7 +14,8 @@ pub fn cwnd(local: SocketAddr) -> u64 {
     told.unwrap_or_else(|| panic!("no cwnd in {text:?}")).parse().unwrap()
 }
 
-/// Carries `bytes` over loopback, from a sender that has this control, and shows its connection: sender, receiver.
+/// Carries `bytes` over loopback, from a sender that has this control, and shows its connection: sender,
+/// receiver.
 pub fn carry(control: &str, bytes: usize, seen: impl FnOnce(SocketAddr, SocketAddr)) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

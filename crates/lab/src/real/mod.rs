@@ -1,6 +1,8 @@
-//! The same figures from real programs: an experiment's runs again, in the testbed, with the kernel's TCP and our own programs.
+//! The same figures from real programs: an experiment's runs again, in the testbed, with the kernel's TCP and
+//! our own programs.
 //!
-//! What was measured stands beside what was simulated, in the same plots and in a table of its own. Verdicts stay those of the simulation.
+//! What was measured stands beside what was simulated, in the same plots and in a table of its own. Verdicts
+//! stay those of the simulation.
 
 mod observed;
 mod run;
@@ -26,7 +28,8 @@ pub struct Real {
 
 /// Makes the real runs of a seed.
 pub type Trials = Box<dyn Fn(u64) -> Vec<Trial> + Send + Sync>;
-/// Reads figures and series from what the testbed has written, under the names that the simulated run gives them.
+/// Reads figures and series from what the testbed has written, under the names that the simulated run gives
+/// them.
 pub type Reading = Box<dyn Fn(&Observed) -> Result<Measured, String> + Send + Sync>;
 
 /// One real run.

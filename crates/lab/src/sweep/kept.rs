@@ -1,4 +1,5 @@
-//! The file of a share: a line about the sweep, then a line for every finished run, in the order in which they came.
+//! The file of a share: a line about the sweep, then a line for every finished run, in the order in which
+//! they came.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -79,7 +80,8 @@ pub(super) fn is_share(name: &str) -> bool {
 }
 
 impl Kept {
-    /// Reads a share's file; `None` when it has not even its first line. A last line that was not finished is none.
+    /// Reads a share's file; `None` when it has not even its first line. A last line that was not finished is
+    /// none.
     pub(super) fn read(path: &Path) -> Result<Option<Self>, SweepError> {
         let text = fs::read(path).map_err(|error| SweepError::Read { path: path.into(), error })?;
         let length = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |newline| newline + 1);
@@ -116,7 +118,8 @@ pub(super) struct Journal {
 }
 
 impl Journal {
-    /// Opens the file of a share, or begins it, and tells which runs it has. Nobody else can open it so until this one is dropped.
+    /// Opens the file of a share, or begins it, and tells which runs it has. Nobody else can open it so until
+    /// this one is dropped.
     pub(super) fn open(path: PathBuf, head: &Head) -> Result<(Self, BTreeMap<usize, Row>), SweepError> {
         let failed = |error| SweepError::Write { path: path.clone(), error };
         let mut file = OpenOptions::new()

@@ -10,11 +10,12 @@ use super::kept::{Head, Kept, Row, is_share};
 use super::{Share, SweepError};
 use crate::files::csv;
 
-/// The table of the sweep whose shares are in `directory`, as CSV: a row for every run, with its point, its seed, the value of every
-/// parameter, and every figure of its summary.
+/// The table of the sweep whose shares are in `directory`, as CSV: a row for every run, with its point, its
+/// seed, the value of every parameter, and every figure of its summary.
 ///
 /// # Errors
-/// A share is missing, is there twice, is not finished, or belongs to another sweep or program; or a file cannot be read.
+/// A share is missing, is there twice, is not finished, or belongs to another sweep or program; or a file
+/// cannot be read.
 pub fn merge(directory: &Path) -> Result<Vec<u8>, SweepError> {
     let wrong = |what: String| SweepError::Shares { path: directory.into(), what };
     let mut found: BTreeMap<usize, (String, Kept)> = BTreeMap::new();

@@ -1,7 +1,8 @@
 //! Sweeps: a scenario of the simulator run at many points of its parameters, into one table.
 //!
-//! [`Sweep::load`] reads what is varied; [`run()`] makes the runs of a [`Share`] of it and keeps them in a file; [`merge()`] checks that
-//! the files of all shares are there and whole, and makes the table. The table does not depend on how the sweep was shared out.
+//! [`Sweep::load`] reads what is varied; [`run()`] makes the runs of a [`Share`] of it and keeps them in a
+//! file; [`merge()`] checks that the files of all shares are there and whole, and makes the table. The table
+//! does not depend on how the sweep was shared out.
 
 mod kept;
 mod merge;

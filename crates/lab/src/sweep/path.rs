@@ -2,9 +2,11 @@
 
 use toml::{Table, Value};
 
-/// Sets the value at a key. An element of an array of tables is meant by its `name`, a link's also by `FROM-TO`, or by its number from 1 on.
+/// Sets the value at a key. An element of an array of tables is meant by its `name`, a link's also by
+/// `FROM-TO`, or by its number from 1 on.
 ///
-/// A table on the way that is not there is made: whether a scenario knows it, is told when the scenario is read.
+/// A table on the way that is not there is made: whether a scenario knows it, is told when the scenario is
+/// read.
 ///
 /// # Errors
 /// What is wrong with the key.

@@ -4,7 +4,8 @@ use rand_core::Rng;
 use rand_pcg::Pcg64Mcg;
 use toml::Value;
 
-/// A value is drawn with so many significant digits: the last bits of a power are not the same on every machine.
+/// A value is drawn with so many significant digits: the last bits of a power are not the same on every
+/// machine.
 const DIGITS: usize = 6;
 
 /// Where a parameter's values come from.
@@ -84,7 +85,8 @@ fn these(values: &Values, mut choose: impl FnMut(usize) -> usize) -> Value {
     .unwrap_or(Value::Boolean(false))
 }
 
-/// A generator for a point: an odd factor spreads small numbers, and a multiplicative generator needs an odd state.
+/// A generator for a point: an odd factor spreads small numbers, and a multiplicative generator needs an odd
+/// state.
 fn generator(seed: u64, index: usize) -> Pcg64Mcg {
     let state =
         (u128::from(seed) << 64 | index as u128).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);

@@ -152,7 +152,8 @@ impl Sweep {
         model.map_err(|error| self.blame(error, point, &values))
     }
 
-    /// Tells what is wrong with a changed scenario at the parameter that brought it about: the text that was read is nobody's file.
+    /// Tells what is wrong with a changed scenario at the parameter that brought it about: the text that was
+    /// read is nobody's file.
     fn blame(&self, error: Error, point: usize, values: &[Value]) -> Error {
         let Error::Wrong(mistakes) = error else { return error };
         let set: Vec<String> = self

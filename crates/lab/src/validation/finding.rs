@@ -17,8 +17,8 @@ pub struct Comparison {
     pub measured: f64,
     /// Our mean over seeds, by ns-2's rules.
     pub with_ns2_rules: f64,
-    /// Whether phase effects rule here: the reference's own documentation says that it is no target, or the same comparison
-    /// agrees with a random delay of sending, which takes the phases away.
+    /// Whether phase effects rule here: the reference's own documentation says that it is no target, or the
+    /// same comparison agrees with a random delay of sending, which takes the phases away.
     pub is_phase_effect: bool,
 }
 

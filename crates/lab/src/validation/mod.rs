@@ -1,7 +1,8 @@
 //! The simulator held against ns-2: the same scenarios, the same metrics, and how far apart they are.
 //!
 //! Every scenario runs by the rules of the RFCs, which is what programs use, and by those of ns-2 (see
-//! [`anabranch_sim::model::Recovery`] and [`anabranch_congestion::tfrc::Parameters::NS2`]), which shows which differences come from there.
+//! [`anabranch_sim::model::Recovery`] and [`anabranch_congestion::tfrc::Parameters::NS2`]), which shows which
+//! differences come from there.
 
 mod finding;
 mod job;
@@ -54,7 +55,8 @@ fn reference_of(file: &str) -> BTreeMap<String, Metrics> {
     found
 }
 
-/// What the traces have to show: nineteen samples of twenty within a segment, and the same number of reductions.
+/// What the traces have to show: nineteen samples of twenty within a segment, and the same number of
+/// reductions.
 fn reference_of_traces() -> BTreeMap<String, Metrics> {
     let metrics = |last: &reference::Window| {
         let exact = |mean| Summary { mean, sd: 0.0 };
@@ -96,7 +98,8 @@ pub fn names() -> Vec<&'static str> {
     groups().iter().map(|group| group.name).collect()
 }
 
-/// Runs the scenarios of the groups whose names begin with one of `wanted` (all if there is none) and compares.
+/// Runs the scenarios of the groups whose names begin with one of `wanted` (all if there is none) and
+/// compares.
 ///
 /// # Errors
 /// As [`run`].
@@ -116,8 +119,8 @@ pub fn validate(wanted: &[String], options: &Options<'_>) -> Result<Vec<Comparis
     Ok(comparisons)
 }
 
-/// Whether the same comparison agrees where a random delay of sending takes the phases away: then it was they that made the
-/// difference.
+/// Whether the same comparison agrees where a random delay of sending takes the phases away: then it was they
+/// that made the difference.
 fn is_dephased(comparison: &Comparison, all: &[Comparison]) -> bool {
     let (group, configuration) = match comparison.group {
         "R5 dumbbell" => ("R5 overhead", comparison.configuration.clone()),
@@ -187,8 +190,8 @@ fn compare(group: &Group, results: &Results) -> Vec<Comparison> {
     comparisons
 }
 
-/// The phases with TCPs of MultiTCP's dumbbell with every link at the same rate: "no target" by the reference's README, unless
-/// the sender's processing takes a random time and the access links are fast.
+/// The phases with TCPs of MultiTCP's dumbbell with every link at the same rate: "no target" by the
+/// reference's README, unless the sender's processing takes a random time and the access links are fast.
 fn is_phase_effect(configuration: &str, metric: &str) -> bool {
     let is_dephased = configuration.contains("fastjit") && setting(configuration, "gen_delay_ms") == "20";
     metric.starts_with("tcp") && metric.contains('/') && !is_dephased

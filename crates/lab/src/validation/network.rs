@@ -1,4 +1,5 @@
-//! Building blocks of the reference's scenarios, and of experiments on the same networks: ns-2's TCP, links, flows.
+//! Building blocks of the reference's scenarios, and of experiments on the same networks: ns-2's TCP, links,
+//! flows.
 
 use anabranch_congestion::tfrc;
 use anabranch_sim::model::{

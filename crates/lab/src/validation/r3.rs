@@ -1,4 +1,5 @@
-//! R3: TFRC to a wireless host (figure 2 of MULTFRC), and sixteen TCPs over a shared lossy link (its table V).
+//! R3: TFRC to a wireless host (figure 2 of MULTFRC), and sixteen TCPs over a shared lossy link (its table
+//! V).
 
 use anabranch_congestion::aggregate::Scheme;
 use anabranch_sim::model::{Kind, Loss, Recovery};

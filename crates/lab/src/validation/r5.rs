@@ -14,7 +14,8 @@ use crate::statistics::{Estimate, jain_index, mean};
 /// In these the rates of the dumbbell's flows vary.
 const BIN: Duration = Duration::from_secs(1);
 
-/// The dumbbell, of TCPs alone or every second flow TFRC; `overhead`: TCP with ns-2's random delay of sending.
+/// The dumbbell, of TCPs alone or every second flow TFRC; `overhead`: TCP with ns-2's random delay of
+/// sending.
 pub(super) fn dumbbell(configuration: &str, seed: u64, recovery: Recovery, overhead: bool) -> Job {
     let is_mixed = setting(configuration, "mix") == "half";
     let count = number(configuration, "nflows") as usize;

@@ -1,4 +1,5 @@
-//! A way that takes as long as a test says, and a sender that tells its mean round trip as RFC 5348 reckons it.
+//! A way that takes as long as a test says, and a sender that tells its mean round trip as RFC 5348 reckons
+//! it.
 
 use anabranch_protocol::live::wire::{Content, encode_data};
 use proptest::prelude::*;
@@ -75,7 +76,8 @@ impl World {
         }
     }
 
-    /// By how many milliseconds what comes into the sender now is handed on later than a latency budget and this way; negative: earlier.
+    /// By how many milliseconds what comes into the sender now is handed on later than a latency budget and
+    /// this way; negative: earlier.
     fn late(&self, there: u64) -> f64 {
         let left = low_bits(self.told());
         let due = self.clock.here(self.clock.came(left, Some(left), LATENCY));

@@ -1,26 +1,28 @@
 //! How much parity a block gets: `--fec auto`.
 //!
-//! Losses come in bursts (MULTFRC, table III: 2.4 to 3.3 packets on average, up to 11), and the burst is what a block has to
-//! outlast: the paper chooses its codes, (56,50) and (61,50), by the longest burst of a trace. Here losses are a two-state
-//! Markov chain (Gilbert, "Capacity of a burst-noise channel", 1960) with the measured loss rate and mean length of bursts,
-//! and the code is the one with the least parity that leaves no more than a target of losses. Parity is for what sending again does not
-//! bring in time: what that repairs is taken off before, and where it leaves next to nothing there is no parity.
+//! Losses come in bursts (MULTFRC, table III: 2.4 to 3.3 packets on average, up to 11), and the burst is what
+//! a block has to outlast: the paper chooses its codes, (56,50) and (61,50), by the longest burst of a trace.
+//! Here losses are a two-state Markov chain (Gilbert, "Capacity of a burst-noise channel", 1960) with the
+//! measured loss rate and mean length of bursts, and the code is the one with the least parity that leaves no
+//! more than a target of losses. Parity is for what sending again does not bring in time: what that repairs
+//! is taken off before, and where it leaves next to nothing there is no parity.
 
 use anabranch_protocol::live::wire::MAX_BLOCK;
 use anabranch_units::{Duration, Ratio};
 
 use super::Code;
 
-/// So many media packets may be missing in the end: one in a hundred thousand, at 1 Mbit/s one in twenty minutes. Less would cost
-/// more parity than it is worth.
+/// So many media packets may be missing in the end: one in a hundred thousand, at 1 Mbit/s one in twenty
+/// minutes. Less would cost more parity than it is worth.
 pub const TARGET: f64 = 1e-5;
-/// Where sending again leaves no more than so many of the media packets missing, there is no parity: it would take from the rate all the
-/// time what is needed once in a minute or two.
+/// Where sending again leaves no more than so many of the media packets missing, there is no parity: it would
+/// take from the rate all the time what is needed once in a minute or two.
 pub const ENOUGH: f64 = 1e-4;
-/// The media of a block leave within this part of the time that there is: the longer a block, the less parity does the same. The rest is for
-/// its parity, and for changes of the way.
+/// The media of a block leave within this part of the time that there is: the longer a block, the less parity
+/// does the same. The rest is for its parity, and for changes of the way.
 pub const BLOCK: Ratio = Ratio::new(3, 4);
-/// So many more packets may be lost from a block than ever were of late: a record is broken one day, and hardly ever by more.
+/// So many more packets may be lost from a block than ever were of late: a record is broken one day, and
+/// hardly ever by more.
 const BEYOND_RECORD: usize = 1;
 /// Most of the blocks that are looked through; a block is seldom worth more parity than media.
 const MOST_PARITY: usize = MAX_BLOCK as usize;
@@ -57,9 +59,9 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// For media packets every `interval` of which each has to leave within `time` to be of use; the first of a block waits no longer
-    /// than [`BLOCK`] of it until the last has left. A packet can be sent again when the next
-    /// one has shown its loss, `rtt` after that left; never if that is `None`.
+    /// For media packets every `interval` of which each has to leave within `time` to be of use; the first of
+    /// a block waits no longer than [`BLOCK`] of it until the last has left. A packet can be sent again when
+    /// the next one has shown its loss, `rtt` after that left; never if that is `None`.
     pub fn new(time: Duration, interval: Duration, rtt: Option<Duration>, share: Ratio) -> Self {
         let media = (time * BLOCK).as_micros() / interval.as_micros().max(1);
         let attempts = rtt.map_or(0, |rtt| time.as_micros() / (rtt + interval).as_micros().max(1));
@@ -72,8 +74,8 @@ impl Limits {
     }
 }
 
-/// The part of the lost packets that is lost each time it is sent again. They are far enough from each other for that to be by chance;
-/// the k-th attempt has k copies, the last one two at least (`history.rs`).
+/// The part of the lost packets that is lost each time it is sent again. They are far enough from each other
+/// for that to be by chance; the k-th attempt has k copies, the last one two at least (`history.rs`).
 fn lost_again(rate: f64, attempts: u32) -> f64 {
     let copies = |attempt: u32| attempt.max(if attempt == attempts { 2 } else { 1 }).min(3);
     // Further ones change nothing.
@@ -81,11 +83,13 @@ fn lost_again(rate: f64, attempts: u32) -> f64 {
     rate.powi(i32::try_from(copies).unwrap_or(i32::MAX))
 }
 
-/// The code with the least parity that leaves [`TARGET`] of losses and repairs what was lost of late, or the one with the most parity
-/// that the limits have room for when that is not enough. `None`: no parity is needed, or there is no room for any.
+/// The code with the least parity that leaves [`TARGET`] of losses and repairs what was lost of late, or the
+/// one with the most parity that the limits have room for when that is not enough. `None`: no parity is
+/// needed, or there is no room for any.
 ///
-/// `most_lost` tells how many of so many packets that left after each other were lost of late, at the most. The chain knows nothing of losses
-/// that come close together but not in a row, as those of a queue that is full for a while.
+/// `most_lost` tells how many of so many packets that left after each other were lost of late, at the most.
+/// The chain knows nothing of losses that come close together but not in a row, as those of a queue that is
+/// full for a while.
 pub fn choose(losses: Losses, most_lost: impl Fn(usize) -> usize, limits: Limits) -> Option<Code> {
     let rate = losses.rate.clamp(0.0, 0.5);
     let media = limits.media.clamp(1, MAX_BLOCK.into());
@@ -112,11 +116,12 @@ fn is_within(parity: usize, media: usize, share: Ratio) -> bool {
     count(parity) <= count(media) * share.as_f64()
 }
 
-/// For blocks of `media` packets with 0, 1, ... parity packets: the part of the media that is lost and that their parity does
-/// not give back.
+/// For blocks of `media` packets with 0, 1, ... parity packets: the part of the media that is lost and that
+/// their parity does not give back.
 ///
-/// A packet is lost for good when more packets of its block are lost than there is parity. With N(n) the losses among n
-/// packets in a row, that part is the mean of N(n) over the cases in which N(n) > parity, divided by n.
+/// A packet is lost for good when more packets of its block are lost than there is parity. With N(n) the
+/// losses among n packets in a row, that part is the mean of N(n) over the cases in which N(n) > parity,
+/// divided by n.
 fn residuals(losses: Losses, media: usize) -> Vec<f64> {
     let burst = losses.burst.clamp(1.0, MOST_BURST);
     // The chain leaves a burst with `ends`, and begins one so often that `rate` of the packets are in bursts.
@@ -201,8 +206,8 @@ mod tests {
         assert_eq!(choose(Losses { rate: 0.0, burst: 1.0 }, |_| 0, limits(50)), None);
     }
 
-    /// The paper's channel with two connections (table III): a code in the neighbourhood of its (61,50) leaves less than
-    /// a tenth of the losses, and that is far more than one packet in a hundred thousand.
+    /// The paper's channel with two connections (table III): a code in the neighbourhood of its (61,50)
+    /// leaves less than a tenth of the losses, and that is far more than one packet in a hundred thousand.
     #[test]
     fn the_paper_s_bursts_need_more_than_the_paper_s_code() {
         let losses = Losses { rate: 0.047, burst: 2.41 };

@@ -6,7 +6,8 @@ use super::super::control::packet_size;
 use super::super::history::Chance;
 use super::Sender;
 
-/// Copies of a packet are so many mean bursts of losses apart, but no less than a part of the round trip and no more than half of it.
+/// Copies of a packet are so many mean bursts of losses apart, but no less than a part of the round trip and
+/// no more than half of it.
 const BURST_MARGIN: f64 = 1.5;
 /// The least time from one copy of a packet to the next.
 const LEAST_SPACING: Duration = Duration::from_millis(1);

@@ -6,8 +6,9 @@ use super::super::ConnectionId;
 use super::{LEAST_END_PROBE, Sender};
 
 impl Sender {
-    /// After the stream's last packet nothing follows that would show its loss: probes do, a few in each round trip, until the
-    /// receiver has it or it is too late. Answers with the connection that takes the next.
+    /// After the stream's last packet nothing follows that would show its loss: probes do, a few in each
+    /// round trip, until the receiver has it or it is too late. Answers with the connection that takes the
+    /// next.
     pub(super) fn probe_of_the_end(&mut self, now: Time) -> Option<ConnectionId> {
         if now < self.next_end_probe() {
             return None;

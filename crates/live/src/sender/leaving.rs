@@ -21,8 +21,9 @@ pub(super) enum Item {
 }
 
 impl Sender {
-    /// What leaves next, and when it came into the sender: the oldest first, as it is needed first. A loss often means that the queue
-    /// on the way was full, and that others make way now: what comes in time only if they do is sent again when nothing else waits.
+    /// What leaves next, and when it came into the sender: the oldest first, as it is needed first. A loss
+    /// often means that the queue on the way was full, and that others make way now: what comes in time only
+    /// if they do is sent again when nothing else waits.
     pub(super) fn next_item(&self, now: Time) -> Option<(Item, Time)> {
         let again =
             |since| self.history.next_again(since).map(|(sequence, time)| (Item::Again(sequence), time));

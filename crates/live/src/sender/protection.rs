@@ -31,8 +31,8 @@ const CHOICE_INTERVAL: Duration = Duration::from_millis(500);
 const MOST_OF_ROOM: f64 = 0.9;
 /// Most parity packets for a media packet.
 const MOST_SHARE_ALONE: f64 = 1.0;
-/// The same beside others, with all saved that can be. A block of one packet or two needs several: while others keep a queue full it takes about
-/// every second packet of a slow stream.
+/// The same beside others, with all saved that can be. A block of one packet or two needs several: while
+/// others keep a queue full it takes about every second packet of a slow stream.
 const MOST_SHARE_BESIDE: f64 = 3.0;
 
 /// Parity leaves within this part of what is left of the time.
@@ -67,7 +67,8 @@ pub(super) struct Situation<'a> {
     pub(super) recent: &'a Recent,
     /// Within so long a packet has to leave.
     pub(super) time: Duration,
-    /// The round trip without a queue: one that the stream fills itself passes, and parity would only make it longer.
+    /// The round trip without a queue: one that the stream fills itself passes, and parity would only make it
+    /// longer.
     pub(super) rtt: Option<Duration>,
     pub(super) retransmit: bool,
     /// Where others fill the queue.
@@ -174,8 +175,8 @@ impl Protection {
         self.later.front().map_or(Time::NEVER, |(leaves, _)| *leaves)
     }
 
-    /// When the block that is open has to end, with fewer packets than it may have: its parity has to come in time for its
-    /// first packet.
+    /// When the block that is open has to end, with fewer packets than it may have: its parity has to come in
+    /// time for its first packet.
     pub(super) fn deadline(&self, latency: Duration) -> Time {
         let Some(opened) = self.encoder.opened() else { return Time::NEVER };
         // A packet that has waited for long does not make a block of its own.
@@ -236,9 +237,10 @@ impl Protection {
         self.lacking
     }
 
-    /// The parity of a block leaves evenly: what takes some packets in a row, such as a queue that is full beside a TCP flow, then hardly takes
-    /// all of it, and it does not fill the queue itself. That of a fixed code leaves in as long a time as its media did, any other in all that
-    /// is left: a block may be as short as a packet.
+    /// The parity of a block leaves evenly: what takes some packets in a row, such as a queue that is full
+    /// beside a TCP flow, then hardly takes all of it, and it does not fill the queue itself. That of a fixed
+    /// code leaves in as long a time as its media did, any other in all that is left: a block may be as short
+    /// as a packet.
     fn queue(&mut self, parity: Option<Parity>, opened: Time, now: Time) {
         let Some(Parity { first, media, shards }) = parity else { return };
         let parity = u8::try_from(shards.len()).unwrap_or(u8::MAX);

@@ -134,7 +134,8 @@ fn a_clean_path_gives_the_stream_a_latency_budget_later() {
 
 #[test]
 fn retransmission_alone_repairs_what_is_lost_both_ways() {
-    // What TCP would have is 0.99 Mbit/s. The streams have half of it, and 1.05 Mbit/s where the link is not TCP's limit.
+    // What TCP would have is 0.99 Mbit/s. The streams have half of it, and 1.05 Mbit/s where the link is not
+    // TCP's limit.
     for (scheme, interval) in [(Scheme::TFRC, EVERY_10_MS * 2), (Scheme::AUTO, EVERY_10_MS)] {
         let settings = Settings { scheme, ..settings(true, Fec::Off) };
         let mut world = World::new(settings, 1, |_, _, number, _| (!is_lost(number, 4)).then_some(WAY));
@@ -218,7 +219,8 @@ fn of_an_input_that_is_too_fast_the_newest_is_kept() {
     assert!(available < Rate::from_mbps(2), "{available}");
 }
 
-/// Each probe that is not answered left before its time, as the rate is one packet a second until a report comes.
+/// Each probe that is not answered left before its time, as the rate is one packet a second until a report
+/// comes.
 #[test]
 fn a_stream_begins_at_once_though_the_first_reports_are_lost() {
     let mut reports = 0;

@@ -1,4 +1,5 @@
-//! The connections of a sender, taken together: what they allow, how long they take, and which of them brings a packet first.
+//! The connections of a sender, taken together: what they allow, how long they take, and which of them brings
+//! a packet first.
 
 use anabranch_congestion::aggregate::Aggregate;
 use anabranch_protocol::live::wire::MAX_PAYLOAD;
@@ -46,7 +47,8 @@ impl Sender {
         self.usable().filter_map(|(_, connection)| connection.rtt()).min()
     }
 
-    /// Connections that media may take: those whose round trip is known and from which something is heard, or else all.
+    /// Connections that media may take: those whose round trip is known and from which something is heard, or
+    /// else all.
     pub(super) fn usable(&self) -> impl Iterator<Item = (ConnectionId, &Connection)> {
         let is_alive = |connection: &Connection| connection.is_ready() && !connection.is_silent();
         let is_any_alive = self.connections.values().any(is_alive);
@@ -56,8 +58,9 @@ impl Sender {
             .map(|(id, connection)| (*id, connection))
     }
 
-    /// The connection that brings the next packet, of a datagram of so many bytes, first, if it may leave there now. When faster connections are taken by
-    /// what waits before them, later packets leave on slower ones, so that all of them are used.
+    /// The connection that brings the next packet, of a datagram of so many bytes, first, if it may leave
+    /// there now. When faster connections are taken by what waits before them, later packets leave on slower
+    /// ones, so that all of them are used.
     pub(super) fn choose(&self, time: Time, length: usize, now: Time) -> Option<ConnectionId> {
         let usable = || self.usable().filter(|(_, connection)| connection.longest() >= length);
         let shortest = usable().map(|(_, connection)| connection.way()).min()?;

@@ -1,4 +1,5 @@
-//! One direction of a link, as the testbed has it: a queue that drops what does not fit, a rate, a delay, losses.
+//! One direction of a link, as the testbed has it: a queue that drops what does not fit, a rate, a delay,
+//! losses.
 
 use std::collections::VecDeque;
 
@@ -18,7 +19,8 @@ impl Random {
     }
 }
 
-/// A link that loses packets by itself, one by one or in bursts (Gilbert-Elliott: all in the bad state, none in the good one).
+/// A link that loses packets by itself, one by one or in bursts (Gilbert-Elliott: all in the bad state, none
+/// in the good one).
 #[derive(Clone, Debug)]
 pub struct Link {
     pub rate: Rate,
@@ -28,7 +30,8 @@ pub struct Link {
     /// The mean length of a burst, packets; one: losses are independent.
     pub burst: f64,
     pub random: Random,
-    /// What is added to the delay at the most; packets do not overtake each other. Without it what TCP sends comes in step with what leaves the queue.
+    /// What is added to the delay at the most; packets do not overtake each other. Without it what TCP sends
+    /// comes in step with what leaves the queue.
     pub jitter: Duration,
     last_arrival: Time,
     is_bad: bool,

@@ -1,4 +1,5 @@
-//! A live sender and a live receiver over the links of `bench/live.py`, in virtual time: a minute takes a second.
+//! A live sender and a live receiver over the links of `bench/live.py`, in virtual time: a minute takes a
+//! second.
 
 mod link;
 mod rows;
@@ -44,7 +45,8 @@ struct Outcome {
     parity: u64,
     /// What TCP had.
     tcp: Rate,
-    /// From coming into the sender until they were handed on: the least, the median, and 99 of 100 are no longer.
+    /// From coming into the sender until they were handed on: the least, the median, and 99 of 100 are no
+    /// longer.
     latency: [Duration; 3],
 }
 
@@ -195,7 +197,8 @@ fn number(payload: &[u8]) -> u64 {
     payload[..8].iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
-/// As the testbed does it: the sender connects, the film begins, TCP two seconds later; the first ten seconds are not judged.
+/// As the testbed does it: the sender connects, the film begins, TCP two seconds later; the first ten seconds
+/// are not judged.
 fn run(row: &Row, settings: Settings, rate: Rate, seed: u64, tell: bool) -> Outcome {
     run_for(JUDGED, row, settings, rate, seed, tell)
 }
@@ -308,8 +311,9 @@ fn beside_one_tcp_flow_a_stream_below_its_share_misses_little_and_the_flow_keeps
     }
 }
 
-/// A queue takes its part of the latency and does not extend it: neither others' nor the stream's own. What comes too late for its time, but before
-/// anything behind it, is handed on nevertheless; on the narrow link, whose queue takes a second, that is more than one packet of a hundred.
+/// A queue takes its part of the latency and does not extend it: neither others' nor the stream's own. What
+/// comes too late for its time, but before anything behind it, is handed on nevertheless; on the narrow link,
+/// whose queue takes a second, that is more than one packet of a hundred.
 #[test]
 fn the_latency_is_kept_beside_a_standing_queue_and_on_an_overloaded_link() {
     let long = JUDGED * 5;
@@ -374,7 +378,8 @@ fn beside_one_tcp_flow_parity_brings_what_sending_again_does_not() {
     assert!(tcp >= Some(row.rate * Ratio::new(1, 3)), "TCP has {tcp:?}");
 }
 
-/// What a slow stream is given to spare has no room for the several parity packets of each media packet, so that they must ask for it.
+/// What a slow stream is given to spare has no room for the several parity packets of each media packet, so
+/// that they must ask for it.
 #[test]
 fn beside_two_tcp_flows_parity_gets_the_rate_that_it_lacks() {
     let row = Row { tcp: Some((2, Algorithm::Cubic)), jitter: Duration::from_millis(1), ..WIRELESS };
@@ -385,9 +390,10 @@ fn beside_two_tcp_flows_parity_gets_the_rate_that_it_lacks() {
     assert!(missing * 100 <= 8 * outcomes[0].packets, "{missing}");
 }
 
-/// `ROW=loss-8 cargo test --release -p anabranch-live --test live_link -- --ignored --nocapture`; with `TELL=600` and `SEED=1` the
-/// course of one run, with `FEC=auto` or `FEC=61,50` with parity, with `RATES=800,900` these rates
-/// (kbit/s), with `SEEDS=16` so many seeds, with `JITTER=1000` so many microseconds of jitter.
+/// `ROW=loss-8 cargo test --release -p anabranch-live --test live_link -- --ignored --nocapture`; with
+/// `TELL=600` and `SEED=1` the course of one run, with `FEC=auto` or `FEC=61,50` with parity, with
+/// `RATES=800,900` these rates (kbit/s), with `SEEDS=16` so many seeds, with `JITTER=1000` so many
+/// microseconds of jitter.
 #[test]
 #[ignore = "prints what each rate of each row misses: for whoever works on the control"]
 fn explore() {

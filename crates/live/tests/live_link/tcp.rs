@@ -1,5 +1,5 @@
-//! A TCP flow that always has data: its window is that of a control of `congestion`; three later acknowledgements show a
-//! loss, and what is sent again is new data, as nobody reads it.
+//! A TCP flow that always has data: its window is that of a control of `congestion`; three later
+//! acknowledgements show a loss, and what is sent again is new data, as nobody reads it.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! HLS, line by line: RFC 8216 defines a playlist by its lines (section 4.1), so that tags that are not known here,
-//! comments, and the order and ends of lines all stay as they are.
+//! HLS, line by line: RFC 8216 defines a playlist by its lines (section 4.1), so that tags that are not known
+//! here, comments, and the order and ends of lines all stay as they are.
 
 use std::borrow::Cow;
 
@@ -24,8 +24,9 @@ pub(super) fn rewrite<R: Route + ?Sized>(text: &str, base: &Url, route: &R) -> R
     Ok(result)
 }
 
-/// Rewrites the quoted values of attributes whose name ends in `URI` (`URI` of keys, maps and renditions, `SERVER-URI`
-/// of content steering, `X-ASSET-URI` of interstitials) in a tag with an attribute list (section 4.2).
+/// Rewrites the quoted values of attributes whose name ends in `URI` (`URI` of keys, maps and renditions,
+/// `SERVER-URI` of content steering, `X-ASSET-URI` of interstitials) in a tag with an attribute list (section
+/// 4.2).
 fn rewrite_tag<R: Route + ?Sized>(
     result: &mut String,
     line: &str,
@@ -68,8 +69,9 @@ fn rewrite_tag<R: Route + ?Sized>(
     Ok(())
 }
 
-/// One reference. A variable in it (`{$name}`, RFC 8216bis) is put in by the player, so that it cannot be resolved
-/// here: such a reference stays as it is, unless it begins like an absolute one that does not go by `route` yet.
+/// One reference. A variable in it (`{$name}`, RFC 8216bis) is put in by the player, so that it cannot be
+/// resolved here: such a reference stays as it is, unless it begins like an absolute one that does not go by
+/// `route` yet.
 fn uri<'a, R: Route + ?Sized>(reference: &'a str, base: &Url, route: &R) -> Cow<'a, str> {
     let rewritten = match reference.split_once("{$") {
         None => through(reference, base, route),

@@ -16,8 +16,8 @@ pub trait Route {
     /// What every reference through the endpoint begins with, such as `http://127.0.0.1:8080/`.
     fn endpoint(&self) -> &str;
 
-    /// What a reference to `url` begins with: the endpoint, and perhaps more that ends in a slash. `None` stands for a host that
-    /// only the player knows; when that has no answer, the reference stays as it is.
+    /// What a reference to `url` begins with: the endpoint, and perhaps more that ends in a slash. `None`
+    /// stands for a host that only the player knows; when that has no answer, the reference stays as it is.
     fn prefix(&self, url: Option<&Url>) -> Option<String>;
 
     /// Whether plain relative references lead there by themselves, and stay as they are.
@@ -69,8 +69,8 @@ pub(super) fn through<R: Route + ?Sized>(reference: &str, base: &Url, route: &R)
     Some(format!("{}{url}", route.prefix(Some(&url))?))
 }
 
-/// Whether a reference leads to the same place below `PREFIXURL` as below `URL`: it has no scheme, does not begin at
-/// the root, and does not climb, which could lead above the root of `URL`.
+/// Whether a reference leads to the same place below `PREFIXURL` as below `URL`: it has no scheme, does not
+/// begin at the root, and does not climb, which could lead above the root of `URL`.
 fn is_plain_relative(reference: &str) -> bool {
     let path = reference.split(['?', '#']).next().unwrap_or_default();
     let climbs = path.contains("..") || path.to_ascii_lowercase().contains("%2e");

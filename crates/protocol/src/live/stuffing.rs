@@ -1,8 +1,9 @@
-//! Null packets of a transport stream (PID 0x1FFF, ISO/IEC 13818-1, 2.4.1) only keep its rate constant. They are left out on
-//! the way, and the receiver puts them back where they were.
+//! Null packets of a transport stream (PID 0x1FFF, ISO/IEC 13818-1, 2.4.1) only keep its rate constant. They
+//! are left out on the way, and the receiver puts them back where they were.
 //!
-//! A part of the stream is *packed*: a count, and when it is above zero that many packets of a transport stream, of which a map says
-//! which were null packets; the others follow. A count of zero: the bytes follow as they are, and in a datagram it is left out as well.
+//! A part of the stream is *packed*: a count, and when it is above zero that many packets of a transport
+//! stream, of which a map says which were null packets; the others follow. A count of zero: the bytes follow
+//! as they are, and in a datagram it is left out as well.
 
 use std::sync::Arc;
 
@@ -10,7 +11,8 @@ use anabranch_units::{Bytes, Duration, Time};
 use mpeg2ts_reader::STUFFING_PID;
 use mpeg2ts_reader::packet::Packet;
 
-/// Most bytes of a stream in one packet: seven packets of a transport stream, what everyone puts into a datagram of UDP.
+/// Most bytes of a stream in one packet: seven packets of a transport stream, what everyone puts into a
+/// datagram of UDP.
 pub const MAX_PAYLOAD: usize = 7 * 188;
 
 /// Most packets of a transport stream in one datagram, those that are left out included.
@@ -246,7 +248,8 @@ mod tests {
         let half: Vec<bool> = (0..7).map(|number| number % 2 == 0).collect();
         assert!(packer.push(&stream(&half), at(1)).is_empty());
         assert!(packer.push(&stream(&half), at(2)).is_empty());
-        // The seventh packet that is no stuffing completes it; behind it one stuffing packet waits with three others.
+        // The seventh packet that is no stuffing completes it; behind it one stuffing packet waits with three
+        // others.
         let packed = packer.push(&stream(&half), at(3));
         assert_eq!((packed[0].0, lengths(&packed)), (at(1), vec![1 + 2 + 7 * Packet::SIZE]));
         assert_eq!(packer.deadline(Duration::from_millis(20)), at(23));

@@ -1,7 +1,8 @@
 //! The datagrams of `anabranch-live/1`, `docs/live-protocol.md` has them in words.
 //!
-//! Every datagram begins with its kind (1 byte); integers are big endian. Counters and times are the low 32 bits of what
-//! the sender counts: [`expand`] finds the rest. Times are in microseconds of the sender's clock.
+//! Every datagram begins with its kind (1 byte); integers are big endian. Counters and times are the low 32
+//! bits of what the sender counts: [`expand`] finds the rest. Times are in microseconds of the sender's
+//! clock.
 
 use anabranch_units::{Duration, Rate, Time};
 
@@ -104,13 +105,13 @@ pub struct RateReport {
 pub struct Report {
     /// For the control of the rate; a mere acknowledgement has none.
     pub rate: Option<RateReport>,
-    /// Runs of datagrams of this connection that arrived: the last of each, low 32 bits, and how many. Newest first, at most
-    /// [`MAX_RANGES`].
+    /// Runs of datagrams of this connection that arrived: the last of each, low 32 bits, and how many. Newest
+    /// first, at most [`MAX_RANGES`].
     pub arrived: Vec<(u32, u16)>,
     /// All media packets below are had or given up; low 32 bits.
     pub settled: u32,
-    /// A bit for each media packet from there on, the first in the lowest bit of the first byte: whether it is had. At
-    /// most [`MAX_MAP`] bytes.
+    /// A bit for each media packet from there on, the first in the lowest bit of the first byte: whether it
+    /// is had. At most [`MAX_MAP`] bytes.
     pub had: Vec<u8>,
 }
 
@@ -261,7 +262,8 @@ impl<'a> Input<'a> {
     }
 }
 
-/// The bytes of a datagram of the sender. A payload or shard beyond its bounds gives a datagram that no receiver takes.
+/// The bytes of a datagram of the sender. A payload or shard beyond its bounds gives a datagram that no
+/// receiver takes.
 pub fn encode_data(header: Header, content: Content<'_>) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(MAX_DATAGRAM);
     let kind = match content {

@@ -27,9 +27,9 @@ pub enum UnexpectedFrame {
 
 /// What a receiver knows of its group: which bytes are due, and which of them will not come.
 ///
-/// A connection delivers in order, so an answer to SYNC stands behind every block that was cut before it. When the
-/// answer has come over every live connection, a byte that was due at the SYNC, is not queued at the sender and has
-/// not arrived went down with a connection and is asked for again.
+/// A connection delivers in order, so an answer to SYNC stands behind every block that was cut before it.
+/// When the answer has come over every live connection, a byte that was due at the SYNC, is not queued at the
+/// sender and has not arrived went down with a connection and is asked for again.
 #[derive(Debug, Default)]
 pub struct Arrivals {
     /// Last block number of each live connection.
@@ -110,12 +110,13 @@ impl Arrivals {
         self.sync()
     }
 
-    /// The mark of a SYNC to send on a live connection, behind all that was asked for there; `None` when nothing is due
-    /// or nobody is left to ask. It replaces a SYNC before.
+    /// The mark of a SYNC to send on a live connection, behind all that was asked for there; `None` when
+    /// nothing is due or nobody is left to ask. It replaces a SYNC before.
     ///
-    /// What was asked for on a dead connection may never have reached the sender: it counts as due, and comes out as
-    /// lost when the sender does not know it. A sender that has not noticed a death yet goes on cutting blocks for the
-    /// dead connection, behind the SYNC: so ask again when bytes are due and nothing arrives for a while.
+    /// What was asked for on a dead connection may never have reached the sender: it counts as due, and comes
+    /// out as lost when the sender does not know it. A sender that has not noticed a death yet goes on
+    /// cutting blocks for the dead connection, behind the SYNC: so ask again when bytes are due and nothing
+    /// arrives for a while.
     pub fn sync(&mut self) -> Option<u64> {
         self.sync = None;
         if self.due.is_empty() || self.connections.is_empty() {
@@ -128,8 +129,9 @@ impl Arrivals {
         Some(mark)
     }
 
-    /// The answer to a SYNC came; answers the ranges that are lost, when this was the last one missing. They stay
-    /// due: the caller asks for them again, with [`Self::wanted`]. Answers to an older SYNC change nothing.
+    /// The answer to a SYNC came; answers the ranges that are lost, when this was the last one missing. They
+    /// stay due: the caller asks for them again, with [`Self::wanted`]. Answers to an older SYNC change
+    /// nothing.
     ///
     /// # Errors
     /// The connection is not in the group.
@@ -176,8 +178,8 @@ mod tests {
     }
 
     proptest! {
-        /// Four connections with queues of their own speed, three of which die at any moment: exactly the bytes that
-        /// went down with them are asked for again, and everything arrives.
+        /// Four connections with queues of their own speed, three of which die at any moment: exactly the
+        /// bytes that went down with them are asked for again, and everything arrives.
         #[test]
         fn what_went_down_with_a_connection_is_asked_for_again(
             steps in prop::collection::vec((0_usize..4, 0_usize..4), 50..400), deaths in prop::collection::vec(0_usize..400, 3),

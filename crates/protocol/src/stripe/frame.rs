@@ -1,7 +1,7 @@
 //! The frames of `anabranch-stripe/1`: encode, and decode from whatever has arrived so far.
 //!
-//! Every frame begins with type (1 byte), flags (1), reserved (2, zero) and the length of the rest (4); integers
-//! are big endian.
+//! Every frame begins with type (1 byte), flags (1), reserved (2, zero) and the length of the rest (4);
+//! integers are big endian.
 
 use std::ops::Range;
 
@@ -120,8 +120,8 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// The frame at the start of `input` and its length, `None` when more has to arrive first. A caller that reads
-    /// at least [`MAX_FRAME_BYTES`] never waits in vain.
+    /// The frame at the start of `input` and its length, `None` when more has to arrive first. A caller that
+    /// reads at least [`MAX_FRAME_BYTES`] never waits in vain.
     ///
     /// # Errors
     /// The bytes are no frame; said as soon as the common part shows it.
@@ -174,7 +174,8 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// What a DATA frame with `length` bytes of payload begins with, for a sender that reads the payload into place.
+/// What a DATA frame with `length` bytes of payload begins with, for a sender that reads the payload into
+/// place.
 pub fn data_header(sequence: u64, offset: u64, length: usize) -> [u8; DATA_HEADER_BYTES] {
     let mut out = [0; DATA_HEADER_BYTES];
     out[..8].copy_from_slice(&header(DATA, 0, 16 + length));
@@ -194,7 +195,8 @@ fn put_range(out: &mut Vec<u8>, range: &Range<u64>) {
     out.extend_from_slice(&range.end.saturating_sub(range.start).to_be_bytes());
 }
 
-/// The first eight bytes as an integer, and the rest; zero when there are fewer, which the checked lengths exclude.
+/// The first eight bytes as an integer, and the rest; zero when there are fewer, which the checked lengths
+/// exclude.
 fn take_integer(input: &[u8]) -> (u64, &[u8]) {
     input.split_first_chunk().map_or((0, input), |(bytes, rest)| (u64::from_be_bytes(*bytes), rest))
 }

@@ -1,5 +1,5 @@
-//! One file in blocks over several connections: the sender's side of MultiTCP (section 7.3) and what its receiver
-//! has to know, for a sender that speaks our own protocol (`docs/protocol.md`).
+//! One file in blocks over several connections: the sender's side of MultiTCP (section 7.3) and what its
+//! receiver has to know, for a sender that speaks our own protocol (`docs/protocol.md`).
 //!
 //! - [`frame`]: the bytes on the wire.
 //! - [`Striper`]: the sender; which block goes next, and on which connection.

@@ -37,8 +37,8 @@ pub enum WantError {
 
 /// Cuts what is wanted into blocks and deals them out.
 ///
-/// The rule is MultiTCP's (section 7.3): the next block goes to the next connection in round robin, and when that
-/// one is blocked to the first behind it that is not. What "blocked" means is the caller's business.
+/// The rule is MultiTCP's (section 7.3): the next block goes to the next connection in round robin, and when
+/// that one is blocked to the first behind it that is not. What "blocked" means is the caller's business.
 #[derive(Debug)]
 pub struct Striper {
     size: u64,
@@ -74,8 +74,8 @@ impl Striper {
         }
     }
 
-    /// Queues `range`. Bytes that are queued already are sent once: at the front when this asks for the front, else
-    /// where they were.
+    /// Queues `range`. Bytes that are queued already are sent once: at the front when this asks for the
+    /// front, else where they were.
     ///
     /// # Errors
     /// Nothing of the range is queued.
@@ -125,8 +125,8 @@ impl Striper {
         self.queue.is_empty()
     }
 
-    /// The next block and its connection: the first in round robin for which `available` says yes. `None` when
-    /// nothing is wanted (nobody is asked then) or every connection said no.
+    /// The next block and its connection: the first in round robin for which `available` says yes. `None`
+    /// when nothing is wanted (nobody is asked then) or every connection said no.
     pub fn next_block(
         &mut self,
         mut available: impl FnMut(ConnectionId) -> bool,

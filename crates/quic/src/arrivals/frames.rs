@@ -1,7 +1,7 @@
 //! The frames of a packet (RFC 9000, section 19), as far as it takes to find the data of streams in them.
 
-/// Shows each piece of a stream's data in a packet: the stream, where the piece belongs, and how long it is. What is behind a frame that is
-/// damaged or of an unknown kind is left out.
+/// Shows each piece of a stream's data in a packet: the stream, where the piece belongs, and how long it is.
+/// What is behind a frame that is damaged or of an unknown kind is left out.
 pub(super) fn stream_data(frames: &[u8], mut show: impl FnMut(u64, u64, usize)) {
     let mut rest = Rest(frames);
     while rest.frame(&mut show).is_some() {}

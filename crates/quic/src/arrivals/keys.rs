@@ -13,7 +13,8 @@ use quinn_proto::transport_parameters::TransportParameters;
 
 use super::Arrivals;
 
-/// What `inner` does, and `arrivals` is shown what comes after the handshake on the one connection that is begun with it.
+/// What `inner` does, and `arrivals` is shown what comes after the handshake on the one connection that is
+/// begun with it.
 pub fn shown_to(arrivals: Arc<Arrivals>, inner: Arc<dyn ClientConfig>) -> Arc<dyn ClientConfig> {
     Arc::new(Config { arrivals, inner })
 }

@@ -50,8 +50,8 @@ struct Group<'a> {
     link: Timer,
 }
 
-/// Runs a group until its last connection closes, the client ends it, nothing is wanted for the idle time, nothing is
-/// taken for the write time, or (when the server stops) everything that was wanted is sent.
+/// Runs a group until its last connection closes, the client ends it, nothing is wanted for the idle time,
+/// nothing is taken for the write time, or (when the server stops) everything that was wanted is sent.
 pub(super) async fn run(
     registered: Registered,
     source: Source,
@@ -181,7 +181,8 @@ impl Group<'_> {
         }
     }
 
-    /// Sends blocks until nothing is wanted or no connection takes more. Ready only with an error that ends the group.
+    /// Sends blocks until nothing is wanted or no connection takes more. Ready only with an error that ends
+    /// the group.
     fn poll_blocks(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
             self.poll_written(cx);

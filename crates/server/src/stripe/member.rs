@@ -102,8 +102,8 @@ impl Member {
         Pin::new(&mut self.stream).poll_flush(cx)
     }
 
-    /// Whether the socket takes data now, asked of the system itself: tokio remembers only that the last write was
-    /// not refused.
+    /// Whether the socket takes data now, asked of the system itself: tokio remembers only that the last
+    /// write was not refused.
     pub(super) fn poll_available(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let socket = self.stream.socket();
         loop {

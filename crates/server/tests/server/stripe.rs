@@ -132,8 +132,8 @@ async fn three_connections_bring_every_byte_once() {
     }
 }
 
-/// The window of the client decides the share: a connection that is not read gets what fits in front of it and the
-/// others go on.
+/// The window of the client decides the share: a connection that is not read gets what fits in front of it
+/// and the others go on.
 #[tokio::test]
 async fn a_connection_that_is_not_read_holds_nobody_up() {
     let server = Running::start(|_| {});

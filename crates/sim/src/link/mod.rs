@@ -1,6 +1,6 @@
-//! A link at work. When a packet comes, all that will happen to it here is computed at once: whether the queue drops it, when
-//! its transmission ends, whether the wire loses it, when it arrives. Only a queue that decides when a packet leaves
-//! it (CoDel) has to be asked again.
+//! A link at work. When a packet comes, all that will happen to it here is computed at once: whether the
+//! queue drops it, when its transmission ends, whether the wire loses it, when it arrives. Only a queue that
+//! decides when a packet leaves it (CoDel) has to be asked again.
 
 mod codel;
 mod loss;
@@ -185,13 +185,14 @@ impl LinkDirection {
         Fate::Waits
     }
 
-    /// When the transmission under way ends and [`LinkDirection::serve`] has to be called, if this link's queue needs it.
+    /// When the transmission under way ends and [`LinkDirection::serve`] has to be called, if this link's
+    /// queue needs it.
     pub(crate) fn next_service(&self) -> Option<u64> {
         self.codel.as_ref().and(self.leaving.front()).map(|leaving| leaving.at)
     }
 
-    /// A transmission has ended: takes the next packet from a queue that decides when packets leave it. `gone` is told of
-    /// packets that the queue drops now.
+    /// A transmission has ended: takes the next packet from a queue that decides when packets leave it.
+    /// `gone` is told of packets that the queue drops now.
     pub(crate) fn serve(&mut self, now: u64, mut gone: impl FnMut(u32)) -> Option<(u32, Fate)> {
         self.forget_left(now);
         let queue = self.codel.as_mut().filter(|_| self.leaving.is_empty())?;

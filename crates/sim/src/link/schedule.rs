@@ -34,7 +34,8 @@ pub(super) struct Transmitter {
     slots: Option<Box<Slots>>,
     busy_until: u64,
     last_start: u64,
-    /// The transmission times of sizes seen before, at the current rate: segments have one size, acknowledgements grow by eight.
+    /// The transmission times of sizes seen before, at the current rate: segments have one size,
+    /// acknowledgements grow by eight.
     known: [(u32, u64); 4],
     lowest: u64,
     highest: u64,
@@ -76,7 +77,8 @@ impl Transmitter {
         self.highest
     }
 
-    /// Transmits `size` bytes that are there from `now` on, after everything before; answers when it begins and ends.
+    /// Transmits `size` bytes that are there from `now` on, after everything before; answers when it begins
+    /// and ends.
     #[inline]
     pub(super) fn transmit(&mut self, size: u32, now: u64) -> (u64, u64) {
         let start = now.max(self.busy_until);

@@ -1,7 +1,7 @@
 //! Media streams: the receiver session of `stream` over simulated TCP, and the servers it asks.
 //!
-//! A connection is opened by the client, carries its requests one way and the answers the other. A server answers
-//! requests in their order, each with a header and the bytes asked for.
+//! A connection is opened by the client, carries its requests one way and the answers the other. A server
+//! answers requests in their order, each with a header and the bytes asked for.
 
 mod fixed;
 mod limit;
@@ -23,7 +23,8 @@ use crate::tcp::NO_LIMIT;
 use limit::ReadLimit;
 use player::Player;
 
-/// What a request takes on its way, and the header of an answer: an HTTP/1.1 range request and a server that says little.
+/// What a request takes on its way, and the header of an answer: an HTTP/1.1 range request and a server that
+/// says little.
 const REQUEST_SIZE: u64 = 200;
 const ANSWER_HEADER_SIZE: u64 = 200;
 /// Larger than any run can fetch: the size of media without an end.
@@ -84,7 +85,8 @@ impl Stream {
             controller: controller(&media.algorithm),
             pace: media.pace,
             playback: media.playback,
-            // A player with a buffer of its own shows what it plays, and one that takes everything at once does not.
+            // A player with a buffer of its own shows what it plays, and one that takes everything at once
+            // does not.
             media_rate: Some(media.rate)
                 .filter(|_| media.reader.is_none() || media.pace != Pace::Media(None)),
             size: Some(size),
@@ -151,7 +153,8 @@ impl Stream {
         }
     }
 
-    /// The servers hear how full the buffer is, as a player tells them in its requests, and tune their senders by it.
+    /// The servers hear how full the buffer is, as a player tells them in its requests, and tune their
+    /// senders by it.
     fn tune(&self, network: &mut Network) {
         let Some((rule, buffer)) = self.media.tcp.tuning.zip(self.session.status().buffer) else { return };
         for connection in self.connections.values() {
@@ -223,7 +226,8 @@ impl Stream {
         }
     }
 
-    /// Bytes of answers reach the session; a player without a buffer of its own takes everything that is in order.
+    /// Bytes of answers reach the session; a player without a buffer of its own takes everything that is in
+    /// order.
     fn take(&mut self, id: ConnectionId, mut bytes: u64, now: u64) {
         let now = Time::from_nanos(now);
         let Some(state) = self.connections.get_mut(&id) else { return };

@@ -1,7 +1,9 @@
-//! A player with a buffer of its own: what it takes of what has arrived, what it plays, and what its viewer does.
+//! A player with a buffer of its own: what it takes of what has arrived, what it plays, and what its viewer
+//! does.
 //!
-//! It looks at its buffer every [`STEP`]: plays what the time asks for, and fills the buffer again with what lies ready. Play starts
-//! and goes on by the stream's playback parameters, counted in what the player itself holds.
+//! It looks at its buffer every [`STEP`]: plays what the time asks for, and fills the buffer again with what
+//! lies ready. Play starts and goes on by the stream's playback parameters, counted in what the player itself
+//! holds.
 
 use anabranch_film::content::ReaderId;
 use anabranch_film::playback::{Parameters, StallRule};

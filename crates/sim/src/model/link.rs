@@ -85,7 +85,8 @@ pub enum Loss {
     None,
     /// Each packet with this probability.
     Bernoulli(f64),
-    /// Bursts: two states, each packet moves first and is lost then with the state's probability (Gilbert 1960, Elliott 1963).
+    /// Bursts: two states, each packet moves first and is lost then with the state's probability (Gilbert
+    /// 1960, Elliott 1963).
     GilbertElliott(GilbertElliott),
     /// Those at these places in the order of arrival, from 0.
     Listed(Vec<u64>),
@@ -117,8 +118,8 @@ pub struct Change {
     pub loss: Option<Loss>,
 }
 
-/// A link that transmits up to `size` bytes at given moments, again and again (mahimahi's trace: 1500 bytes each). What an opportunity
-/// does not use is lost.
+/// A link that transmits up to `size` bytes at given moments, again and again (mahimahi's trace: 1500 bytes
+/// each). What an opportunity does not use is lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Opportunities {
     /// The moments, in order, counted from the beginning of a period.
@@ -130,7 +131,8 @@ pub struct Opportunities {
 }
 
 impl Link {
-    /// A link that changes nothing and loses nothing, behind a DropTail queue of so many packets; its name is made of its ends.
+    /// A link that changes nothing and loses nothing, behind a DropTail queue of so many packets; its name is
+    /// made of its ends.
     pub fn drop_tail(from: NodeId, to: NodeId, rate: Rate, delay: Duration, packets: u32) -> Self {
         Self {
             name: format!("{from}-{to}"),

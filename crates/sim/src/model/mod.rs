@@ -1,5 +1,5 @@
-//! What is simulated, as plain data: nodes, links, flows and how long. A scenario file becomes this, and so does a program
-//! that builds its network itself; [`Simulation::new`](crate::Simulation::new) checks it.
+//! What is simulated, as plain data: nodes, links, flows and how long. A scenario file becomes this, and so
+//! does a program that builds its network itself; [`Simulation::new`](crate::Simulation::new) checks it.
 
 mod ids;
 mod link;
@@ -122,7 +122,8 @@ pub enum Pattern {
         /// Whether each interval is drawn between half and one and a half of the even one.
         jitter: bool,
     },
-    /// At a rate while on, not at all while off; both times are fixed and it begins with off when `off_first`.
+    /// At a rate while on, not at all while off; both times are fixed and it begins with off when
+    /// `off_first`.
     OnOff {
         /// The rate while on.
         rate: Rate,

@@ -27,14 +27,15 @@ pub struct Tcp {
     pub limited_transmit: bool,
     /// Whether the window shrinks to the initial one after an idle time (RFC 5681, section 4.1).
     pub idle_restart: bool,
-    /// Whether every segment carries a timestamp (RFC 7323), so that every acknowledgement measures the RTT; otherwise one
-    /// segment in flight at a time is timed.
+    /// Whether every segment carries a timestamp (RFC 7323), so that every acknowledgement measures the RTT;
+    /// otherwise one segment in flight at a time is timed.
     pub timestamps: bool,
     /// Bounds of the retransmission time-out, and its first value (RFC 6298).
     pub rto: Rto,
     /// Which recovery from losses.
     pub recovery: Recovery,
-    /// Sending waits for a random time up to this one after what allowed it (ns-2's `overhead_`): zero for none.
+    /// Sending waits for a random time up to this one after what allowed it (ns-2's `overhead_`): zero for
+    /// none.
     pub send_jitter: Duration,
     /// The group that the sender shares its windows with; `None`: it has one of its own.
     pub share: Option<Share>,
@@ -48,7 +49,8 @@ pub enum Form {
     /// Credit passes from flow to flow, packet by packet (VPS).
     #[default]
     Vps,
-    /// Each flow is told a window, with its own acknowledgements, as in a kernel (`anabranch_congestion::joint`).
+    /// Each flow is told a window, with its own acknowledgements, as in a kernel
+    /// (`anabranch_congestion::joint`).
     Window,
 }
 
@@ -92,13 +94,14 @@ pub struct Rto {
 pub enum Recovery {
     /// RFC 6675.
     Sack,
-    /// As ns-2's `Agent/TCP/Sack1` does it, with ns-2's time-outs in whole ticks, to show what of a difference comes from there.
+    /// As ns-2's `Agent/TCP/Sack1` does it, with ns-2's time-outs in whole ticks, to show what of a
+    /// difference comes from there.
     Ns2Sack1,
 }
 
 impl Tcp {
-    /// TCP as it is deployed: 1460-byte segments, an initial window of ten, CUBIC, delayed acknowledgements, timestamps,
-    /// a time-out of at least 200 ms.
+    /// TCP as it is deployed: 1460-byte segments, an initial window of ten, CUBIC, delayed acknowledgements,
+    /// timestamps, a time-out of at least 200 ms.
     pub const DEPLOYED: Self = Self {
         segment: Bytes::new(1460),
         header: Bytes::new(40),

@@ -50,7 +50,8 @@ impl Network {
         let half = &self.halves[packet.owner as usize];
         let hop = half.ack_path;
         if let Some(other) = half.other {
-            // The answerer may send as soon as something was asked of it; the first round trip is measured on data.
+            // The answerer may send as soon as something was asked of it; the first round trip is measured on
+            // data.
             let now = self.now;
             self.halves[other as usize].sender.established(None, now);
         }

@@ -1,4 +1,5 @@
-//! Weighted groups in the network: TCP senders that share their windows, packet by packet (VPS) or window by window.
+//! Weighted groups in the network: TCP senders that share their windows, packet by packet (VPS) or window by
+//! window.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;

@@ -17,7 +17,8 @@ struct News {
 }
 
 impl Network {
-    /// Something has happened to a half in such a group: the joint window hears of it, and the half sends what its part allows.
+    /// Something has happened to a half in such a group: the joint window hears of it, and the half sends
+    /// what its part allows.
     pub(super) fn share_window(&mut self, id: HalfId, delay_is_over: bool) {
         let now = Time::from_nanos(self.now);
         let groups = &mut self.groups;
@@ -64,8 +65,8 @@ impl Network {
             let sender = &mut self.halves[id as usize].sender;
             sender.set_allowance(sender.segment().saturating_mul(room as u64));
             let Some(segment) = sender.poll(self.now) else {
-                // The window may be larger when the member hears something again, by what others have heard until then: what held it back
-                // is what did so when it sent last.
+                // The window may be larger when the member hears something again, by what others have heard
+                // until then: what held it back is what did so when it sent last.
                 place.is_limited = room == 0 && sender.could_send() > 0;
                 return;
             };

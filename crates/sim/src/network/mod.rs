@@ -1,4 +1,5 @@
-//! The network at work: packets over links to the ends of TCP connections and of TFRC flows, and to receivers of datagrams.
+//! The network at work: packets over links to the ends of TCP connections and of TFRC flows, and to receivers
+//! of datagrams.
 //!
 //! `state` has what there is; each of the other files what happens to a part of it.
 

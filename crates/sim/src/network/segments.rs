@@ -119,8 +119,8 @@ impl Network {
         }
     }
 
-    /// Sees to it that the retransmission timer's event comes no later than its deadline. When the deadline has moved on
-    /// by then, the event is put off, so that an acknowledgement costs no event.
+    /// Sees to it that the retransmission timer's event comes no later than its deadline. When the deadline
+    /// has moved on by then, the event is put off, so that an acknowledgement costs no event.
     #[inline]
     pub(super) fn sync_timer(&mut self, id: HalfId) {
         let half = &mut self.halves[id as usize];
@@ -136,7 +136,8 @@ impl Network {
         self.pump(id, true);
     }
 
-    /// Sends what may be sent. With a random delay of sending, only what is urgent goes unless the delay is over.
+    /// Sends what may be sent. With a random delay of sending, only what is urgent goes unless the delay is
+    /// over.
     #[inline]
     pub(super) fn pump(&mut self, id: HalfId, delay_is_over: bool) {
         if self.halves[id as usize].sender.is_shared() {

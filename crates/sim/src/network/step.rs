@@ -43,8 +43,9 @@ impl Network {
         true
     }
 
-    /// Reads of what the next events need, so that the memory has brought it by then: all at once costs little more than one
-    /// after the other would each. With ten thousand flows hardly anything is still in a processor's own memory.
+    /// Reads of what the next events need, so that the memory has brought it by then: all at once costs
+    /// little more than one after the other would each. With ten thousand flows hardly anything is still in a
+    /// processor's own memory.
     fn touch_due(&self) {
         for (_, event) in self.queue.due() {
             if let (Kind::Packet, number) = event.open() {

@@ -80,8 +80,8 @@ impl Network {
         }
     }
 
-    /// Sees to it that a timer's event comes no later than its deadline. When the deadline has moved on by then, the event is
-    /// put off.
+    /// Sees to it that a timer's event comes no later than its deadline. When the deadline has moved on by
+    /// then, the event is put off.
     fn sync_tfrc_timer(&mut self, index: u32, timer: Timer) {
         let now = self.now;
         let tfrc = &mut self.tfrc[index as usize];

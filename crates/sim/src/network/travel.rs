@@ -21,7 +21,8 @@ impl Network {
         }
     }
 
-    /// A packet enters the link that it stands before, and every following one that nothing else can enter before it.
+    /// A packet enters the link that it stands before, and every following one that nothing else can enter
+    /// before it.
     #[inline]
     pub(super) fn forward(&mut self, number: u32) {
         let mut time = self.now;
@@ -43,7 +44,8 @@ impl Network {
         }
     }
 
-    /// Does what follows from a packet's fate on a link, and moves it to its next hop; `false` when it does not go on now.
+    /// Does what follows from a packet's fate on a link, and moves it to its next hop; `false` when it does
+    /// not go on now.
     #[inline]
     pub(super) fn settle(&mut self, number: u32, link: u32, fate: Fate) -> bool {
         if matches!(fate, Fate::Arrives(_) | Fate::Lost) {
@@ -117,7 +119,8 @@ impl Network {
             }
             what => {
                 let half = &self.halves[owner];
-                // What the sender of the opener's half sends comes from the opener, and so do the other half's answers.
+                // What the sender of the opener's half sends comes from the opener, and so do the other
+                // half's answers.
                 let is_from_sender = matches!(what, What::Data | What::Syn);
                 let is_opener = half.is_opener == is_from_sender;
                 (half.flow, half.connection, is_opener, half.header, half.path(is_from_sender))

@@ -1,8 +1,8 @@
 //! A capture of the packets as a pcapng file, for Wireshark and its kind.
 //!
-//! Every packet is written once, as its sender begins to transmit it; the interfaces are the links. The payload is left out. The
-//! headers are made from what the simulator knows: addresses 10.x.y.z from the nodes' numbers, ports from those of the flow and
-//! the connection, sequence numbers from zero.
+//! Every packet is written once, as its sender begins to transmit it; the interfaces are the links. The
+//! payload is left out. The headers are made from what the simulator knows: addresses 10.x.y.z from the
+//! nodes' numbers, ports from those of the flow and the connection, sequence numbers from zero.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -134,7 +134,8 @@ impl Capture {
         self.writer.get_mut().flush()
     }
 
-    /// The ports of the two ends: the flow's at the side that was asked, the connection's at the one that opened it.
+    /// The ports of the two ends: the flow's at the side that was asked, the connection's at the one that
+    /// opened it.
     fn ports(&self, packet: &PacketRecord) -> (u16, u16) {
         let flow = FLOW_PORTS.wrapping_add(low_16(packet.flow as u64));
         let connection = CONNECTION_PORTS.wrapping_add(low_16(packet.connection.into()));

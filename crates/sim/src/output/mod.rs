@@ -1,5 +1,6 @@
-//! What a simulation leaves behind: `flows.csv`, `links.csv`, `events.jsonl` and `summary.json` in a directory, and a capture of
-//! its packets. The columns are in `docs/sim.md`. Nothing in the files depends on the machine or on the time of day.
+//! What a simulation leaves behind: `flows.csv`, `links.csv`, `events.jsonl` and `summary.json` in a
+//! directory, and a capture of its packets. The columns are in `docs/sim.md`. Nothing in the files depends on
+//! the machine or on the time of day.
 
 mod capacity;
 mod capture;
@@ -22,8 +23,8 @@ use failure::create;
 use rows::Rows;
 pub use summary::{FlowSummary, LinkSummary, MediaSummary, Summary};
 
-/// An observer that writes files. What goes wrong is kept until [`Output::failed`] or [`Output::finish`] is called; nothing is
-/// written after that.
+/// An observer that writes files. What goes wrong is kept until [`Output::failed`] or [`Output::finish`] is
+/// called; nothing is written after that.
 #[derive(Debug, Default)]
 pub struct Output {
     rows: Option<(PathBuf, Rows)>,
@@ -33,8 +34,8 @@ pub struct Output {
 }
 
 impl Output {
-    /// Writes rows and events to files in this directory, which is made where it is not there; files of an earlier run are
-    /// written over.
+    /// Writes rows and events to files in this directory, which is made where it is not there; files of an
+    /// earlier run are written over.
     ///
     /// # Errors
     /// The directory or a file cannot be made.

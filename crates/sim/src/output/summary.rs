@@ -86,7 +86,8 @@ pub struct MediaSummary {
     pub duplicate_bytes: u64,
     /// Bytes that were asked for again.
     pub rerequested_bytes: u64,
-    /// What the viewer of a player with a buffer of its own saw; the figures above are what the receiver thinks.
+    /// What the viewer of a player with a buffer of its own saw; the figures above are what the receiver
+    /// thinks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seen: Option<SeenSummary>,
 }

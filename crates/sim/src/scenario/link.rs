@@ -328,7 +328,8 @@ fn changes(item: Item<'_>, mut rate: Rate, has_trace: bool) -> Result<Vec<Change
     })
 }
 
-/// The changes of a trace and others in the order of time, those of one moment as one. Only the trace's have a rate.
+/// The changes of a trace and others in the order of time, those of one moment as one. Only the trace's have
+/// a rate.
 fn in_order(mut changes: Vec<Change>) -> Vec<Change> {
     changes.sort_by_key(|change| change.at);
     changes.dedup_by(|later, earlier| {

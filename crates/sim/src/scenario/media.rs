@@ -91,7 +91,8 @@ pub(super) fn read(
     })))
 }
 
-/// The content coordinator within this memory, as `anabranch play` has it: with segments of one size for TCP-ROME.
+/// The content coordinator within this memory, as `anabranch play` has it: with segments of one size for
+/// TCP-ROME.
 fn policy(memory: Bytes, segment: Option<Bytes>) -> content::Policy {
     let look_ahead = memory * Ratio::new(3, 4);
     match segment {

@@ -1,4 +1,5 @@
-//! Scenario files: TOML with quantities as people write them becomes a [`Model`]. The format is in `docs/sim.md`.
+//! Scenario files: TOML with quantities as people write them becomes a [`Model`]. The format is in
+//! `docs/sim.md`.
 //!
 //! Whatever is wrong is told with its place and with what would be right ([`Error`]).
 
@@ -60,7 +61,8 @@ pub fn parse(file: &str, text: &str, seed: Option<u64>, files: &mut dyn Files) -
     read_document(file, text, "a scenario", |table| read(table, seed, files))
 }
 
-/// Reads the text of a TOML document; `file` is its name in errors, and `what` it is stands there with its article.
+/// Reads the text of a TOML document; `file` is its name in errors, and `what` it is stands there with its
+/// article.
 ///
 /// # Errors
 /// The text is no TOML, or what `read` finds wrong, with its place.

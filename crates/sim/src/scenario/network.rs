@@ -16,7 +16,8 @@ use crate::random::Random;
 const MOST_NODES: u32 = 2_000;
 /// Most links, each direction counted.
 const MOST_LINKS: u32 = 20_000;
-/// Most entries of timetables, traces, changes and lists of losses together: they are held for every flow and link.
+/// Most entries of timetables, traces, changes and lists of losses together: they are held for every flow and
+/// link.
 const MOST_ENTRIES: usize = 10_000_000;
 /// The stream of random numbers that scenarios draw from; those of a simulation count from zero.
 const STREAM: u64 = u64::MAX;
@@ -27,7 +28,8 @@ pub(super) struct NamedNetwork<'a> {
     pub(super) links: Vec<Link>,
     /// Where the files are that the scenario names.
     pub(super) files: &'a mut dyn Files,
-    /// Whether all nodes were read, and all links: where one is missing for a fault of its own, nobody else is to blame.
+    /// Whether all nodes were read, and all links: where one is missing for a fault of its own, nobody else
+    /// is to blame.
     pub(super) has_all_nodes: bool,
     pub(super) has_all_links: bool,
     random: Random,
@@ -118,7 +120,8 @@ impl<'a> NamedNetwork<'a> {
         Ok(())
     }
 
-    /// The node that `item` names for copy number `copy`. `{random}` draws a number whose node is not in `taken`.
+    /// The node that `item` names for copy number `copy`. `{random}` draws a number whose node is not in
+    /// `taken`.
     pub(super) fn find(&mut self, item: Item<'_>, copy: u32, taken: &[NodeId]) -> Result<NodeId, Fault> {
         let name = numbered(item.text()?, copy);
         if let Some((before, after)) = name.split_once("{random}") {

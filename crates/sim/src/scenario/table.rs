@@ -8,9 +8,9 @@ use super::error::{Fault, Faults, Span, nearest};
 
 /// A table that is being read: what it was asked for are its known keys.
 ///
-/// What is wrong with a value is kept among the faults, and the reading goes on, so that a person gets to know all of it at once.
-/// So a table is asked for all of its keys before anything is given up ([`Self::need`]), and what several of them have to hold to is
-/// checked behind [`Self::finish`].
+/// What is wrong with a value is kept among the faults, and the reading goes on, so that a person gets to
+/// know all of it at once. So a table is asked for all of its keys before anything is given up
+/// ([`Self::need`]), and what several of them have to hold to is checked behind [`Self::finish`].
 #[derive(Debug)]
 pub struct Table<'a> {
     /// What it is, with its article: `a [[link]]`.
@@ -20,7 +20,8 @@ pub struct Table<'a> {
     /// None where a name stands for a table without entries.
     entries: Option<&'a DeTable<'a>>,
     asked: BTreeSet<&'static str>,
-    /// Keys that it lacks. Whether another one is a misspelt one of them is known when all have been asked for.
+    /// Keys that it lacks. Whether another one is a misspelt one of them is known when all have been asked
+    /// for.
     missing: Vec<&'static str>,
     /// Misspelt ones.
     misspelt: BTreeSet<&'a str>,
@@ -123,7 +124,8 @@ impl<'a> Table<'a> {
         self.kept(read(item)).ok_or(Fault::TOLD)
     }
 
-    /// Reads the name at a key, if there is one, that decides which other keys there are: none of them is unknown when it is wrong.
+    /// Reads the name at a key, if there is one, that decides which other keys there are: none of them is
+    /// unknown when it is wrong.
     ///
     /// # Errors
     /// It is no choice, which is kept.

@@ -58,7 +58,8 @@ fn dumbbell(table: &mut Table<'_>, network: &mut NamedNetwork<'_>, span: Span) -
     Ok(())
 }
 
-/// `router1` - `router2` - ... with `sender0` and `receiver0` at the ends, and a pair of hosts around each hop.
+/// `router1` - `router2` - ... with `sender0` and `receiver0` at the ends, and a pair of hosts around each
+/// hop.
 fn parking_lot(table: &mut Table<'_>, network: &mut NamedNetwork<'_>, span: Span) -> Result<(), Fault> {
     let hops = table.need("hops", |item| item.count(1..=500));
     let bottleneck = table.need("bottleneck", |item| Pair::of(item, network.files));
@@ -82,9 +83,10 @@ fn parking_lot(table: &mut Table<'_>, network: &mut NamedNetwork<'_>, span: Span
     routers.windows(2).enumerate().try_for_each(|(index, ends)| pair(index + 1, ends[0], ends[1]))
 }
 
-/// The network of TCP-ROME figure 10: `router1` ... in a core, and `access1` ... at random routers, each with a rate
-/// drawn from a list. The paper does not say how the core is connected: here every router but the first is linked to a
-/// random one before it, so that all are connected, and some random pairs are linked as well.
+/// The network of TCP-ROME figure 10: `router1` ... in a core, and `access1` ... at random routers, each with
+/// a rate drawn from a list. The paper does not say how the core is connected: here every router but the
+/// first is linked to a random one before it, so that all are connected, and some random pairs are linked as
+/// well.
 fn random(table: &mut Table<'_>, network: &mut NamedNetwork<'_>, span: Span) -> Result<(), Fault> {
     let routers = table.get("routers", |item| item.count(1..=500)).unwrap_or(20);
     let more = table.get("extra_links", |item| item.count(0..=5000)).unwrap_or(routers);

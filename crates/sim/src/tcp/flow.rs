@@ -1,5 +1,5 @@
-//! The books of a sender, whatever the rules of its loss recovery: how far it has come, what the receiver has, when it gives up waiting
-//! (RFC 6298).
+//! The books of a sender, whatever the rules of its loss recovery: how far it has come, what the receiver
+//! has, when it gives up waiting (RFC 6298).
 
 use anabranch_congestion::control::Ack;
 use anabranch_units::{Bytes, Duration, Time};
@@ -30,7 +30,8 @@ pub(super) struct Flow {
     pub is_established: bool,
     /// Oldest byte without an acknowledgement.
     pub oldest: u64,
-    /// Next byte to send, and end of everything ever sent: where rules go back to send again, the next byte is before that.
+    /// Next byte to send, and end of everything ever sent: where rules go back to send again, the next byte
+    /// is before that.
     pub next: u64,
     pub highest_sent: u64,
     /// End of what the application wrote.
@@ -130,7 +131,8 @@ impl Flow {
     pub(super) fn new_segment(&self) -> Option<(u64, u64)> {
         let wanted = (self.written - self.next).min(self.segment);
         let possible = self.edge.saturating_sub(self.next);
-        // A receive window that cuts a segment short is waited for, unless nothing is on its way (RFC 9293, section 3.8.6.2).
+        // A receive window that cuts a segment short is waited for, unless nothing is on its way (RFC 9293,
+        // section 3.8.6.2).
         let length = if possible >= wanted {
             wanted
         } else if self.next == self.oldest {

@@ -1,7 +1,9 @@
-//! TCP, one direction of data: a sender and a receiver. A connection that carries data both ways is two of them.
+//! TCP, one direction of data: a sender and a receiver. A connection that carries data both ways is two of
+//! them.
 //!
-//! A [`Sender`] keeps the books of its flow (`flow`), has its window from a controller or a group (`window`, `grants`), and asks the rules
-//! of its loss recovery what to send: those of the RFCs (`sack`) or ns-2's (`ns2`), chosen when it begins.
+//! A [`Sender`] keeps the books of its flow (`flow`), has its window from a controller or a group (`window`,
+//! `grants`), and asks the rules of its loss recovery what to send: those of the RFCs (`sack`) or ns-2's
+//! (`ns2`), chosen when it begins.
 
 mod flow;
 mod grants;

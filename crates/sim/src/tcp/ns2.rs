@@ -1,9 +1,10 @@
-//! Recovery as ns-2's `Agent/TCP/Sack1` does it (version 2.35, its defaults), to show which differences from its results come
-//! from there. It differs from RFC 6675 in this:
-//! - the pipe is a count: what was sent, less the duplicates, at the beginning; one less for each acknowledgement, two for one
-//!   that advances. Lost segments stay in it, so that after many losses in a window almost nothing is sent;
-//! - a time-out forgets all SACKs and sends everything again from the oldest segment; until everything sent before it is
-//!   acknowledged, no fast retransmission begins;
+//! Recovery as ns-2's `Agent/TCP/Sack1` does it (version 2.35, its defaults), to show which differences from
+//! its results come from there. It differs from RFC 6675 in this:
+//! - the pipe is a count: what was sent, less the duplicates, at the beginning; one less for each
+//!   acknowledgement, two for one that advances. Lost segments stay in it, so that after many losses in a
+//!   window almost nothing is sent;
+//! - a time-out forgets all SACKs and sends everything again from the oldest segment; until everything sent
+//!   before it is acknowledged, no fast retransmission begins;
 //! - the window is halved without a floor (see [`Reno`]), and what is halved is at most the receive window;
 //! - the segment that begins a recovery is followed by nothing until another acknowledgement comes;
 //! - the retransmission time-out is reckoned in whole ticks (see `rto.rs`).

@@ -26,7 +26,8 @@ pub(crate) struct Receiver {
     next: u64,
     /// What has arrived beyond a gap.
     beyond: Scoreboard,
-    /// Where in it something arrived, the last one first: the ranges that SACK blocks tell of (RFC 2018, section 4).
+    /// Where in it something arrived, the last one first: the ranges that SACK blocks tell of (RFC 2018,
+    /// section 4).
     recent: [u64; RECENT],
     /// The receive window that is kept up.
     window: u64,
@@ -82,8 +83,8 @@ impl Receiver {
 
     /// Drives the receive window. Answers whether the sender should hear of it at once.
     ///
-    /// The edge never goes back, except from no limit: that stands for a buffer that grows with what comes, and so never was much
-    /// larger than what is on its way.
+    /// The edge never goes back, except from no limit: that stands for a buffer that grows with what comes,
+    /// and so never was much larger than what is on its way.
     pub(crate) fn set_window(&mut self, window: u64) -> bool {
         let was_unlimited = std::mem::replace(&mut self.window, window.min(NO_LIMIT)) == NO_LIMIT;
         if was_unlimited {
@@ -190,8 +191,8 @@ impl Receiver {
         self.ack_is_promised
     }
 
-    /// What an acknowledgement says now: everything before it, the window, SACK blocks (empty ones are unused) and the timestamp
-    /// it echoes.
+    /// What an acknowledgement says now: everything before it, the window, SACK blocks (empty ones are
+    /// unused) and the timestamp it echoes.
     pub(crate) fn acknowledge(&mut self) -> (u64, u64, [(u64, u64); 3], u32) {
         self.unacknowledged = 0;
         self.ack_is_promised = false;

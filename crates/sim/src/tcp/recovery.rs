@@ -5,10 +5,11 @@ use super::flow::{Acknowledgement, Flow};
 /// Duplicate acknowledgements that make a loss certain.
 pub(super) const DUPLICATE_THRESHOLD: u32 = 3;
 
-/// The rules of a loss recovery: which segments are lost, when they are sent again, and what the window is told of it. Times are in
-/// nanoseconds.
+/// The rules of a loss recovery: which segments are lost, when they are sent again, and what the window is
+/// told of it. Times are in nanoseconds.
 pub(super) trait LossRecovery {
-    /// An acknowledgement of what was sent. The flow's receive window is the new one by now. Answers whether a loss event begins.
+    /// An acknowledgement of what was sent. The flow's receive window is the new one by now. Answers whether
+    /// a loss event begins.
     fn acknowledgement(&mut self, flow: &mut Flow, ack: &Acknowledgement, now: u64) -> bool;
 
     /// The retransmission timer ran out. It has been set anew.

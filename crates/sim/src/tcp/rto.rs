@@ -17,8 +17,8 @@ pub(super) struct RoundTrip {
     ticks: Option<Ticks>,
 }
 
-/// ns-2's arithmetic (version 2.35): whole ticks of the clock with three bits of fraction for the mean and two for the variation,
-/// which cuts off what is smaller. After four doublings the mean is forgotten.
+/// ns-2's arithmetic (version 2.35): whole ticks of the clock with three bits of fraction for the mean and
+/// two for the variation, which cuts off what is smaller. After four doublings the mean is forgotten.
 #[derive(Clone, Copy, Debug, Default)]
 struct Ticks {
     srtt_eighths: i64,

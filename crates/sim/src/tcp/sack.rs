@@ -162,7 +162,8 @@ impl Sack {
         self.duplicates = 0;
     }
 
-    /// Whether a segment may go. The first one of a recovery needs no credit, as it needs no window (RFC 6675, section 5, step 4.3).
+    /// Whether a segment may go. The first one of a recovery needs no credit, as it needs no window (RFC
+    /// 6675, section 5, step 4.3).
     fn is_granted(&self, flow: &Flow) -> bool {
         self.grants().is_none_or(|grants| grants.allowance >= flow.segment) || flow.urgent > 0
     }

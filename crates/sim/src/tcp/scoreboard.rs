@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-/// Ranges of bytes above the cumulative acknowledgement that the receiver has, in order and apart. They come mostly at the end
-/// and go at the front, and there can be thousands.
+/// Ranges of bytes above the cumulative acknowledgement that the receiver has, in order and apart. They come
+/// mostly at the end and go at the front, and there can be thousands.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Scoreboard {
     ranges: VecDeque<(u64, u64)>,
@@ -65,8 +65,8 @@ impl Scoreboard {
         }
     }
 
-    /// Everything without a SACK below this position is lost: three ranges lie above it, or more than twice the segment
-    /// size in SACKed bytes (IsLost in section 4, with a duplicate threshold of three).
+    /// Everything without a SACK below this position is lost: three ranges lie above it, or more than twice
+    /// the segment size in SACKed bytes (IsLost in section 4, with a duplicate threshold of three).
     pub(super) fn lost_below(&self, segment: u64) -> u64 {
         let mut above = 0;
         for (number, (start, end)) in self.ranges.iter().rev().enumerate() {

@@ -1,5 +1,5 @@
-//! The sending half of a TCP connection: its set-up, its timer, and what leaves when. The rules of its recovery say what is lost and what is
-//! sent; how large the window is, its controller says.
+//! The sending half of a TCP connection: its set-up, its timer, and what leaves when. The rules of its
+//! recovery say what is lost and what is sent; how large the window is, its controller says.
 
 use std::hint::black_box;
 

@@ -32,7 +32,8 @@ enum Owner {
     Controller(Box<dyn Controller>),
     /// The same, where a player's buffer tunes it.
     Tunable(Box<Tfwc>),
-    /// A group, which grants bytes instead of a window and hears of everything by notes; the threshold is that of a flow that begins.
+    /// A group, which grants bytes instead of a window and hears of everything by notes; the threshold is
+    /// that of a flow that begins.
     Group { ssthresh: Bytes },
 }
 

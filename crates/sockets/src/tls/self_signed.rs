@@ -1,7 +1,8 @@
 //! Self-signed certificates that the user trusts by name.
 //!
-//! `openssl req -x509` makes a certificate that is its own authority. As a server's certificate webpki refuses it, whoever
-//! trusts it; curl and browsers accept it when just this certificate was given as trusted. So does this.
+//! `openssl req -x509` makes a certificate that is its own authority. As a server's certificate webpki
+//! refuses it, whoever trusts it; curl and browsers accept it when just this certificate was given as
+//! trusted. So does this.
 
 use std::sync::Arc;
 
@@ -24,8 +25,8 @@ impl Trust {
     }
 }
 
-/// Whether all that is wrong is that an authority's certificate serves as a server's. webpki looks at the time first, so
-/// the certificate is valid today.
+/// Whether all that is wrong is that an authority's certificate serves as a server's. webpki looks at the
+/// time first, so the certificate is valid today.
 fn is_authority_as_server(error: &Error) -> bool {
     let Error::InvalidCertificate(CertificateError::Other(other)) = error else { return false };
     other.0.downcast_ref::<webpki::Error>() == Some(&webpki::Error::CaUsedAsEndEntity)

@@ -31,7 +31,8 @@ const DRAINS: Duration = Duration::from_secs(1);
 /// How much a receiver may send for each byte of the film before the rest is left.
 const MOST_COPIES: usize = 3;
 
-/// Carries the film through the client's sender and receiver, with the timetable from the film's first byte on.
+/// Carries the film through the client's sender and receiver, with the timetable from the film's first byte
+/// on.
 pub(super) fn carry(stage: &mut Stage<'_>, topology: &Topology) -> Result<Record, Error> {
     let scenario = stage.scenario;
     let client = scenario.client(Some(&stage.order.client))?;
@@ -110,8 +111,8 @@ fn feeding_socket() -> io::Result<UdpSocket> {
     Ok(socket)
 }
 
-/// Follows the timetable and counts the traffic until `end`, until one of the programs has ended, or until the run is
-/// `hopeless`; says whether it was.
+/// Follows the timetable and counts the traffic until `end`, until one of the programs has ended, or until
+/// the run is `hopeless`; says whether it was.
 fn timed(
     stage: &mut Stage<'_>,
     record: &mut Record,

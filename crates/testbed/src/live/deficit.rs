@@ -23,14 +23,15 @@ impl Deficit {
         Self { rate, film, delay: delay + SLACK, settle, base: None }
     }
 
-    /// The share of the judged part of the whole film that has not come out in time, when `out` bytes have at `now`
-    /// since the feed's start.
+    /// The share of the judged part of the whole film that has not come out in time, when `out` bytes have at
+    /// `now` since the feed's start.
     pub fn share(&mut self, now: Duration, out: Bytes) -> f64 {
         let begin = self.settle + self.delay;
         if now < begin {
             return 0.0;
         }
-        // Most programs are ahead of `due` all the time; at the film's end they are not any more, and nothing is said.
+        // Most programs are ahead of `due` all the time; at the film's end they are not any more, and nothing
+        // is said.
         let due = self.rate.amount_in(now - self.delay).min(self.film - self.rate.amount_in(self.delay));
         let (due_before, out_before) = *self.base.get_or_insert((due, out));
         let judged = self.film - self.rate.amount_in(self.settle);

@@ -21,7 +21,8 @@ pub struct Fed {
 
 /// Sends `film` over a connected socket, a datagram whenever it is due at `rate`, until its end or `stop`.
 ///
-/// At a constant rate the program clock references grow evenly, so that the position in the film says when a packet is due.
+/// At a constant rate the program clock references grow evenly, so that the position in the film says when a
+/// packet is due.
 pub fn feed(socket: &UdpSocket, film: &[u8], rate: Rate, start: Instant, stop: &AtomicBool) -> Fed {
     hurry();
     let mut fed = Fed::default();

@@ -26,8 +26,8 @@ pub struct Latency {
 
 /// What became of the judged part of a film: from its first key picture after the settling time to its end.
 ///
-/// Judged are the packets that are the only ones of their content in the film: all pictures and sound in practice,
-/// without stuffing and repeated tables.
+/// Judged are the packets that are the only ones of their content in the film: all pictures and sound in
+/// practice, without stuffing and repeated tables.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Judgement {
     /// Packets judged.
@@ -46,7 +46,8 @@ pub struct Judgement {
     pub begin: usize,
 }
 
-/// Judges a run. `start` is the feed's start; `settle` is how much of the film's beginning does not count, in bytes.
+/// Judges a run. `start` is the feed's start; `settle` is how much of the film's beginning does not count, in
+/// bytes.
 pub fn judge(film: &[u8], settle: usize, start: Instant, fed: &Fed, collected: &Collected) -> Judgement {
     let first = first_key_picture(film, settle);
     let places = places(film);
@@ -92,8 +93,8 @@ fn places(film: &[u8]) -> HashMap<&[u8], Option<usize>> {
     places
 }
 
-/// The first packet from byte `settle` on at which a decoder can begin: a random access point of the pictures, which
-/// are the stream with most packets.
+/// The first packet from byte `settle` on at which a decoder can begin: a random access point of the
+/// pictures, which are the stream with most packets.
 fn first_key_picture(film: &[u8], settle: usize) -> usize {
     let mut sizes: HashMap<u16, usize> = HashMap::new();
     let pid = |packet: &[u8]| Packet::try_new(packet).map(|packet| u16::from(packet.pid()));
@@ -111,7 +112,8 @@ fn first_key_picture(film: &[u8], settle: usize) -> usize {
     keys.next().map_or(settle.div_ceil(PACKET), |(index, _)| index)
 }
 
-/// The packets that were collected: when, where in the bytes, and the bytes. What is not a packet is left out.
+/// The packets that were collected: when, where in the bytes, and the bytes. What is not a packet is left
+/// out.
 fn packets(collected: &Collected) -> impl Iterator<Item = (Instant, usize, &[u8])> {
     let begins = std::iter::once(0).chain(collected.datagrams.iter().map(|(_, end)| *end));
     begins.zip(&collected.datagrams).flat_map(|(begin, (at, end))| {
@@ -146,7 +148,8 @@ fn latency(mut all: Vec<StdDuration>) -> Latency {
 mod tests {
     use super::*;
 
-    /// A packet of stream 256 with this content and counter; a key picture begins with one that is `random_access`.
+    /// A packet of stream 256 with this content and counter; a key picture begins with one that is
+    /// `random_access`.
     fn packet(content: u32, counter: u8, random_access: bool) -> Vec<u8> {
         let mut packet = vec![0xff; PACKET];
         packet[..4].copy_from_slice(&[0x47, 1, 0, 0x30 | (counter & 15)]);

@@ -1,7 +1,7 @@
 //! Live media through a sender and a receiver: fed at its own rate, collected, and judged packet by packet.
 //!
-//! Both ends are in one machine and one clock, so the time from a packet's way into the sender to its way out of the
-//! receiver needs no synchronisation.
+//! Both ends are in one machine and one clock, so the time from a packet's way into the sender to its way out
+//! of the receiver needs no synchronisation.
 
 mod collect;
 mod deficit;
@@ -27,6 +27,7 @@ const NICENESS: i32 = -15;
 
 /// Makes the calling thread one that others do not hold up, where the user may do that.
 fn hurry() {
-    // Linux takes this for the calling thread alone. Without the right to it the threads are as nice as others.
+    // Linux takes this for the calling thread alone. Without the right to it the threads are as nice as
+    // others.
     let _ = rustix::process::setpriority_process(None, NICENESS);
 }

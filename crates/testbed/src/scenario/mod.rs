@@ -20,7 +20,8 @@ use crate::Error;
 pub struct Scenario {
     /// Limits of the run.
     pub run: Run,
-    /// What the servers offer, and at which rate it is to be played; none for clients that measure something else.
+    /// What the servers offer, and at which rate it is to be played; none for clients that measure something
+    /// else.
     pub film: Option<Film>,
     /// How live media is judged; clients that have a sender need it.
     pub live: Option<Live>,
@@ -76,8 +77,8 @@ pub struct Film {
     /// Instead: stop for this long whenever the next second is not there, as in MultiTCP section 8.3.
     #[serde(deserialize_with = "optional_quantity", default)]
     pub pause: Option<Duration>,
-    /// Play time that the player holds at most: it reads no further from a client's standard output. Without it, it
-    /// reads all that comes.
+    /// Play time that the player holds at most: it reads no further from a client's standard output. Without
+    /// it, it reads all that comes.
     #[serde(deserialize_with = "optional_quantity", default)]
     pub buffer: Option<Duration>,
 }
@@ -86,14 +87,15 @@ pub struct Film {
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Live {
-    /// What a client may take from its sender's input to its receiver's output, beyond the path's own delay: the
-    /// `{latency}` of its commands.
+    /// What a client may take from its sender's input to its receiver's output, beyond the path's own delay:
+    /// the `{latency}` of its commands.
     #[serde(deserialize_with = "quantity")]
     pub latency: Duration,
     /// The film's beginning that is not judged: connections and rates settle.
     #[serde(deserialize_with = "quantity", default = "ten_seconds")]
     pub settle: Duration,
-    /// A run is over when more than this share of what should have come out since has not; without it, at the film's end.
+    /// A run is over when more than this share of what should have come out since has not; without it, at the
+    /// film's end.
     pub give_up: Option<f64>,
 }
 
@@ -119,8 +121,8 @@ pub struct Path {
     /// Probability that a packet towards the client is lost behind the bottleneck.
     #[serde(default)]
     pub loss: f64,
-    /// How many packets are lost in a row, on average: Gilbert's model, with `loss` of all packets lost. Without it a
-    /// packet's loss does not depend on the one before.
+    /// How many packets are lost in a row, on average: Gilbert's model, with `loss` of all packets lost.
+    /// Without it a packet's loss does not depend on the one before.
     pub burst: Option<f64>,
 }
 
@@ -133,7 +135,8 @@ pub struct Server {
     /// Congestion control of its connections to the client, any that the kernel has.
     #[serde(default = "cubic")]
     pub congestion: String,
-    /// What it runs; without it nginx serves the film at port 80. Placeholders: `{dir}` (the film's directory).
+    /// What it runs; without it nginx serves the film at port 80. Placeholders: `{dir}` (the film's
+    /// directory).
     pub command: Option<Vec<String>>,
 }
 
@@ -143,13 +146,13 @@ pub struct Server {
 pub struct Client {
     /// Its name on the command line and in the results.
     pub name: String,
-    /// Program and arguments. Placeholders: `{url1}`, `{url2}`, ... and `{address1}`, ... (one a path, in order),
-    /// `{interface1}`, ..., `{rate}` (of the film, in bit/s), `{out}` (the file to write), `{dir}` (the results'
-    /// directory), `{latency}` (of live media, in ms), `{anabranch}` (the project's program).
+    /// Program and arguments. Placeholders: `{url1}`, `{url2}`, ... and `{address1}`, ... (one a path, in
+    /// order), `{interface1}`, ..., `{rate}` (of the film, in bit/s), `{out}` (the file to write), `{dir}`
+    /// (the results' directory), `{latency}` (of live media, in ms), `{anabranch}` (the project's program).
     pub command: Vec<String>,
     /// For live media: the program at the server's end, while `command` receives. Same placeholders, where
-    /// `{address1}`, ... are the receiver's. The film comes to it at UDP port 5000 of its loopback; what the receiver
-    /// sends to UDP port 6000 of its own is collected.
+    /// `{address1}`, ... are the receiver's. The film comes to it at UDP port 5000 of its loopback; what the
+    /// receiver sends to UDP port 6000 of its own is collected.
     pub sender: Option<Vec<String>>,
     /// Where its media goes.
     #[serde(default)]
@@ -186,7 +189,8 @@ pub struct Cross {
     /// How many flows.
     #[serde(default = "one")]
     pub flows: u32,
-    /// How much farther away its receiver is than the client: behind the bottleneck, on the way towards it. It adds that to its round-trip time.
+    /// How much farther away its receiver is than the client: behind the bottleneck, on the way towards it.
+    /// It adds that to its round-trip time.
     #[serde(deserialize_with = "quantity", default = "nothing")]
     pub delay: Duration,
     /// Rate of the UDP packets' payload, all flows together.
@@ -305,8 +309,9 @@ impl Film {
 impl Path {
     /// The probabilities that a packet is lost, after none and after one or more lost before it.
     ///
-    /// Gilbert's model (Bell System Technical Journal 39, 1960) with all packets of its bad state lost: bursts end
-    /// with probability 1 / burst, and begin so often that the share `loss` is lost in the long run.
+    /// Gilbert's model (Bell System Technical Journal 39, 1960) with all packets of its bad state lost:
+    /// bursts end with probability 1 / burst, and begin so often that the share `loss` is lost in the long
+    /// run.
     pub fn loss_pattern(&self, loss: f64) -> Vec<f64> {
         match self.burst {
             Some(burst) if loss < 1.0 => vec![(loss / (burst * (1.0 - loss))).min(1.0), 1.0 - 1.0 / burst],

@@ -1,5 +1,5 @@
-//! Striping sessions in virtual time: the real sender, connections with a rate and a window each, and half a round trip
-//! between the two.
+//! Striping sessions in virtual time: the real sender, connections with a rate and a window each, and half a
+//! round trip between the two.
 
 use std::collections::VecDeque;
 

@@ -17,8 +17,9 @@ use crate::scheme::{AUTO, MULTFRC, N1, N2, N3, Scheme, TFRC};
 use crate::simulate::Recording;
 use crate::statistics::Estimate;
 
-/// The most that was found to be there, half an hour, and the delay and loss of the row of one connection, which leaves the link
-/// partly unused: without a queue 1357 ms. The queue is what makes them 2951 ms when the link is full.
+/// The most that was found to be there, half an hour, and the delay and loss of the row of one connection,
+/// which leaves the link partly unused: without a queue 1357 ms. The queue is what makes them 2951 ms when
+/// the link is full.
 pub(super) const PATH: Wireless =
     Wireless { kbps: 97.0, size: Bytes::new(1460), delay_ms: 606.5, queue: 16, seconds: 1800, warm_up: 30 };
 const LOSS_RATE: f64 = 0.018;
@@ -153,7 +154,8 @@ pub(super) fn table_i() -> Experiment {
     }
 }
 
-/// Further runs of these tables, five seeds each, on a Gilbert-Elliott link: bursts of 2.86 packets on the mean, table III's with one connection.
+/// Further runs of these tables, five seeds each, on a Gilbert-Elliott link: bursts of 2.86 packets on the
+/// mean, table III's with one connection.
 const MORE_LOSS: &str = "one connection of the paper had 57 kbps at a loss of 1.8 % in table I and 54 kbps at 3.1 % in table II. Here it has 51 kbps at 3.1 %, so the loss of \
                          that experiment is not known as well as its throughput asks for";
 const BURSTY_RTT: &str = "the link loses packets independently here; with the same loss rate in bursts of 2.86 packets the round trip of two is 2543 ms";

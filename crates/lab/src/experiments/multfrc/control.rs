@@ -15,7 +15,8 @@ use crate::scheme::{AIO_TFRC, MULTFRC};
 const LOSSES: [f64; 4] = [0.02, 0.04, 0.06, 0.08];
 const PATH: Wireless = Wireless { seconds: 5000, ..Wireless::FAST };
 const FIFTH: Ratio = Ratio::new(1, 5);
-/// beta, m, gamma, and how they are told apart; the last one is a further run, which bears a quarter of the queue.
+/// beta, m, gamma, and how they are told apart; the last one is a further run, which bears a quarter of the
+/// queue.
 const RUNS: [(f64, u32, Ratio, &str); 5] = [
     (1.0, 50, FIFTH, ""),
     (2.0, 50, FIFTH, "beta = 2"),

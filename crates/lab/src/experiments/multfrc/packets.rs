@@ -1,4 +1,5 @@
-//! The packets of a stream one by one, from the intervals of a run that are so short that few packets share one.
+//! The packets of a stream one by one, from the intervals of a run that are so short that few packets share
+//! one.
 
 use std::collections::VecDeque;
 
@@ -6,8 +7,8 @@ use anabranch_units::{Bytes, Duration};
 
 use crate::simulate::Recording;
 
-/// Intervals for that, as long as the way to the queue: what is dropped there, or is going to be lost on the wire behind it, was sent in the
-/// interval before the one that counts it.
+/// Intervals for that, as long as the way to the queue: what is dropped there, or is going to be lost on the
+/// wire behind it, was sent in the interval before the one that counts it.
 pub(super) const INTERVAL: Duration = Duration::from_millis(10);
 
 /// A packet, in the order of sending.
@@ -84,8 +85,8 @@ const PREBUFFER: f64 = 10.0;
 const FRAMES: f64 = 10.0;
 
 impl Clip {
-    /// Shows the clip over the `trace` (from second `from` to `until`). A packet of the film that has a byte in a lost packet of the trace is
-    /// lost; a block that is not repaired is shown with what arrived of it.
+    /// Shows the clip over the `trace` (from second `from` to `until`). A packet of the film that has a byte
+    /// in a lost packet of the trace is lost; a block that is not repaired is shown with what arrived of it.
     pub(super) fn show(&self, trace: &[Packet], from: f64, until: f64) -> Shown {
         let media_bits = 8.0 * self.size.as_f64();
         let mut shown = Shown::default();
@@ -114,7 +115,8 @@ impl Clip {
         shown
     }
 
-    /// When the film's packet of this number has arrived, or `None` in it: it was lost. `None`: it is beyond the trace.
+    /// When the film's packet of this number has arrived, or `None` in it: it was lost. `None`: it is beyond
+    /// the trace.
     fn fate(&self, trace: &[Packet], number: usize) -> Option<Option<f64>> {
         let (size, carrier) = (self.size.as_usize(), self.carrier.as_usize());
         let carriers = trace.get(number * size / carrier..=((number + 1) * size - 1) / carrier)?;
@@ -181,7 +183,8 @@ mod tests {
         // Twelve packets a second, ten of which the film takes with its parity; one of five is repaired.
         let shown = CLIP.show(&trace(600, 1.0 / 12.5, |number| number % 5 == 3), 0.0, 40.0);
         assert!(shown.frozen == 0.0 && shown.lost == 0.0);
-        // After ten seconds of film there is nearly half of the rest of the buffer left at the end of the film.
+        // After ten seconds of film there is nearly half of the rest of the buffer left at the end of the
+        // film.
         assert!(shown.buffer.iter().all(|(_, seconds)| *seconds <= 11.0));
     }
 

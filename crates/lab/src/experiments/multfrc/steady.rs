@@ -33,7 +33,8 @@ const UNDAMPED_CAUSE: &str = "in part TFRC's damping by the square root of the r
 const ONE_FILLS: &str = "below a loss of about 0.0085 one TFRC connection fills this link by itself, equation (5), and n does not go below one: the \
     queue is that of one connection, which without losses is full";
 
-/// Further runs of figure 10: TFRC as ns-2 has it, and the same without the damping by the square root of the round trip (ns-2's `ca_`).
+/// Further runs of figure 10: TFRC as ns-2 has it, and the same without the damping by the square root of the
+/// round trip (ns-2's `ca_`).
 const FURTHER: [(&str, Parameters); 2] =
     [(NS2, Parameters::NS2), (UNDAMPED, Parameters { sqrt_rtt_weight: None, ..Parameters::NS2 })];
 const NS2: &str = "ns-2";

@@ -17,7 +17,8 @@ const STANDING: &str = "the least mean round trip is that of a queue that never 
     and TCP gets 332 kbps (1500 s, seed 1), as beside auto";
 const LESS_TCP: &str = "TCP itself: 16 of them alone get 123 kbps in the stock ns-2 as well";
 
-/// A row of table V: p_w, gamma in hundredths, rate of MULTFRC, of TCP beside it, utilization, rate of 16 TCPs alone.
+/// A row of table V: p_w, gamma in hundredths, rate of MULTFRC, of TCP beside it, utilization, rate of 16
+/// TCPs alone.
 struct Published {
     loss: f64,
     gamma: u32,

@@ -12,7 +12,8 @@ use crate::case::{Case, Measured};
 use crate::experiment::{Expected, Experiment, Job, Paper, Relation};
 use crate::scheme::{AUTO, MULTFRC, Scheme, TFRC};
 
-/// The film's rates, with the names of what is measured: seconds frozen, packets not repaired, and the buffer.
+/// The film's rates, with the names of what is measured: seconds frozen, packets not repaired, and the
+/// buffer.
 const RATES: [(f64, &str, &str, &str); 3] = [
     (50.0, "frozen at 50 kbps", "lost at 50 kbps", "buffer at 50 kbps"),
     (70.0, "frozen at 70 kbps", "lost at 70 kbps", "buffer at 70 kbps"),

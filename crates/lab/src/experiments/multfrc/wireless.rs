@@ -121,7 +121,8 @@ impl Wireless {
         sum / count * run.totals.flows.len() as f64
     }
 
-    /// The courses of the figures of dynamics: kbps, loss, milliseconds and connections, each over `bin` seconds.
+    /// The courses of the figures of dynamics: kbps, loss, milliseconds and connections, each over `bin`
+    /// seconds.
     pub(super) fn courses(&self, run: &Recording, bin: usize) -> Measured {
         let mut courses = [const { Vec::new() }; 4];
         let stream: Vec<_> = run.flow(0).collect();

@@ -1,4 +1,5 @@
-//! What the experiments of chapter 8 have in common: one stream over the dumbbell under several algorithms, in phases.
+//! What the experiments of chapter 8 have in common: one stream over the dumbbell under several algorithms,
+//! in phases.
 
 use anabranch_sim::model::Algorithm;
 use anabranch_units::Duration;
@@ -63,7 +64,8 @@ impl Setup {
         }
     }
 
-    /// `auto` against the last of the figure's algorithms, the thesis' best: less of everything but what is left to the others.
+    /// `auto` against the last of the figure's algorithms, the thesis' best: less of everything but what is
+    /// left to the others.
     fn ours(&self) -> Vec<Relation> {
         let Some((best, _)) = self.schemes.last().cloned() else { return Vec::new() };
         let more = |id: &str, claim: &str, unit: &'static str, names: Vec<String>, expected: Expected| {

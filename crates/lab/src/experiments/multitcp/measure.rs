@@ -99,8 +99,8 @@ fn binned(course: impl Iterator<Item = (f64, f64)>) -> Vec<(f64, f64)> {
     .collect()
 }
 
-/// How the player of section 8.3 would have fared, whose play changes nothing in the run: it never started there, so that
-/// its buffer is all that had arrived in order.
+/// How the player of section 8.3 would have fared, whose play changes nothing in the run: it never started
+/// there, so that its buffer is all that had arrived in order.
 pub(super) fn played(recording: &Recording, rate: Rate) -> PlaybackReport {
     let mut player = Playback::new(Parameters::multitcp_8_3(), Some(rate), Time::ZERO);
     for sample in recording.flow(STREAM) {

@@ -10,8 +10,8 @@ use anabranch_units::{Bytes, Duration, Packets, Rate, Time};
 
 /// As the thesis has it: every link of the bottleneck's rate, nothing random but the times of start.
 pub(super) const AS_PRINTED: &str = "as printed";
-/// Without phase effects: access links of 100 Mbps, and every TCP waits for a random part of the bottleneck's service time
-/// before it sends.
+/// Without phase effects: access links of 100 Mbps, and every TCP waits for a random part of the bottleneck's
+/// service time before it sends.
 pub(super) const DEPHASED: &str = "dephased";
 /// Both; relations are judged on the second.
 pub(super) const VARIANTS: [&str; 2] = [AS_PRINTED, DEPHASED];

@@ -127,7 +127,8 @@ fn counted(course: &[(f64, f64)]) -> f64 {
     mean(&counted).unwrap_or(f64::NAN)
 }
 
-/// Means of so many values each, which make a bin; the testbed looks at equal distances, a little late each time.
+/// Means of so many values each, which make a bin; the testbed looks at equal distances, a little late each
+/// time.
 fn binned(course: &[(f64, f64)], count: usize) -> Vec<(f64, f64)> {
     let bins = course.chunks_exact(count).enumerate();
     bins.filter_map(|(index, bin)| {

@@ -83,8 +83,8 @@ pub(super) fn media(
     }
 }
 
-/// A player that never starts: nothing comes near its play time, so that nothing is asked for again, and its buffer is all that
-/// has arrived in order.
+/// A player that never starts: nothing comes near its play time, so that nothing is asked for again, and its
+/// buffer is all that has arrived in order.
 pub(super) const NEVER: playback::Parameters = playback::Parameters {
     prebuffer: Duration::from_secs(1_000_000),
     stall: playback::StallRule::Rebuffer { resume_at: Duration::from_secs(2) },

@@ -202,7 +202,8 @@ fn arrived(recording: &Recording) -> Vec<(Time, Duration)> {
     recording.flow(STREAM).map(|sample| (sample.at, sample.buffer.unwrap_or_default())).collect()
 }
 
-/// The same of a player that plays: what it has played is added, to the precision of a sample at its starts and stops.
+/// The same of a player that plays: what it has played is added, to the precision of a sample at its starts
+/// and stops.
 fn arrived_while_playing(recording: &Recording) -> Vec<(Time, Duration)> {
     let mut played = Duration::ZERO;
     let mut is_playing = false;
@@ -211,7 +212,8 @@ fn arrived_while_playing(recording: &Recording) -> Vec<(Time, Duration)> {
         if is_playing {
             played += SAMPLING;
         }
-        // It started within this interval, with two seconds, or stopped for want of media: little has come since.
+        // It started within this interval, with two seconds, or stopped for want of media: little has come
+        // since.
         is_playing = buffer >= if is_playing { SAMPLING } else { Duration::from_millis(1900) };
         let last = course.last().map_or(Duration::ZERO, |(_, seconds)| *seconds);
         course.push((at, last.max(played + buffer)));

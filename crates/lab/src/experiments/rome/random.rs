@@ -1,4 +1,5 @@
-//! The random network of figure 10: 20 backbone routers, 100 access nodes of different rates, clients and servers anywhere.
+//! The random network of figure 10: 20 backbone routers, 100 access nodes of different rates, clients and
+//! servers anywhere.
 
 use std::collections::BTreeSet;
 
@@ -75,7 +76,8 @@ pub(super) fn draw(seed: u64) -> Network {
     Network { nodes: routers.chain(access).collect(), links, clients }
 }
 
-/// The same clients, each behind an access link and with servers of its own, and one link between all servers and all clients.
+/// The same clients, each behind an access link and with servers of its own, and one link between all servers
+/// and all clients.
 pub(super) fn behind_one_link(seed: u64) -> Network {
     const SERVERS: NodeId = 0;
     const CLIENTS: NodeId = 1;

@@ -131,7 +131,8 @@ fn read(observed: &Observed) -> Result<Measured, String> {
         .figure(STALLED, summary.playback.stall_s, "s")
         .figure(MEAN_CONNECTIONS, summary.connections_mean, "")
         .figure(MOST_CONNECTIONS, summary.connections_max, "");
-    // The testbed looks every second, a little late each time; the last look is at the end, and of no whole second.
+    // The testbed looks every second, a little late each time; the last look is at the end, and of no whole
+    // second.
     let by_second = |values: Vec<f64>| {
         values
             .into_iter()

@@ -13,7 +13,8 @@ use crate::experiment::Experiment;
 use crate::real::Real;
 use crate::scheme::Scheme;
 
-/// Every experiment of the thesis but the times in the kernel, by figure, and ours on the mean interval and on the player's buffer.
+/// Every experiment of the thesis but the times in the kernel, by figure, and ours on the mean interval and
+/// on the player's buffer.
 pub(super) fn experiments() -> Vec<Experiment> {
     let mut all = responsiveness::experiments();
     all.extend(friendliness::experiments());

@@ -64,7 +64,8 @@ output = "none"
     }
 }
 
-/// A flow whose receiver is farther away by its number; it begins within the first 5 s, each seed in another order.
+/// A flow whose receiver is farther away by its number; it begins within the first 5 s, each seed in another
+/// order.
 fn flow(number: u64, seed: u64) -> String {
     let (name, control) = (name(number), if number.is_multiple_of(2) { "ttfwc" } else { "reno" });
     // All of it is on one way.

@@ -30,8 +30,8 @@ const LOSS: &str = "loss rate";
 /// Bins of time in which what is used is compared with what is idle; x is a multiple of it.
 const BIN: Duration = Duration::from_millis(50);
 
-/// What the flows use of what the datagrams leave, on the wire, in bins of time: what they carry beyond it is not idle bandwidth, but
-/// the datagrams', and does not count.
+/// What the flows use of what the datagrams leave, on the wire, in bins of time: what they carry beyond it is
+/// not idle bandwidth, but the datagrams', and does not count.
 fn measure(run: &Recording, period: f64) -> Measured {
     let bin = BIN.as_secs_f64();
     let (mut idle, mut used) = (0.0, 0.0);
@@ -51,7 +51,8 @@ fn in_bins(mut model: Model) -> Model {
     model
 }
 
-/// A further run: datagrams of ns-2's default size at the same rate, which fill a queue that is counted in packets five times as fast.
+/// A further run: datagrams of ns-2's default size at the same rate, which fill a queue that is counted in
+/// packets five times as fast.
 const SMALL: &str = "datagrams of 210 bytes";
 const SMALL_SIZE: Bytes = Bytes::new(210);
 

@@ -88,7 +88,8 @@ fn jain(run: &Recording) -> Measured {
     Measured::default().figure(JAIN, jain_index(&rates(run)).unwrap_or(f64::NAN), "")
 }
 
-/// Jain's index of all schemes: the second half of the flows at 120 ms, or at the same round trip as the first.
+/// Jain's index of all schemes: the second half of the flows at 120 ms, or at the same round trip as the
+/// first.
 fn fairness_jobs(is_equal: bool, seed: u64) -> Vec<Job> {
     let mut jobs = Vec::new();
     for network in networks(is_equal) {

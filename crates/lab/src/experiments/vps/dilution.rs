@@ -1,4 +1,5 @@
-//! Section 1: what becomes of the rate that an application leaves, when it limits one of two streams beside two competitors.
+//! Section 1: what becomes of the rate that an application leaves, when it limits one of two streams beside
+//! two competitors.
 
 use anabranch_sim::model::Source;
 use anabranch_units::Rate;

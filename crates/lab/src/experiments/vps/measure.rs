@@ -24,7 +24,8 @@ pub(super) fn seconds(run: &Recording) -> Vec<Vec<f64>> {
     seconds
 }
 
-/// Overall allocation accuracy A (equations 1 and 2) of what flows with weights were delivered; `None` when nothing was.
+/// Overall allocation accuracy A (equations 1 and 2) of what flows with weights were delivered; `None` when
+/// nothing was.
 pub(super) fn accuracy(delivered: &[f64], weights: &[f64]) -> Option<f64> {
     let (total, sum): (f64, f64) = (delivered.iter().sum(), weights.iter().sum());
     if total <= 0.0 {
@@ -36,7 +37,8 @@ pub(super) fn accuracy(delivered: &[f64], weights: &[f64]) -> Option<f64> {
     Some(each.iter().sum::<f64>().powi(2) / (each.len() as f64 * squares))
 }
 
-/// Accuracy and fairness ratio (equation 3) in every bin of so many seconds; bins without any delivery are left out.
+/// Accuracy and fairness ratio (equation 3) in every bin of so many seconds; bins without any delivery are
+/// left out.
 fn bins(seconds: &[Vec<f64>], weights: &[f64], plain: usize, scale: usize) -> (Vec<f64>, Vec<f64>) {
     let count = weights.len();
     let (mut accuracies, mut ratios) = (Vec::new(), Vec::new());
@@ -66,7 +68,8 @@ pub(super) fn metrics(run: &Recording, weights: &[f64], warm_up: usize) -> Measu
     metrics_of(&seconds(run), weights, warm_up)
 }
 
-/// The same of what each flow delivered in every second: first those with weights, then as many plain ones, or the sum of these.
+/// The same of what each flow delivered in every second: first those with weights, then as many plain ones,
+/// or the sum of these.
 pub(super) fn metrics_of(all: &[Vec<f64>], weights: &[f64], warm_up: usize) -> Measured {
     let counted = all.get(warm_up.min(all.len() / 2)..).unwrap_or_default();
     let plain = weights.len();

@@ -27,7 +27,8 @@ pub(super) const WARM_UP: u64 = 20;
 pub(super) struct Setup {
     pub scheme: Scheme,
     pub weights: Vec<f64>,
-    /// How much longer the way to the second receiver is than to the first, one way, in ms; to the third by twice as much, and so on.
+    /// How much longer the way to the second receiver is than to the first, one way, in ms; to the third by
+    /// twice as much, and so on.
     pub spread_ms: f64,
     pub seconds: u64,
 }
@@ -48,8 +49,8 @@ impl Setup {
         self.with_sources(sources, self.count(), seed)
     }
 
-    /// The same with what the weighted flows' applications write, and so many plain ones. The link has 4 Mbps for each weighted flow
-    /// and its plain one.
+    /// The same with what the weighted flows' applications write, and so many plain ones. The link has 4 Mbps
+    /// for each weighted flow and its plain one.
     pub(super) fn with_sources(&self, sources: Vec<Source>, plain: usize, seed: u64) -> Model {
         let count = self.count();
         let mut network = Network::new(seed, self.seconds, WARM_UP, Duration::from_secs(1));

@@ -221,7 +221,8 @@ const LEAST_SETTLED: &str = "least accuracy of a second after the last one began
 const EARLY_ARRIVED: &str = "accuracy of what arrived in the first ten seconds of all";
 const LEAST_ARRIVED: &str = "least accuracy of what arrived in a second";
 
-/// Accuracy in each second in which all three flows send, of what `amounts` says of every flow in every second.
+/// Accuracy in each second in which all three flows send, of what `amounts` says of every flow in every
+/// second.
 fn accuracies(amounts: &[Vec<f64>]) -> Vec<f64> {
     let begun = amounts.iter().position(|second| second.iter().take(3).all(|rate| *rate > 0.0)).unwrap_or(0);
     // The second in which the last one began is not whole.

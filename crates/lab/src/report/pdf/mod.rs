@@ -1,6 +1,8 @@
-//! The report as a PDF: chapters on pages, with an outline and links. Krilla writes the file and draws the plots.
+//! The report as a PDF: chapters on pages, with an outline and links. Krilla writes the file and draws the
+//! plots.
 //!
-//! Where lines and pages end is decided here. Typst, which does that well, would bring several hundred crates for tables and paragraphs.
+//! Where lines and pages end is decided here. Typst, which does that well, would bring several hundred crates
+//! for tables and paragraphs.
 
 mod layout;
 mod table;

@@ -32,7 +32,8 @@ impl Row {
 }
 
 impl Layout {
-    /// Puts a table below what is there, over as many pages as it takes. Where it is too wide, its columns go below each other.
+    /// Puts a table below what is there, over as many pages as it takes. Where it is too wide, its columns go
+    /// below each other.
     pub fn table(&mut self, table: &Table) {
         for (part, fitted) in parts(&self.faces, table) {
             self.part(&part, &fitted);
@@ -108,8 +109,8 @@ impl Layout {
     }
 }
 
-/// A table in the largest letters with which every column holds its longest word. When none are small enough, it is divided into tables
-/// that have the first column in common.
+/// A table in the largest letters with which every column holds its longest word. When none are small enough,
+/// it is divided into tables that have the first column in common.
 fn parts(faces: &Faces, table: &Table) -> Vec<(Table, Fitted)> {
     let fits = |extents: &[Extent]| extents.iter().map(|extent| extent.least).sum::<f32>() <= WIDTH;
     let mut size = SIZES[0];
@@ -170,8 +171,8 @@ fn extents(faces: &Faces, table: &Table, size: f32) -> Vec<Extent> {
     table.columns.iter().enumerate().map(extent).collect()
 }
 
-/// Columns get what they need. What is left of the line they share by the root of what they could use beyond it: a long text gets more
-/// than a short one, but does not make it narrow.
+/// Columns get what they need. What is left of the line they share by the root of what they could use beyond
+/// it: a long text gets more than a short one, but does not make it narrow.
 fn widths(extents: &[Extent]) -> Vec<f32> {
     let least: f32 = extents.iter().map(|extent| extent.least).sum();
     if least > WIDTH {

@@ -72,7 +72,8 @@ impl Faces {
         advance as f32 * size / face.units_per_em() as f32
     }
 
-    /// Lines that are no longer than `width`. They end at spaces if `at_spaces`; a word that is longer than a line ends anywhere.
+    /// Lines that are no longer than `width`. They end at spaces if `at_spaces`; a word that is longer than a
+    /// line ends anywhere.
     pub fn lines(&self, text: &Text, size: f32, width: f32, at_spaces: bool) -> Vec<Line> {
         let mut lines = Vec::new();
         let mut line = Word::default();
@@ -102,7 +103,8 @@ impl Faces {
         lines
     }
 
-    /// The longest of a text's words, and the whole text on as few lines as it asks for: the least and the most that it can use.
+    /// The longest of a text's words, and the whole text on as few lines as it asks for: the least and the
+    /// most that it can use.
     pub fn extent(&self, text: &Text, size: f32, at_spaces: bool) -> (f32, f32) {
         let words = self.words(text, size, at_spaces);
         let least = words.iter().map(|word| word.width).fold(0.0, f32::max);
@@ -180,7 +182,8 @@ impl Faces {
     }
 }
 
-/// Appends a word after a space. Pieces of the same look become one, so that a reader finds whole lines in the file.
+/// Appends a word after a space. Pieces of the same look become one, so that a reader finds whole lines in
+/// the file.
 fn join(line: &mut Vec<Run>, word: Vec<Run>) {
     for (index, run) in word.into_iter().enumerate() {
         let space = if index == 0 { " " } else { "" };

@@ -54,9 +54,11 @@ pub(crate) struct Half {
     pub tells: bool,
     pub(in crate::network) set_up_sent: u64,
     pub(in crate::network) set_up_tries: u32,
-    /// When the retransmission timer's event comes; [`u64::MAX`]: there is none. The deadline may be later by then.
+    /// When the retransmission timer's event comes; [`u64::MAX`]: there is none. The deadline may be later by
+    /// then.
     pub(in crate::network) timer_at: u64,
-    /// When the delayed acknowledgement's event comes, and when it is due: events are put off like those of the timer.
+    /// When the delayed acknowledgement's event comes, and when it is due: events are put off like those of
+    /// the timer.
     pub(in crate::network) delayed_ack_at: u64,
     pub(in crate::network) delayed_ack_due: u64,
     pub(in crate::network) jitter: u64,

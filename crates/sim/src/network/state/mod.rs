@@ -37,8 +37,8 @@ pub(crate) struct Network {
     pub(in crate::network) paths: BTreeMap<(NodeId, NodeId), u32>,
     /// Where each path begins and ends, by its place in `hops`.
     pub(in crate::network) ends: BTreeMap<u32, (NodeId, NodeId)>,
-    /// Whether a link's packets all come from one other link that is no faster: then nothing can come between, and they enter it
-    /// without an event of their own.
+    /// Whether a link's packets all come from one other link that is no faster: then nothing can come
+    /// between, and they enter it without an event of their own.
     pub(in crate::network) is_direct: Vec<bool>,
     pub(in crate::network) packets: PacketStore,
     pub(crate) halves: Vec<Half>,

@@ -3,9 +3,9 @@
 use anabranch_congestion::control::{Ack, Controller, Loss, Start, Timeout};
 use anabranch_units::{Bytes, Time};
 
-/// Reno as ns-2 has it, counted in segments. Where windows are small it is not RFC 5681: a loss event halves the window without a
-/// floor, from three segments to one and a half, of which the sender uses one; `ssthresh` is cut off to whole segments, and
-/// alone has a floor of two.
+/// Reno as ns-2 has it, counted in segments. Where windows are small it is not RFC 5681: a loss event halves
+/// the window without a floor, from three segments to one and a half, of which the sender uses one;
+/// `ssthresh` is cut off to whole segments, and alone has a floor of two.
 #[derive(Clone, Debug)]
 pub(super) struct Reno {
     segment: f64,
@@ -23,7 +23,8 @@ impl Reno {
         }
     }
 
-    /// Half of what the window and the receiver allowed. Its driver passes that in place of what is in flight.
+    /// Half of what the window and the receiver allowed. Its driver passes that in place of what is in
+    /// flight.
     fn halve(&mut self, allowed: Bytes) -> f64 {
         let half = allowed.as_f64() / self.segment / 2.0;
         self.ssthresh = half.trunc().max(2.0);
@@ -32,7 +33,8 @@ impl Reno {
 }
 
 impl Controller for Reno {
-    /// The same for every acknowledgement of something new, however much it is, and whatever held the sender back.
+    /// The same for every acknowledgement of something new, however much it is, and whatever held the sender
+    /// back.
     fn on_ack(&mut self, _ack: &Ack) {
         self.cwnd += if self.cwnd < self.ssthresh { 1.0 } else { 1.0 / self.cwnd };
     }
