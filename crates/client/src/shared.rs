@@ -70,7 +70,7 @@ pub(super) struct Shared {
 pub(super) struct Core {
     pub(super) session: Session,
     pub(super) store: Store,
-    pub(super) links: BTreeMap<ConnectionId, Link>,
+    pub(super) links: BTreeMap<ConnectionId, LinkHandle>,
     pub(super) groups: Groups,
     /// First connections of the replicas, from the probing.
     probed: BTreeMap<u16, Connection>,
@@ -85,7 +85,7 @@ pub(super) struct Core {
 }
 
 /// A connection's task, as the others see it.
-pub(super) struct Link {
+pub(super) struct LinkHandle {
     commands: mpsc::UnboundedSender<Command>,
     task: AbortHandle,
     pub(super) control: Option<SocketControl>,
@@ -262,8 +262,13 @@ impl Shared {
         let pacer = Arc::new(Pacer::new());
         let beginning =
             Beginning { shared: self.clone(), id: connection, path, first, commands, pacer: pacer.clone() };
-        let link =
-            Link { commands: sender, task: (self.start)(beginning), control: None, pacer, window: None };
+        let link = LinkHandle {
+            commands: sender,
+            task: (self.start)(beginning),
+            control: None,
+            pacer,
+            window: None,
+        };
         core.links.insert(connection, link);
         let interface = self.interface(path).map(ToString::to_string);
         self.note(Event::Open { connection: connection.0, url: self.url(path).to_owned(), interface, why });
@@ -520,7 +525,7 @@ impl Shared {
     }
 }
 
-impl Link {
+impl LinkHandle {
     fn apply_window(&self) {
         if SocketControl::is_supported() {
             if let Some(control) = &self.control {
