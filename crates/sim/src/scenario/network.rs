@@ -1,6 +1,7 @@
 //! The nodes and links of a scenario by their names, while it is read.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use anabranch_units::{Bytes, Time};
 
@@ -34,7 +35,7 @@ pub(super) struct NamedNetwork<'a> {
     pub(super) has_all_links: bool,
     random: Random,
     node_names: BTreeMap<String, NodeId>,
-    link_names: BTreeMap<String, usize>,
+    link_names: BTreeSet<String>,
     /// From a node: which nodes a link leads to.
     neighbours: Vec<Vec<NodeId>>,
     /// From a node: which nodes can be reached.
@@ -52,7 +53,7 @@ impl<'a> NamedNetwork<'a> {
             has_all_links: true,
             random: Random::new(seed, STREAM),
             node_names: BTreeMap::new(),
-            link_names: BTreeMap::new(),
+            link_names: BTreeSet::new(),
             neighbours: Vec::new(),
             reached: BTreeMap::new(),
             entries: 0,
@@ -65,10 +66,15 @@ impl<'a> NamedNetwork<'a> {
             return Err(Fault::new(span, format_args!("more than {MOST_NODES} nodes")));
         }
         let id = self.nodes.len();
-        if self.node_names.insert(name.clone(), id).is_some() {
-            return Err(Fault::new(span, format_args!("a second node has the name '{name}'")));
+        match self.node_names.entry(name) {
+            Entry::Occupied(first) => {
+                return Err(Fault::new(span, format_args!("a second node has the name '{}'", first.key())));
+            }
+            Entry::Vacant(place) => {
+                self.nodes.push(Node { name: place.key().clone() });
+                place.insert(id);
+            }
         }
-        self.nodes.push(Node { name });
         self.neighbours.push(Vec::new());
         Ok(id)
     }
@@ -111,7 +117,7 @@ impl<'a> NamedNetwork<'a> {
                 format_args!("more than {MOST_LINKS} links (both directions count)"),
             ));
         }
-        if self.link_names.insert(name.clone(), self.links.len()).is_some() {
+        if !self.link_names.insert(name.clone()) {
             let fault = Fault::new(span, format_args!("a second link has the name '{name}'"));
             return Err(fault.help("give links between the same nodes names of their own, with `name`"));
         }

@@ -668,6 +668,8 @@ fn what_follows_from_a_mistake_is_no_other_one() {
     one("kind = \"tcp\"", "kind = \"upd\"\nrate = \"1M\"", 18);
     one("kind = \"tcp\"", "kind = \"tcp\"\napplication = \"flie\"\nsize = \"1MB\"", 19);
     one("delay = \"20ms\"", "delay = \"20ms\"\ndiscipline = { kind = \"rde\", low = 3 }", 15);
+    // The first node of a name is the one that the flow means.
+    one("name = \"b\"", "name = \"b\"\n[[node]]\nname = \"b\"", 10);
     // A flow with wrong settings has settings.
     one("[[flow]]", "[tcp.x]\nheader = 3\n[[flow]]\ntcp = \"x\"", 17);
     // A key that is missing is not taken for one that is right.
