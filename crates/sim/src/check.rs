@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anabranch_congestion::aggregate::Scheme;
 use anabranch_congestion::joint::MOST_MEMBERS;
+use anabranch_scenario::MOST_CONNECTIONS;
 use anabranch_units::{Bytes, Duration, Time};
 
 use crate::model::{
@@ -36,8 +37,6 @@ pub struct ModelError {
 
 /// The largest packet: what an IP packet can be.
 const LARGEST_PACKET: u64 = 65_535;
-/// Most connections of a flow under TFRC.
-pub(crate) const MOST_CONNECTIONS: u32 = 1000;
 /// More of anything would not fit the numbers that name it.
 const MOST: usize = 1 << 24;
 

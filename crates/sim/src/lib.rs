@@ -7,7 +7,7 @@
 //! - [`model`]: what is simulated, as plain data.
 //! - [`Simulation`]: a run of a model.
 //! - [`report`]: what a simulation tells, while it runs and at its end.
-//! - [`scenario`]: a model as a TOML file (`docs/sim.md`).
+//! - [`scenario`]: a model as a TOML file (`docs/scenario.md`).
 //! - [`output`]: files of what a simulation tells.
 //!
 //! What is not here: the algorithms themselves, published experiments and their verdicts (`anabranch-lab`),
@@ -44,17 +44,16 @@ mod check;
 mod counted;
 mod link;
 mod media;
-pub mod model;
 mod network;
 pub mod output;
 mod packet;
 mod queue;
-mod random;
 pub mod report;
 mod route;
 pub mod scenario;
 mod simulation;
 mod tcp;
 
+pub use anabranch_scenario::model;
 pub use check::{ModelError, Place};
 pub use simulation::Simulation;

@@ -110,23 +110,11 @@ fn rows_have_their_columns_and_add_up() {
     }
 }
 
-/// A key that is read, or a column that is written, and is not in the manual is one that nobody finds.
+/// A column that is written and is not in the manual is one that nobody finds.
 #[test]
-fn the_manual_has_every_key_and_column() {
+fn the_manual_has_every_column() {
     let manual = fs::read_to_string(here("../../docs/sim.md")).unwrap();
-    let mut names = Vec::new();
-    for entry in fs::read_dir(here("src/scenario")).unwrap() {
-        let path = entry.unwrap().path();
-        if path.ends_with("tests.rs") {
-            continue;
-        }
-        let text = fs::read_to_string(path).unwrap();
-        for call in [".get(", ".need(", ".item(", ".tables("] {
-            let keys = text.split(call).skip(1).filter_map(|rest| rest.trim_start().strip_prefix('"'));
-            names.extend(keys.filter_map(|rest| rest.split_once('"')).map(|(key, _)| key.to_owned()));
-        }
-    }
-    assert!(names.len() > 100, "{} keys are read", names.len());
+    let mut names: Vec<String> = Vec::new();
     let files = run(load("tests/mixed.toml", None), Duration::MAX);
     for name in ["flows.csv", "links.csv"] {
         names.extend(csv::Reader::from_reader(&files[name][..]).headers().unwrap().iter().map(str::to_owned));

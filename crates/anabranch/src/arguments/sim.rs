@@ -7,7 +7,7 @@ use clap::Args;
 /// Options of `anabranch sim`.
 #[derive(Args, Debug)]
 pub struct SimArguments {
-    /// The scenario: nodes, links and flows as TOML; docs/sim.md has the format
+    /// The scenario: nodes, links and flows as TOML; docs/scenario.md has the format
     #[arg(value_name = "SCENARIO.toml")]
     pub scenario: PathBuf,
     /// Seed of all randomness, in the place of the scenario's

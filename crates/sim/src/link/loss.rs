@@ -1,7 +1,7 @@
 //! Losses on a wire.
 
 use crate::model::{GilbertElliott, Loss};
-use crate::random::Random;
+use anabranch_scenario::random::Random;
 
 /// A loss model at work.
 #[derive(Clone, Debug)]

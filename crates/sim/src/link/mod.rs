@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use std::hint::black_box;
 
 use crate::model::{self, Discipline, Limit};
-use crate::random::Random;
+use anabranch_scenario::random::Random;
 use codel::CoDelQueue;
 use loss::Losses;
 use red::RedAverage;

@@ -3,7 +3,7 @@
 use anabranch_units::{Bytes, Rate};
 
 use crate::model::Red;
-use crate::random::Random;
+use anabranch_scenario::random::Random;
 
 /// The average queue and what follows from it.
 #[derive(Clone, Debug)]

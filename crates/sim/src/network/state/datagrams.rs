@@ -2,7 +2,7 @@
 
 use crate::counted::FlowCounted;
 use crate::model::{FlowId, Pattern};
-use crate::random::Random;
+use anabranch_scenario::random::Random;
 
 /// A flow of datagrams.
 #[derive(Debug)]

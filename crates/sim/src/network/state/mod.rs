@@ -13,9 +13,9 @@ use crate::link::LinkDirection;
 use crate::model::{FlowId, Model, NodeId};
 use crate::packet::PacketStore;
 use crate::queue::EventQueue;
-use crate::random::Random;
 use crate::report::{Decision, PacketRecord};
 use crate::route::{ARRIVED, Routes};
+use anabranch_scenario::random::Random;
 
 pub(crate) use datagrams::Datagrams;
 pub(crate) use event::Upcall;

@@ -4,7 +4,31 @@ use std::collections::BTreeSet;
 
 use toml::de::{DeTable, DeValue};
 
-use super::error::{Fault, Faults, Span, nearest};
+use crate::error::{Error, Fault, Faults, Span, nearest};
+
+/// Reads the text of a TOML document; `file` is its name in errors, and `what` it is stands there with its
+/// article.
+///
+/// # Errors
+/// The text is no TOML, or what `read` finds wrong, with its place.
+pub fn read_document<T>(
+    file: &str,
+    text: &str,
+    what: &str,
+    read: impl FnOnce(Table<'_>) -> Result<T, Fault>,
+) -> Result<T, Error> {
+    let faults = Faults::default();
+    let (document, errors) = DeTable::parse_recoverable(text);
+    errors.iter().for_each(|error| faults.add(error.into()));
+    if errors.is_empty() {
+        match read(Table::new(what, (0..0).into(), Some(document.get_ref()), &faults)) {
+            Ok(content) if faults.count() == 0 => return Ok(content),
+            Ok(_) => {}
+            Err(fault) => faults.add(fault),
+        }
+    }
+    Err(faults.locate(file, text))
+}
 
 /// A table that is being read: what it was asked for are its known keys.
 ///
@@ -16,7 +40,7 @@ pub struct Table<'a> {
     /// What it is, with its article: `a [[link]]`.
     what: String,
     /// Its heading, or all of it where it has none.
-    pub(super) span: Span,
+    pub(crate) span: Span,
     /// None where a name stands for a table without entries.
     entries: Option<&'a DeTable<'a>>,
     asked: BTreeSet<&'static str>,
@@ -46,7 +70,7 @@ pub struct Item<'a> {
 
 impl<'a> Table<'a> {
     /// A table; `what` it is, with its article. One without entries is a table in which nothing is said.
-    pub(super) fn new(what: &str, span: Span, entries: Option<&'a DeTable<'a>>, faults: &'a Faults) -> Self {
+    pub(crate) fn new(what: &str, span: Span, entries: Option<&'a DeTable<'a>>, faults: &'a Faults) -> Self {
         let (asked, missing, misspelt) = (BTreeSet::new(), Vec::new(), BTreeSet::new());
         Self {
             what: what.into(),
@@ -62,12 +86,12 @@ impl<'a> Table<'a> {
     }
 
     /// How many faults were found so far, in this table and elsewhere.
-    pub(super) fn faults_so_far(&self) -> usize {
+    pub(crate) fn faults_so_far(&self) -> usize {
         self.faults.count()
     }
 
     /// Calls it something more precise from now on.
-    pub(super) fn call(&mut self, what: &str) {
+    pub(crate) fn call(&mut self, what: &str) {
         self.what = what.into();
     }
 
@@ -153,7 +177,7 @@ impl<'a> Table<'a> {
     }
 
     /// Every entry, for tables whose keys are names.
-    pub(super) fn entries(&self) -> impl Iterator<Item = Item<'a>> {
+    pub(crate) fn entries(&self) -> impl Iterator<Item = Item<'a>> {
         self.entries.into_iter().flatten().map(|(key, value)| Item {
             key: key.get_ref(),
             span: value.span().into(),
@@ -298,7 +322,7 @@ impl<'a> Item<'a> {
     }
 
     /// A name, or a table that has the name at its key `kind`; and the table for the other keys.
-    pub(super) fn named<T: Copy>(
+    pub(crate) fn named<T: Copy>(
         self,
         what: &str,
         choices: &[(&'static str, T)],

@@ -2,10 +2,10 @@
 
 use anabranch_units::{Bytes, Duration, Quantity, Rate, Time};
 
-use super::error::Fault;
-use super::files::Files;
-use super::table::Item;
+use crate::error::Fault;
+use crate::files::Files;
 use crate::model::{Change, Opportunities};
+use crate::table::Item;
 
 /// Most lines of a trace: a quarter of an hour at 13 Mbit/s for mahimahi's.
 const MOST_LINES: usize = 1_000_000;
@@ -13,7 +13,7 @@ const MOST_LINES: usize = 1_000_000;
 const OPPORTUNITY: Bytes = Bytes::new(1500);
 
 /// A link's capacity over time.
-pub(super) enum Trace {
+pub(crate) enum Trace {
     /// When it can transmit, and the mean rate of that.
     Opportunities(Opportunities, Rate),
     /// The first rate, and those after it.
@@ -21,7 +21,7 @@ pub(super) enum Trace {
 }
 
 /// Reads the file that is named by `item`. One whose lines have a comma is a trace of rates.
-pub(super) fn read(item: Item<'_>, files: &mut dyn Files) -> Result<Trace, Fault> {
+pub(crate) fn read(item: Item<'_>, files: &mut dyn Files) -> Result<Trace, Fault> {
     let name = item.text()?;
     let text = files
         .read(name)

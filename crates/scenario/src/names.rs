@@ -1,12 +1,12 @@
 //! Names of nodes, links and flows, and of their copies.
 
-use super::error::{Fault, Span};
+use crate::error::{Fault, Span};
 
 /// The longest name.
 const LONGEST_NAME: usize = 64;
 
 /// Names become parts of CSV lines and of the names of other things.
-pub(super) fn check_name(name: &str, span: Span) -> Result<(), Fault> {
+pub(crate) fn check_name(name: &str, span: Span) -> Result<(), Fault> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     if name.is_empty() || name.len() > LONGEST_NAME || !name.chars().all(plain) {
         return Err(Fault::new(
@@ -20,12 +20,12 @@ pub(super) fn check_name(name: &str, span: Span) -> Result<(), Fault> {
 }
 
 /// The name of copy number `copy`.
-pub(super) fn numbered(pattern: &str, copy: u32) -> String {
+pub(crate) fn numbered(pattern: &str, copy: u32) -> String {
     pattern.replace("{i}", &copy.to_string())
 }
 
 /// The name of a copy; where several have to differ and the pattern does not say how, the number is appended.
-pub(super) fn copy_name(pattern: &str, copy: u32, count: Option<u32>) -> String {
+pub(crate) fn copy_name(pattern: &str, copy: u32, count: Option<u32>) -> String {
     match count {
         Some(_) if !pattern.contains("{i}") => format!("{pattern}{copy}"),
         _ => numbered(pattern, copy),

@@ -5,8 +5,8 @@ use std::ops::RangeInclusive;
 use anabranch_units::{Bytes, Duration, Quantity, Rate, Ratio, Time};
 use toml::de::DeValue;
 
-use super::error::Fault;
-use super::table::Item;
+use crate::error::Fault;
+use crate::table::Item;
 
 /// Rates above it are slips of the pen.
 const FASTEST: Rate = Rate::from_bps(1_000_000_000_000);
@@ -28,36 +28,36 @@ impl Item<'_> {
     }
 
     /// A rate above zero.
-    pub(super) fn rate(self) -> Result<Rate, Fault> {
+    pub(crate) fn rate(self) -> Result<Rate, Fault> {
         let rate: Rate = self.quantity()?;
         if rate > FASTEST { Err(self.fault(format_args!("a rate is at most {FASTEST}"))) } else { Ok(rate) }
     }
 
-    pub(super) fn duration(self) -> Result<Duration, Fault> {
+    pub(crate) fn duration(self) -> Result<Duration, Fault> {
         let span: Duration = self.quantity()?;
         if span > LONGEST { Err(self.fault("a time is at most 366 days (8784h)")) } else { Ok(span) }
     }
 
-    pub(super) fn positive_duration(self) -> Result<Duration, Fault> {
+    pub(crate) fn positive_duration(self) -> Result<Duration, Fault> {
         let span = self.duration()?;
         if span.is_zero() { Err(self.fault(format_args!("`{}` is above zero", self.key))) } else { Ok(span) }
     }
 
     /// A moment, counted from the beginning of the run.
-    pub(super) fn moment(self) -> Result<Time, Fault> {
+    pub(crate) fn moment(self) -> Result<Time, Fault> {
         self.duration().map(|span| Time::ZERO + span)
     }
 
-    pub(super) fn size(self) -> Result<Bytes, Fault> {
+    pub(crate) fn size(self) -> Result<Bytes, Fault> {
         let size: Bytes = self.quantity()?;
         if size > LARGEST { Err(self.fault("a size is at most an exbibyte")) } else { Ok(size) }
     }
 
-    pub(super) fn positive_size(self) -> Result<Bytes, Fault> {
+    pub(crate) fn positive_size(self) -> Result<Bytes, Fault> {
         self.size_within(Bytes::new(1), LARGEST)
     }
 
-    pub(super) fn size_within(self, least: Bytes, most: Bytes) -> Result<Bytes, Fault> {
+    pub(crate) fn size_within(self, least: Bytes, most: Bytes) -> Result<Bytes, Fault> {
         let size = self.size()?;
         if (least..=most).contains(&size) {
             Ok(size)
@@ -85,7 +85,7 @@ impl Item<'_> {
     }
 
     /// A whole number within bounds that are small.
-    pub(super) fn count(self, bounds: RangeInclusive<u32>) -> Result<u32, Fault> {
+    pub(crate) fn count(self, bounds: RangeInclusive<u32>) -> Result<u32, Fault> {
         let number = self.whole(u64::from(*bounds.start())..=u64::from(*bounds.end()))?;
         u32::try_from(number).map_err(|error| self.fault(error))
     }
@@ -106,22 +106,22 @@ impl Item<'_> {
         }
     }
 
-    pub(super) fn probability(self) -> Result<f64, Fault> {
+    pub(crate) fn probability(self) -> Result<f64, Fault> {
         self.number(|number| (0.0..=1.0).contains(&number), "from 0 to 1 (a probability)")
     }
 
     /// A ratio from 0 to below 1.
-    pub(super) fn part(self) -> Result<Ratio, Fault> {
+    pub(crate) fn part(self) -> Result<Ratio, Fault> {
         self.number(|number| (0.0..1.0).contains(&number), "from 0 to below 1").map(Ratio::from_f64)
     }
 
     /// A factor above zero.
-    pub(super) fn factor(self) -> Result<Ratio, Fault> {
+    pub(crate) fn factor(self) -> Result<Ratio, Fault> {
         self.number(|number| number > 0.0 && number <= 1000.0, "above 0, up to 1000").map(Ratio::from_f64)
     }
 
     /// A ratio within bounds.
-    pub(super) fn ratio(self, bounds: RangeInclusive<f64>) -> Result<Ratio, Fault> {
+    pub(crate) fn ratio(self, bounds: RangeInclusive<f64>) -> Result<Ratio, Fault> {
         let text = format!("from {} to {}", bounds.start(), bounds.end());
         self.number(|number| bounds.contains(&number), &text).map(Ratio::from_f64)
     }

@@ -2,14 +2,14 @@
 
 use anabranch_units::{Bytes, Duration, Rate, Time};
 
-use super::error::Fault;
-use super::files::Files;
-use super::names::copy_name;
-use super::table::{Item, Table};
-use super::trace::{self, Trace};
+use crate::error::Fault;
+use crate::files::Files;
 use crate::model::{
     Change, CoDel, Discipline, GilbertElliott, Limit, Link, Loss, NodeId, Opportunities, Queue, Red,
 };
+use crate::names::copy_name;
+use crate::table::{Item, Table};
+use crate::trace::{self, Trace};
 
 /// Most changes of a link, and most listed losses.
 const MOST_CHANGES: usize = 100_000;
@@ -20,9 +20,9 @@ const MOST_BYTES: Bytes = Bytes::mib(1024);
 
 /// What a link is in one direction, wherever it leads.
 #[derive(Clone, Debug)]
-pub(super) struct Direction {
-    pub(super) rate: Rate,
-    pub(super) delay: Duration,
+pub(crate) struct Direction {
+    pub(crate) rate: Rate,
+    pub(crate) delay: Duration,
     queue: Queue,
     loss: Loss,
     changes: Vec<Change>,
@@ -31,14 +31,14 @@ pub(super) struct Direction {
 
 /// Both directions of a link, each with the name that it was given; the second is missing on a simplex one.
 #[derive(Clone, Debug)]
-pub(super) struct Pair {
-    pub(super) forward: (Direction, Option<String>),
-    pub(super) reverse: Option<(Direction, Option<String>)>,
+pub(crate) struct Pair {
+    pub(crate) forward: (Direction, Option<String>),
+    pub(crate) reverse: Option<(Direction, Option<String>)>,
 }
 
 impl Pair {
     /// Reads the keys that every description of a link has.
-    pub(super) fn read(table: &mut Table<'_>, files: &mut dyn Files) -> Result<Self, Fault> {
+    pub(crate) fn read(table: &mut Table<'_>, files: &mut dyn Files) -> Result<Self, Fault> {
         let name = table.get("name", Item::text).map(str::to_owned);
         let forward = Direction::read(table, None, files);
         let simplex = table.get("simplex", Item::flag).unwrap_or(false);
@@ -60,7 +60,7 @@ impl Pair {
     }
 
     /// The description of a link that is not a `[[link]]`: at `item`, of which nothing but the link is said.
-    pub(super) fn of(item: Item<'_>, files: &mut dyn Files) -> Result<Self, Fault> {
+    pub(crate) fn of(item: Item<'_>, files: &mut dyn Files) -> Result<Self, Fault> {
         let mut table = item.table(&format!("the link `{}`", item.key))?;
         let pair = Self::read(&mut table, files);
         table.finish()?;
@@ -68,12 +68,12 @@ impl Pair {
     }
 
     /// A link that is the same in both directions.
-    pub(super) fn duplex(direction: Direction) -> Self {
+    pub(crate) fn duplex(direction: Direction) -> Self {
         Self { forward: (direction.clone(), None), reverse: Some((direction, None)) }
     }
 
     /// The same for copy number `copy`, whose names differ from those of the others.
-    pub(super) fn copy(&self, copy: u32, count: Option<u32>) -> Self {
+    pub(crate) fn copy(&self, copy: u32, count: Option<u32>) -> Self {
         let mut pair = self.clone();
         let names =
             [&mut pair.forward].into_iter().chain(&mut pair.reverse).filter_map(|(_, name)| name.as_mut());
@@ -82,7 +82,7 @@ impl Pair {
     }
 
     /// A link like this one of another rate.
-    pub(super) fn at_rate(mut self, rate: Rate) -> Self {
+    pub(crate) fn at_rate(mut self, rate: Rate) -> Self {
         self.forward.0.rate = rate;
         if let Some((reverse, _)) = &mut self.reverse {
             reverse.rate = rate;
@@ -91,7 +91,7 @@ impl Pair {
     }
 
     /// A link like this one that is so much longer.
-    pub(super) fn longer(mut self, delay: Duration) -> Self {
+    pub(crate) fn longer(mut self, delay: Duration) -> Self {
         self.forward.0.delay += delay;
         if let Some((reverse, _)) = &mut self.reverse {
             reverse.delay += delay;
@@ -101,13 +101,13 @@ impl Pair {
 }
 
 impl Direction {
-    pub(super) fn between(self, name: String, from: NodeId, to: NodeId) -> Link {
+    pub(crate) fn between(self, name: String, from: NodeId, to: NodeId) -> Link {
         let Self { rate, delay, queue, loss, changes, opportunities } = self;
         Link { name, from, to, rate, delay, queue, loss, changes, opportunities }
     }
 
     /// A link without anything special.
-    pub(super) fn plain(rate: Rate, delay: Duration) -> Self {
+    pub(crate) fn plain(rate: Rate, delay: Duration) -> Self {
         let queue = Queue { limit: Limit::Packets(100), discipline: Discipline::DropTail };
         Self { rate, delay, queue, loss: Loss::None, changes: Vec::new(), opportunities: None }
     }

@@ -1,5 +1,5 @@
-//! What is simulated, as plain data: nodes, links, flows and how long. A scenario file becomes this, and so
-//! does a program that builds its network itself; [`Simulation::new`](crate::Simulation::new) checks it.
+//! What is described, as plain data: nodes, links, flows and how long. A scenario file becomes this, and a
+//! program may build its network itself; the world that runs it says whether it can.
 
 mod ids;
 mod link;
@@ -15,7 +15,7 @@ pub use link::{Change, CoDel, Discipline, GilbertElliott, Limit, Link, Loss, Opp
 pub use media::{Act, Algorithm, Media, Reader};
 pub use tcp::{Congestion, DelayedAck, Form, Recovery, Rto, Share, Tcp};
 
-/// Everything that is simulated.
+/// Everything that is described.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Model {
     /// The nodes; others refer to them by their place in this list.

@@ -84,8 +84,8 @@ impl fmt::Display for Wrong {
 /// Bytes of the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    pub(super) start: usize,
-    pub(super) end: usize,
+    pub(crate) start: usize,
+    pub(crate) end: usize,
 }
 
 impl From<Range<usize>> for Span {
@@ -154,7 +154,7 @@ impl Faults {
     }
 
     /// How many there are.
-    pub(super) fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         let found = self.0.borrow();
         found.places.len() + found.more
     }
@@ -205,7 +205,7 @@ impl From<&toml::de::Error> for Fault {
 }
 
 /// The name of `names` that was probably meant by `wrong`.
-pub(super) fn nearest<'a>(wrong: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(wrong: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // No name is that long, and the distance takes the product of the lengths.
     let names = names.into_iter().filter(|_| wrong.len() <= 64);
     names

@@ -5,11 +5,11 @@ use anabranch_film::session::Pace;
 use anabranch_film::{auto, content, multitcp, playback, rome};
 use anabranch_units::{Bytes, Duration, Quantity, Rate, Ratio};
 
-use super::error::Fault;
-use super::network::NamedNetwork;
-use super::table::{Item, Table};
-use super::tcp::{self, Settings};
+use crate::error::Fault;
 use crate::model::{Act, Algorithm, Kind, Media, NodeId, Reader};
+use crate::network::NamedNetwork;
+use crate::table::{Item, Table};
+use crate::tcp::{self, Settings};
 
 /// Most servers of a stream, and most connections to each.
 const MOST_SERVERS: usize = 256;
@@ -25,7 +25,7 @@ const READER_BUFFER: Bytes = Bytes::mib(1);
 const MOST_ACTS: usize = 10_000;
 
 /// Reads what is particular to a media stream.
-pub(super) fn read(
+pub(crate) fn read(
     table: &mut Table<'_>,
     copy: u32,
     settings: &Settings<'_>,
@@ -217,7 +217,7 @@ fn algorithm(item: Item<'_>, servers: usize) -> Result<(Algorithm, Option<Bytes>
             })
         }
         Named::Mul => {
-            Algorithm::Mul(super::tfrc::control(&mut table, anabranch_congestion::multfrc::Parameters::PAPER))
+            Algorithm::Mul(crate::tfrc::control(&mut table, anabranch_congestion::multfrc::Parameters::PAPER))
         }
         Named::Rome => {
             segment = Some(

@@ -7,19 +7,19 @@ use anabranch_congestion::tfwc::{BufferRule, Tuning};
 use anabranch_congestion::vps::Weight;
 use anabranch_units::{Bytes, Duration, Packets};
 
-use super::error::{Fault, nearest};
-use super::table::{Item, Table};
+use crate::error::{Fault, nearest};
 use crate::model::{Congestion, DelayedAck, Form, Recovery, Rto, Share, Tcp};
+use crate::table::{Item, Table};
 
 /// The largest IP packet, and what SACK blocks can add to a TCP header.
 const LARGEST_PACKET: Bytes = Bytes::new(65_535);
 const OPTIONS: Bytes = Bytes::new(24);
 
 /// The settings that have names; wrong ones are a fault that is kept.
-pub(super) type Settings<'a> = BTreeMap<&'a str, Result<Tcp, Fault>>;
+pub(crate) type Settings<'a> = BTreeMap<&'a str, Result<Tcp, Fault>>;
 
 /// Reads `[tcp]`, whose keys are names.
-pub(super) fn read_all(item: Item<'_>) -> Result<Settings<'_>, Fault> {
+pub(crate) fn read_all(item: Item<'_>) -> Result<Settings<'_>, Fault> {
     let mut named = item.table("[tcp]")?;
     let items: Vec<_> = named.entries().collect();
     let mut kept = |item: Item<'_>| {
@@ -30,7 +30,7 @@ pub(super) fn read_all(item: Item<'_>) -> Result<Settings<'_>, Fault> {
 }
 
 /// A flow's `tcp`: the name of settings, or settings.
-pub(super) fn of_flow(table: &mut Table<'_>, settings: &Settings<'_>) -> Result<Tcp, Fault> {
+pub(crate) fn of_flow(table: &mut Table<'_>, settings: &Settings<'_>) -> Result<Tcp, Fault> {
     match table.item("tcp") {
         Some(_) => table.need("tcp", |item| named_or_own(item, settings)),
         None => Ok(Tcp::DEPLOYED),
@@ -107,7 +107,7 @@ fn congestion(item: Item<'_>) -> Result<Congestion, Fault> {
 }
 
 /// A flow's `group`: a name, or a table with the name and the flow's weight.
-pub(super) fn share(item: Item<'_>) -> Result<Share, Fault> {
+pub(crate) fn share(item: Item<'_>) -> Result<Share, Fault> {
     if !item.value.is_table() {
         let group = item.text()?.to_owned();
         return Ok(Share { group, weight: Weight::ONE, watches: false, form: Form::Vps });

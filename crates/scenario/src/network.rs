@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use anabranch_units::{Bytes, Time};
 
-use super::error::{Fault, Span, nearest};
-use super::files::Files;
-use super::link::Pair;
-use super::names::{check_name, copy_name, numbered};
-use super::table::{Item, Table};
+use crate::error::{Fault, Span, nearest};
+use crate::files::Files;
+use crate::link::Pair;
 use crate::model::{Link, Loss, Node, NodeId, When};
+use crate::names::{check_name, copy_name, numbered};
 use crate::random::Random;
+use crate::table::{Item, Table};
 
 /// Most nodes: the routes between them take the square of their number.
 const MOST_NODES: u32 = 2_000;
@@ -24,15 +24,15 @@ const MOST_ENTRIES: usize = 10_000_000;
 const STREAM: u64 = u64::MAX;
 
 /// What has been read so far.
-pub(super) struct NamedNetwork<'a> {
-    pub(super) nodes: Vec<Node>,
-    pub(super) links: Vec<Link>,
+pub(crate) struct NamedNetwork<'a> {
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) links: Vec<Link>,
     /// Where the files are that the scenario names.
-    pub(super) files: &'a mut dyn Files,
+    pub(crate) files: &'a mut dyn Files,
     /// Whether all nodes were read, and all links: where one is missing for a fault of its own, nobody else
     /// is to blame.
-    pub(super) has_all_nodes: bool,
-    pub(super) has_all_links: bool,
+    pub(crate) has_all_nodes: bool,
+    pub(crate) has_all_links: bool,
     random: Random,
     node_names: BTreeMap<String, NodeId>,
     link_names: BTreeSet<String>,
@@ -44,7 +44,7 @@ pub(super) struct NamedNetwork<'a> {
 }
 
 impl<'a> NamedNetwork<'a> {
-    pub(super) fn new(seed: u64, files: &'a mut dyn Files) -> Self {
+    pub(crate) fn new(seed: u64, files: &'a mut dyn Files) -> Self {
         Self {
             nodes: Vec::new(),
             links: Vec::new(),
@@ -60,7 +60,7 @@ impl<'a> NamedNetwork<'a> {
         }
     }
 
-    pub(super) fn add_node(&mut self, name: String, span: Span) -> Result<NodeId, Fault> {
+    pub(crate) fn add_node(&mut self, name: String, span: Span) -> Result<NodeId, Fault> {
         check_name(&name, span)?;
         if self.nodes.len() >= MOST_NODES as usize {
             return Err(Fault::new(span, format_args!("more than {MOST_NODES} nodes")));
@@ -80,7 +80,7 @@ impl<'a> NamedNetwork<'a> {
     }
 
     /// Adds both directions of a link; without names of their own they are called `from-to` and `to-from`.
-    pub(super) fn add_link(&mut self, pair: Pair, from: NodeId, to: NodeId, span: Span) -> Result<(), Fault> {
+    pub(crate) fn add_link(&mut self, pair: Pair, from: NodeId, to: NodeId, span: Span) -> Result<(), Fault> {
         let (forward, name) = pair.forward;
         self.add_direction(name, forward.between(String::new(), from, to), span)?;
         match pair.reverse {
@@ -90,7 +90,7 @@ impl<'a> NamedNetwork<'a> {
     }
 
     /// Counts entries that are held in memory.
-    pub(super) fn charge(&mut self, entries: usize, span: Span) -> Result<(), Fault> {
+    pub(crate) fn charge(&mut self, entries: usize, span: Span) -> Result<(), Fault> {
         self.entries += entries;
         if self.entries <= MOST_ENTRIES {
             return Ok(());
@@ -128,7 +128,7 @@ impl<'a> NamedNetwork<'a> {
 
     /// The node that `item` names for copy number `copy`. `{random}` draws a number whose node is not in
     /// `taken`.
-    pub(super) fn find(&mut self, item: Item<'_>, copy: u32, taken: &[NodeId]) -> Result<NodeId, Fault> {
+    pub(crate) fn find(&mut self, item: Item<'_>, copy: u32, taken: &[NodeId]) -> Result<NodeId, Fault> {
         let name = numbered(item.text()?, copy);
         if let Some((before, after)) = name.split_once("{random}") {
             return self.draw(item, before, after, taken);
@@ -170,13 +170,13 @@ impl<'a> NamedNetwork<'a> {
     }
 
     /// One of `values`, drawn with the seed.
-    pub(super) fn choose<T: Copy>(&mut self, values: &[T]) -> Option<T> {
+    pub(crate) fn choose<T: Copy>(&mut self, values: &[T]) -> Option<T> {
         let drawn = self.random.below(values.len().try_into().ok()?);
         values.get(usize::try_from(drawn).ok()?).copied()
     }
 
     /// A fault unless packets find a way from one node to another.
-    pub(super) fn check_way(&mut self, from: NodeId, to: NodeId, span: Span) -> Result<(), Fault> {
+    pub(crate) fn check_way(&mut self, from: NodeId, to: NodeId, span: Span) -> Result<(), Fault> {
         let name = |id: NodeId| &self.nodes[id].name;
         if from == to {
             return Err(Fault::new(span, format_args!("a flow from '{}' to itself", name(from))));
@@ -192,7 +192,7 @@ impl<'a> NamedNetwork<'a> {
     }
 
     /// A moment or an interval: `"5s"`, `["0s", "5s"]`.
-    pub(super) fn when(item: Item<'_>) -> Result<When, Fault> {
+    pub(crate) fn when(item: Item<'_>) -> Result<When, Fault> {
         match &range(item, Item::moment)?[..] {
             [at] => Ok(When::At(*at)),
             [from, to] => Ok(When::Between(*from, *to)),
@@ -201,7 +201,7 @@ impl<'a> NamedNetwork<'a> {
     }
 
     /// A size, or one drawn uniformly between two: `"10MB"`, `["10MB", "100MB"]`.
-    pub(super) fn size(&mut self, item: Item<'_>) -> Result<Bytes, Fault> {
+    pub(crate) fn size(&mut self, item: Item<'_>) -> Result<Bytes, Fault> {
         match &range(item, Item::positive_size)?[..] {
             [from, to] => Ok(*from + Bytes::new(self.random.below((*to - *from).get() + 1))),
             sizes => Ok(sizes.first().copied().unwrap_or_default()),
@@ -237,7 +237,7 @@ fn reachable(neighbours: &[Vec<NodeId>], from: NodeId) -> Vec<bool> {
 }
 
 /// Reads a `[[node]]`.
-pub(super) fn read_node(mut table: Table<'_>, network: &mut NamedNetwork<'_>) -> Result<(), Fault> {
+pub(crate) fn read_node(mut table: Table<'_>, network: &mut NamedNetwork<'_>) -> Result<(), Fault> {
     let name = table.need("name", |item| Ok((item.text()?, item.span)));
     let count = table.get("count", |item| item.count(1..=MOST_NODES));
     table.finish()?;
@@ -249,7 +249,7 @@ pub(super) fn read_node(mut table: Table<'_>, network: &mut NamedNetwork<'_>) ->
 }
 
 /// Reads a `[[link]]`.
-pub(super) fn read_link(mut table: Table<'_>, network: &mut NamedNetwork<'_>) -> Result<(), Fault> {
+pub(crate) fn read_link(mut table: Table<'_>, network: &mut NamedNetwork<'_>) -> Result<(), Fault> {
     let (from, to) = (table.need("from", Ok), table.need("to", Ok));
     let count = table.get("count", |item| item.count(1..=MOST_LINKS));
     let pair = Pair::read(&mut table, network.files);

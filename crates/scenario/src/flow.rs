@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use anabranch_units::{Bytes, Time};
 
-use super::error::Fault;
-use super::media;
-use super::names::{check_name, copy_name};
-use super::network::NamedNetwork;
-use super::table::{Item, Table};
-use super::tcp::{self, Settings};
-use super::tfrc;
+use crate::error::Fault;
+use crate::media;
 use crate::model::{Flow, Kind, NodeId, Pattern, Source, Tcp, When};
+use crate::names::{check_name, copy_name};
+use crate::network::NamedNetwork;
+use crate::table::{Item, Table};
+use crate::tcp::{self, Settings};
+use crate::tfrc;
 
 /// Most flows.
 const MOST_FLOWS: u32 = 10_000;
@@ -29,14 +29,14 @@ enum Named {
 
 /// The flows that were read so far.
 #[derive(Default)]
-pub(super) struct Flows {
-    pub(super) all: Vec<Flow>,
+pub(crate) struct Flows {
+    pub(crate) all: Vec<Flow>,
     names: BTreeSet<String>,
 }
 
 impl Flows {
     /// Reads a `[[flow]]`.
-    pub(super) fn read(
+    pub(crate) fn read(
         &mut self,
         mut table: Table<'_>,
         settings: &Settings<'_>,

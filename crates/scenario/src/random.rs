@@ -6,11 +6,11 @@ use rand_pcg::Pcg64Mcg;
 
 /// One stream of random numbers.
 #[derive(Clone, Debug)]
-pub(crate) struct Random(Pcg64Mcg);
+pub struct Random(Pcg64Mcg);
 
 impl Random {
     /// The stream number `stream` of a run with `seed`.
-    pub(crate) fn new(seed: u64, stream: u64) -> Self {
+    pub fn new(seed: u64, stream: u64) -> Self {
         let state = (u128::from(mixed(seed)) << 64) | u128::from(mixed(stream ^ mixed(!seed)));
         let mut generator = Pcg64Mcg::new(state);
         // The first number of a multiplicative generator still shows its state.
@@ -20,17 +20,18 @@ impl Random {
 
     /// Uniform from zero up to, not including, one.
     #[inline]
-    pub(crate) fn unit(&mut self) -> f64 {
+    pub fn unit(&mut self) -> f64 {
         (self.0.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
     /// Uniform from zero up to, not including, `end`; zero if that is zero.
-    pub(crate) fn below(&mut self, end: u64) -> u64 {
+    #[inline]
+    pub fn below(&mut self, end: u64) -> u64 {
         ((u128::from(self.0.next_u64()) * u128::from(end)) >> 64) as u64
     }
 
     /// Exponentially distributed around `mean`.
-    pub(crate) fn exponential(&mut self, mean: f64) -> f64 {
+    pub fn exponential(&mut self, mean: f64) -> f64 {
         -mean * libm::log(1.0 - self.unit())
     }
 }

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use anabranch_units::{Duration, Rate};
 
-use super::error::{Fault, Span};
-use super::link::{Direction, Pair};
-use super::network::NamedNetwork;
-use super::table::{Item, Table};
+use crate::error::{Fault, Span};
+use crate::link::{Direction, Pair};
 use crate::model::NodeId;
+use crate::network::NamedNetwork;
+use crate::table::{Item, Table};
 
 /// Kinds of generated networks.
 #[derive(Clone, Copy)]
@@ -19,7 +19,7 @@ enum Kind {
 }
 
 /// Reads `[topology]` and adds its nodes and links.
-pub(super) fn read(item: Item<'_>, network: &mut NamedNetwork<'_>) -> Result<(), Fault> {
+pub(crate) fn read(item: Item<'_>, network: &mut NamedNetwork<'_>) -> Result<(), Fault> {
     let mut table = item.table("the [topology]")?;
     let choices = [("dumbbell", Kind::Dumbbell), ("parking-lot", Kind::ParkingLot), ("random", Kind::Random)];
     let (kind, span) = table.need("kind", |item| Ok((item.one_of(&choices)?, item.span)))?;

@@ -4,9 +4,11 @@ use anabranch_congestion::aggregate::Scheme;
 use anabranch_congestion::multfrc::{self, Law};
 use anabranch_congestion::tfrc::{Filter, Parameters};
 
-use super::error::Fault;
-use super::table::{Item, Table};
-use crate::check::MOST_CONNECTIONS;
+use crate::error::Fault;
+use crate::table::{Item, Table};
+
+/// Most connections of a flow under TFRC.
+pub const MOST_CONNECTIONS: u32 = 1000;
 
 /// Schemes, as they are named.
 #[derive(Clone, Copy)]
@@ -18,7 +20,7 @@ enum Named {
 }
 
 /// The keys `parameters` and `scheme` of a flow.
-pub(super) fn read(table: &mut Table<'_>) -> Result<(Parameters, Scheme), Fault> {
+pub(crate) fn read(table: &mut Table<'_>) -> Result<(Parameters, Scheme), Fault> {
     let parameters = table
         .get("parameters", |item| item.one_of(&[("rfc5348", Parameters::RFC5348), ("ns2", Parameters::NS2)]));
     let parameters = parameters.unwrap_or_default();
@@ -57,7 +59,7 @@ fn named(item: Item<'_>) -> Result<(Named, Table<'_>), Fault> {
 }
 
 /// The control of the number of connections, with its keys in the place of the defaults.
-pub(super) fn control(table: &mut Table<'_>, mut control: multfrc::Parameters) -> multfrc::Parameters {
+pub(crate) fn control(table: &mut Table<'_>, mut control: multfrc::Parameters) -> multfrc::Parameters {
     let step =
         |item: Item<'_>| item.number(|step| (0.0..=100.0).contains(&step), "of connections, from 0 to 100");
     let (Law::InverseIncrease { increase, decrease } | Law::Proportional { increase, decrease }) =
