@@ -17,7 +17,9 @@ use anabranch_lab::sweep::{self, Share, Sweep, SweepError};
 use anabranch_lab::{Options, Progress, RunError, experiments, files, validation};
 use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
 
-use crate::arguments::{LabArguments, LabCommand, RunArguments, SweepArguments, ValidateArguments};
+use crate::arguments::{
+    LabArguments, LabCommand, PapersArguments, RunArguments, SweepArguments, ValidateArguments,
+};
 use crate::failure::Failure;
 use crate::output::{Output, counted};
 
@@ -31,7 +33,7 @@ const RUNS: &str = "runs";
 /// signal.
 pub async fn run(arguments: LabArguments, output: &Output) -> Result<(), Failure> {
     match arguments.command {
-        LabCommand::List => list(),
+        LabCommand::List(papers) => list(&papers),
         LabCommand::Run(arguments) => run_experiments(arguments, output).await,
         LabCommand::Report { directory, markdown } => {
             let outcomes = files::bind(&directory).map_err(Failure::failed)?;
@@ -46,17 +48,23 @@ pub async fn run(arguments: LabArguments, output: &Output) -> Result<(), Failure
     }
 }
 
-fn list() -> Result<(), Failure> {
-    let lines = experiments::all().into_iter().map(|experiment| {
+fn list(papers: &PapersArguments) -> Result<(), Failure> {
+    let lines = all(papers)?.into_iter().map(|experiment| {
         let Experiment { id, paper, place, title, .. } = experiment;
-        let real = if experiments::REAL.contains(&id) { "; --real" } else { "" };
+        let real = if experiments::REAL.contains(&id.as_str()) { "; --real" } else { "" };
         format!("{id:<20} {title} ({paper}, {place}{real})\n")
     });
     print(&lines.collect::<String>())
 }
 
+/// Every experiment; what is wrong with a plan is told with the marked line.
+fn all(papers: &PapersArguments) -> Result<Vec<Experiment>, Failure> {
+    experiments::all(papers.directory.as_deref()).map_err(|error| marked(&error))
+}
+
 async fn run_experiments(arguments: RunArguments, output: &Output) -> Result<(), Failure> {
-    let chosen = Arc::new(anabranch_lab::select(experiments::all(), &arguments.ids).map_err(Failure::usage)?);
+    let chosen =
+        Arc::new(anabranch_lab::select(all(&arguments.papers)?, &arguments.ids).map_err(Failure::usage)?);
     // Better now than after the runs.
     let real = if arguments.real { Some(real_runs(&chosen, arguments.testbed)?) } else { None };
     let runs = arguments.out.join(RUNS);
@@ -71,7 +79,7 @@ async fn run_experiments(arguments: RunArguments, output: &Output) -> Result<(),
     let seeds = if arguments.quick { 1 } else { arguments.seeds };
     output.say(format_args!(
         "experiments: {}; seeds 1 to {}; runs at a time: {jobs}; results in {}",
-        chosen.iter().map(|experiment| experiment.id).collect::<Vec<_>>().join(", "),
+        chosen.iter().map(|experiment| experiment.id.as_str()).collect::<Vec<_>>().join(", "),
         seeds,
         arguments.out.display()
     ));
@@ -95,11 +103,12 @@ async fn run_experiments(arguments: RunArguments, output: &Output) -> Result<(),
 }
 
 /// Real runs, and the ids of the experiments that have them.
-type RealRuns = Vec<(&'static str, Real)>;
+type RealRuns = Vec<(String, Real)>;
 
 /// The real runs of experiments, and a testbed that can make them.
 fn real_runs(chosen: &[Experiment], testbed: Option<PathBuf>) -> Result<(RealRuns, Testbed), Failure> {
-    let real: RealRuns = chosen.iter().filter_map(|one| Some((one.id, experiments::real(one.id)?))).collect();
+    let real: RealRuns =
+        chosen.iter().filter_map(|one| Some((one.id.clone(), experiments::real(&one.id)?))).collect();
     if real.is_empty() {
         return Err(Failure::usage(format_args!(
             "--real: none of these experiments has real runs; those that have are {}",
@@ -115,7 +124,7 @@ fn real_runs(chosen: &[Experiment], testbed: Option<PathBuf>) -> Result<(RealRun
 fn told(real: &RealRuns, seeds: u64) -> String {
     let trials = real.iter().flat_map(|(_, real)| (1..=seeds).flat_map(|seed| (real.trials)(seed)));
     let seconds = trials.map(|trial| trial.duration.as_secs_f64()).sum();
-    let ids: Vec<&str> = real.iter().map(|(id, _)| *id).collect();
+    let ids: Vec<&str> = real.iter().map(|(id, _)| id.as_str()).collect();
     let time = Duration::try_from_secs_f64(seconds).unwrap_or_default();
     format!("{}; about {} if none was made before", ids.join(", "), HumanDuration(time))
 }
@@ -146,7 +155,7 @@ fn jobs(wanted: Option<NonZeroUsize>) -> NonZeroUsize {
 /// Makes the runs of a sweep or of a share of it, and the table when it is all.
 async fn run_sweep(arguments: SweepArguments, output: &Output) -> Result<(), Failure> {
     let SweepArguments { spec, shard, jobs: wanted, out } = arguments;
-    let plan = Sweep::load(&spec).map_err(|error| sweep_failure(&error.into()))?;
+    let plan = Sweep::load(&spec).map_err(|error| marked(&error))?;
     let share = shard.unwrap_or(Share::WHOLE);
     let jobs = jobs(wanted);
     output.say(format_args!(
@@ -173,14 +182,14 @@ async fn run_sweep(arguments: SweepArguments, output: &Output) -> Result<(), Fai
 
 /// Makes the table of a sweep from its shares.
 fn merge(directory: &Path, out: Option<PathBuf>) -> Result<(), Failure> {
-    let table = sweep::merge(directory).map_err(|error| sweep_failure(&error))?;
+    let table = sweep::merge(directory).map_err(|error| marked(&error))?;
     let path = out.unwrap_or_else(|| directory.join("table.csv"));
     write(&path, table)?;
     print(&format!("{}\n", path.display()))
 }
 
 /// The error, with the marked line below it where it has one.
-fn sweep_failure(error: &SweepError) -> Failure {
+fn marked(error: &dyn std::error::Error) -> Failure {
     let text = error.to_string();
     let (first, rest) = text.split_once('\n').unwrap_or((&text, ""));
     Failure::failed(first).with_details(rest)
@@ -222,7 +231,7 @@ async fn in_background<T: Send + 'static>(
             let failure = Failure::stopped(signal, stopped);
             Err(if is_kept { failure.with("the same command goes on from there") } else { failure })
         }
-        (Err(LabError::Sweep(error)), _) => Err(sweep_failure(&error)),
+        (Err(LabError::Sweep(error)), _) => Err(marked(&error)),
         (Err(error), _) => Err(Failure::failed(error)),
     }
 }

@@ -144,3 +144,31 @@ fn an_interrupted_run_goes_on_and_its_verdicts_are_told_and_written() {
     assert!(fs::read_to_string(markdown).unwrap().contains(&relations), "{relations}");
     assert_eq!(fs::read(directory.path().join("report.html")).unwrap(), report);
 }
+
+#[test]
+fn folders_of_ones_own_are_experiments() {
+    let directory = tempfile::tempdir().unwrap();
+    let built_in = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../papers/vps/dilution");
+    let folder = directory.path().join("vps/mine");
+    fs::create_dir_all(&folder).unwrap();
+    for file in ["plan.toml", "scenario.toml", "published.csv"] {
+        fs::copy(built_in.join(file), folder.join(file)).unwrap();
+    }
+    let papers = directory.path().to_str().unwrap();
+    let list = lab(&["list", "--papers", papers]).output().unwrap();
+    ends_with(&list, 0);
+    assert!(text(&list.stdout).contains("vps-mine"), "{}", text(&list.stdout));
+
+    let out = directory.path().join("results");
+    let arguments = ["run", "vps-mine", "--papers", papers, "--quick", "--out", out.to_str().unwrap()];
+    let run = lab(&arguments).output().unwrap();
+    ends_with(&run, 0);
+    assert!(text(&run.stdout).contains("2 relations reproduce"), "{}", text(&run.stdout));
+
+    let plan = fs::read_to_string(folder.join("plan.toml")).unwrap();
+    fs::write(folder.join("plan.toml"), plan.replace("name = \"VPS\"", "name = \"VPSS\"")).unwrap();
+    let said = ends_with(&lab(&["list", "--papers", papers]).output().unwrap(), 1);
+    assert!(said.contains("plan.toml:") && said.contains("did you mean 'VPS'?"), "{said}");
+    let said = ends_with(&lab(&["list", "--papers", "/nowhere/at/all"]).output().unwrap(), 1);
+    assert!(said.contains("/nowhere/at/all"), "{said}");
+}

@@ -10,7 +10,7 @@ use crate::scheme::Scheme;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Case {
     /// The variant of the whole set-up, such as `as printed`; empty when there is one only.
-    pub variant: &'static str,
+    pub variant: String,
     /// A further parameter, such as `10 Mbps`; empty when there is none.
     pub setting: String,
     /// The scheme.
@@ -22,13 +22,13 @@ pub struct Case {
 impl Case {
     /// The only variant and setting of a scheme.
     pub fn new(scheme: Scheme, point: f64) -> Self {
-        Self { variant: "", setting: String::new(), scheme, point }
+        Self { variant: String::new(), setting: String::new(), scheme, point }
     }
 }
 
 impl fmt::Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for part in [self.variant, &self.setting].into_iter().filter(|part| !part.is_empty()) {
+        for part in [&self.variant, &self.setting].into_iter().filter(|part| !part.is_empty()) {
             write!(f, "{part}, ")?;
         }
         write!(f, "{} at {}", self.scheme.name, self.point)

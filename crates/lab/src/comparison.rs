@@ -78,6 +78,6 @@ impl Comparison {
 
 fn estimate(results: &Results, case: &Case, figure: &str) -> Option<Estimate> {
     results
-        .estimate(case.variant, |seed| seed.setting(&case.setting).figure(case.scheme, case.point, figure))
+        .estimate(&case.variant, |seed| seed.setting(&case.setting).figure(case.scheme, case.point, figure))
         .0
 }

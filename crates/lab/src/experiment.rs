@@ -3,9 +3,11 @@
 use std::fmt;
 
 use anabranch_sim::model::Model;
+use anabranch_sim::scenario;
 use serde::{Deserialize, Serialize};
 
 use crate::case::{Case, Measured};
+use crate::paper::Paper;
 use crate::results::OneSeed;
 use crate::scheme::Scheme;
 use crate::simulate::Recording;
@@ -13,15 +15,15 @@ use crate::simulate::Recording;
 /// A published result and how it is made again.
 pub struct Experiment {
     /// The name under which it runs, such as `multitcp-fig8.2`.
-    pub id: &'static str,
+    pub id: String,
     /// What it is about, in a line.
-    pub title: &'static str,
+    pub title: String,
     /// The paper.
     pub paper: Paper,
     /// Where in the paper.
-    pub place: &'static str,
+    pub place: String,
     /// What the paper reports, in our words.
-    pub claim: &'static str,
+    pub claim: String,
     /// What the paper leaves open and we chose.
     pub assumed: Vec<String>,
     /// Whether a seed changes anything; an experiment without randomness runs once.
@@ -37,58 +39,35 @@ pub struct Experiment {
 }
 
 /// Makes the runs of a seed.
-pub type Jobs = Box<dyn Fn(u64) -> Vec<Job> + Send + Sync>;
+pub struct Jobs(Box<MakeJobs>);
+
+/// What [`Jobs`] calls.
+type MakeJobs = dyn Fn(u64) -> Result<Vec<Job>, scenario::Error> + Send + Sync;
+
+impl Jobs {
+    /// Runs that are made without fail.
+    pub fn new(make: impl Fn(u64) -> Vec<Job> + Send + Sync + 'static) -> Self {
+        Self::reading(move |seed| Ok(make(seed)))
+    }
+
+    /// Runs that are read from scenarios.
+    pub fn reading(make: impl Fn(u64) -> Result<Vec<Job>, scenario::Error> + Send + Sync + 'static) -> Self {
+        Self(Box::new(make))
+    }
+
+    /// The runs of a seed.
+    ///
+    /// # Errors
+    /// With this seed a scenario is none.
+    pub fn of(&self, seed: u64) -> Result<Vec<Job>, scenario::Error> {
+        (self.0)(seed)
+    }
+}
+
 /// Reads figures and series from the recordings of a run's models, in their order.
 pub type Measure = Box<dyn Fn(&[Recording]) -> Measured + Send + Sync>;
 /// A number from the results of one seed; `None` when they do not have it.
 pub type Value = Box<dyn Fn(OneSeed<'_>) -> Option<f64> + Send + Sync>;
-
-/// The papers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Paper {
-    /// Several TCP connections for a stream.
-    MultiTcp,
-    /// Several replicas for a stream.
-    TcpRome,
-    /// Virtual packet substitution: weights within a group of TCP flows.
-    Vps,
-    /// Several TFRC connections over wireless links.
-    Multfrc,
-    /// Tunable TCP-friendly window control.
-    Ttfwc,
-}
-
-impl Paper {
-    /// Who wrote it, its title and its year.
-    pub fn citation(self) -> &'static str {
-        match self {
-            Self::MultiTcp => "S. Tullimalli, Multimedia Streaming Using Multiple TCP Connections (2006)",
-            Self::TcpRome => {
-                "J.-W. Park, R. P. Karrer and J. Kim, TCP-ROME: A Transport-Layer Parallel Streaming Protocol for Real-Time Online \
-                 Multimedia Environments (2011)"
-            }
-            Self::Vps => {
-                "K. H. Lau and J. Y. B. Lee, Sender-driven bandwidth differentiation for transmitting multimedia flows over TCP (2006)"
-            }
-            Self::Multfrc => {
-                "M. Chen and A. Zakhor, Multiple TFRC Connections Based Rate Control for Wireless Networks (2006)"
-            }
-            Self::Ttfwc => "Extending TFWC for Multimedia Applications (bachelor's thesis; TTFWC)",
-        }
-    }
-}
-
-impl fmt::Display for Paper {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::MultiTcp => "MultiTCP",
-            Self::TcpRome => "TCP-ROME",
-            Self::Vps => "VPS",
-            Self::Multfrc => "MULTFRC",
-            Self::Ttfwc => "TTFWC",
-        })
-    }
-}
 
 /// One run: what is simulated, and what is measured in it. It depends on nothing else.
 pub struct Job {
@@ -111,15 +90,30 @@ pub struct Relation {
     /// What the paper has, with its unit.
     pub published: String,
     /// The unit of the number; empty for a ratio.
-    pub unit: &'static str,
+    pub unit: String,
     /// The variant on which it is judged.
-    pub variant: &'static str,
+    pub variant: String,
     /// The number, of one seed.
     pub value: Value,
     /// Where the mean over the seeds must lie.
     pub expected: Expected,
     /// Why it differs, as far as a further run has shown it; told only when it does differ.
-    pub cause: Option<String>,
+    pub cause: Option<Cause>,
+}
+
+/// Why a relation differs.
+pub struct Cause {
+    /// The cause in words, without the figures of runs.
+    pub says: String,
+    /// The settings whose runs show it: the relation's number is told of each of them.
+    pub shown_by: Vec<String>,
+}
+
+impl From<&str> for Cause {
+    /// A cause that no run of the experiment shows.
+    fn from(says: &str) -> Self {
+        Self { says: says.into(), shown_by: Vec::new() }
+    }
 }
 
 impl Relation {
@@ -134,8 +128,8 @@ impl Relation {
             id: id.into(),
             claim: claim.into(),
             published: published.into(),
-            unit,
-            variant: "",
+            unit: unit.into(),
+            variant: String::new(),
             value: Box::new(value),
             expected,
             cause: None,
@@ -197,7 +191,7 @@ pub struct Plot {
     /// Its title.
     pub title: String,
     /// The variant that it shows.
-    pub variant: &'static str,
+    pub variant: String,
     /// The horizontal axis.
     pub x: Axis,
     /// The vertical axis.
@@ -281,7 +275,7 @@ pub struct Table {
     /// Its title.
     pub title: String,
     /// The variant that it shows.
-    pub variant: &'static str,
+    pub variant: String,
     /// The heads of the columns, that of the rows' labels first; with units.
     pub columns: Vec<String>,
     /// The rows.

@@ -89,7 +89,7 @@ pub fn write(
     results: &Results,
     measured: Option<(&Real, &Results)>,
 ) -> Result<Outcome, FilesError> {
-    let own = directory.join(experiment.id);
+    let own = directory.join(&experiment.id);
     fs::create_dir_all(&own).map_err(|error| FilesError::Write { path: own.clone(), error })?;
     let mut outcome = Outcome::of(experiment, results);
     outcome.measured = measured.map(|(real, measured)| Comparison::of(experiment, real, results, measured));
@@ -138,7 +138,7 @@ pub fn bind(directory: &Path) -> Result<Vec<Outcome>, FilesError> {
     if outcomes.is_empty() {
         return Err(FilesError::Empty { path: directory.into() });
     }
-    outcomes.sort_by(|one, other| (one.paper, &one.id).cmp(&(other.paper, &other.id)));
+    outcomes.sort_by(|one, other| (&one.paper, &one.id).cmp(&(&other.paper, &other.id)));
     store_json(&directory.join("verdicts.json"), &entries(&outcomes))?;
     let picture = |outcome: &Outcome, plot: &str| {
         let path = directory.join(&outcome.id).join(format!("{plot}.svg"));
@@ -206,7 +206,7 @@ fn runs_csv(results: &Results) -> Vec<u8> {
     let rows = results.runs().flat_map(|(seed, case, measured)| {
         measured.figures.iter().map(move |(name, value, unit)| {
             let case =
-                [case.variant.into(), case.setting.clone(), case.scheme.name.into(), case.point.to_string()];
+                [case.variant.clone(), case.setting.clone(), case.scheme.name.into(), case.point.to_string()];
             case.into_iter()
                 .chain([seed.to_string(), name.clone(), value.to_string(), unit.clone()])
                 .collect()

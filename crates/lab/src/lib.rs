@@ -16,6 +16,10 @@ pub mod experiment;
 pub mod experiments;
 pub mod files;
 pub mod outcome;
+pub mod paper;
+pub mod papers;
+pub mod plan;
+
 pub mod real;
 pub mod reproduction;
 pub mod results;

@@ -5,7 +5,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::comparison::Comparison;
-use crate::experiment::{Experiment, Paper, Relation};
+use crate::experiment::{Cause, Experiment, Relation};
+use crate::paper::Paper;
 use crate::results::Results;
 use crate::statistics::Estimate;
 
@@ -125,18 +126,18 @@ impl Outcome {
                 .map(|row| {
                     let cells = row.cells.iter().map(|cell| FilledCell {
                         published: cell.published,
-                        measured: results.estimate(table.variant, &cell.value).0,
+                        measured: results.estimate(&table.variant, &cell.value).0,
                     });
                     (row.label.clone(), cells.collect())
                 })
                 .collect(),
         };
         Self {
-            id: experiment.id.into(),
-            title: experiment.title.into(),
-            paper: experiment.paper,
-            place: experiment.place.into(),
-            claim: experiment.claim.into(),
+            id: experiment.id.clone(),
+            title: experiment.title.clone(),
+            paper: experiment.paper.clone(),
+            place: experiment.place.clone(),
+            claim: experiment.claim.clone(),
             assumed: experiment.assumed.clone(),
             seeds,
             command,
@@ -176,7 +177,7 @@ impl Judgement {
 
 /// A relation reproduces when every seed has its number and their mean lies where it must.
 fn judge(relation: &Relation, results: &Results) -> Judgement {
-    let (measured, missing) = results.estimate(relation.variant, &relation.value);
+    let (measured, missing) = results.estimate(&relation.variant, &relation.value);
     let holds = measured.is_some_and(|estimate| relation.expected.holds(estimate.mean));
     let verdict = if holds && missing.is_empty() { Verdict::Reproduces } else { Verdict::Differs };
     let mut causes = Vec::new();
@@ -185,17 +186,28 @@ fn judge(relation: &Relation, results: &Results) -> Judgement {
         causes.push(format!("not measured with seed {}", seeds.join(", ")));
     }
     if verdict == Verdict::Differs {
-        causes.extend(relation.cause.clone());
+        causes.extend(relation.cause.as_ref().map(|cause| told(cause, relation, results)));
     }
     Judgement {
         relation: relation.id.clone(),
         claim: relation.claim.clone(),
         published: relation.published.clone(),
-        unit: relation.unit.into(),
-        variant: relation.variant.into(),
+        unit: relation.unit.clone(),
+        variant: relation.variant.clone(),
         expected: relation.expected.to_string(),
         measured,
         verdict,
         cause: (!causes.is_empty()).then(|| causes.join("; ")),
     }
+}
+
+/// A cause with the relation's number in each of the settings that show it.
+fn told(cause: &Cause, relation: &Relation, results: &Results) -> String {
+    let shown = cause.shown_by.iter().map(|setting| {
+        let (shown, _) = results.estimate(&relation.variant, |seed| (relation.value)(seed.setting(setting)));
+        let shown = shown.map_or_else(|| "not measured".into(), |shown| format!("{shown} {}", relation.unit));
+        format!("{setting}: {}", shown.trim_end())
+    });
+    let shown: Vec<String> = shown.collect();
+    if shown.is_empty() { cause.says.clone() } else { format!("{} ({})", cause.says, shown.join("; ")) }
 }

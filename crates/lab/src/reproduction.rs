@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use crate::elsewhere;
-use crate::experiment::Paper;
 use crate::outcome::{Judgement, Outcome, Verdict};
+use crate::paper::Paper;
 use crate::report::papers;
 
 /// A verdict over fewer seeds is told apart: the interval is wide or missing.
@@ -31,7 +31,7 @@ pub fn page(outcomes: &[Outcome]) -> String {
     text += "\nOurs beside the papers' schemes is in a table of its own, and not in these counts.\n";
     few_seeds(outcomes, &mut text);
     for paper in papers {
-        differences(paper, outcomes, &mut text);
+        differences(&paper, outcomes, &mut text);
     }
     ours(outcomes, &mut text);
     text
@@ -71,9 +71,9 @@ fn few_seeds(outcomes: &[Outcome], text: &mut String) {
     }
 }
 
-fn differences(paper: Paper, outcomes: &[Outcome], text: &mut String) {
-    let _ = write!(text, "\n## {paper}\n\n{}.\n", paper.citation());
-    let own = outcomes.iter().filter(|outcome| outcome.paper == paper);
+fn differences(paper: &Paper, outcomes: &[Outcome], text: &mut String) {
+    let _ = write!(text, "\n## {paper}\n\n{}.\n", paper.citation);
+    let own = outcomes.iter().filter(|outcome| outcome.paper == *paper);
     let differing = own.flat_map(|outcome| {
         let differs = |judgement: &&Judgement| judgement.verdict == Verdict::Differs;
         published(outcome).filter(differs).map(move |judgement| (outcome, judgement))
@@ -98,7 +98,7 @@ fn differences(paper: Paper, outcomes: &[Outcome], text: &mut String) {
         text.push_str("\n| experiment | relation that differs | published | measured | cause |\n| --- | --- | --- | --- | --- |\n");
         text.extend(rows);
     }
-    for missing in elsewhere::rows(&[paper]) {
+    for missing in elsewhere::rows(&[&paper.name]) {
         let _ =
             write!(text, "\nNot in these runs: `{}` ({}). {}.\n", missing.id, missing.what, missing.found);
     }

@@ -25,7 +25,7 @@ impl Results {
     /// same case.
     #[must_use]
     pub fn add(&mut self, seed: u64, case: Case, measured: Measured) -> bool {
-        let key = key(case.variant, &case.setting, case.scheme, case.point);
+        let key = key(&case.variant, &case.setting, case.scheme, case.point);
         self.runs.entry(seed).or_default().insert(key, (case, measured)).is_none()
     }
 
@@ -50,7 +50,7 @@ impl Results {
     pub(crate) fn points(&self, variant: &str, setting: &str, scheme: Scheme) -> Vec<f64> {
         let cases = self.runs().map(|(_, case, _)| case);
         let mut points: Vec<f64> = cases
-            .filter(|case| (case.variant, &*case.setting, case.scheme) == (variant, setting, scheme))
+            .filter(|case| (&*case.variant, &*case.setting, case.scheme) == (variant, setting, scheme))
             .map(|case| case.point)
             .collect();
         points.sort_by(f64::total_cmp);

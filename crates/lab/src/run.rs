@@ -54,6 +54,9 @@ pub enum RunError {
         /// What is wrong.
         error: anabranch_sim::ModelError,
     },
+    /// With a seed, the scenario of an experiment is none.
+    #[error(transparent)]
+    Scenario(#[from] anabranch_sim::scenario::Error),
     /// Two jobs of an experiment cannot be told apart.
     #[error("{0}: two runs of the experiment have this name")]
     Twice(String),
@@ -90,18 +93,15 @@ pub fn run(experiments: &[Experiment], options: &Options<'_>) -> Result<Vec<Resu
     let mut planned = Vec::new();
     for (index, experiment) in experiments.iter().enumerate() {
         for seed in 1..=if experiment.random { options.seeds } else { 1 } {
-            planned.extend((experiment.jobs)(seed).into_iter().map(|job| Planned {
-                experiment: index,
-                seed,
-                job,
-            }));
+            let jobs = experiment.jobs.of(seed)?;
+            planned.extend(jobs.into_iter().map(|job| Planned { experiment: index, seed, job }));
         }
     }
     let keep = |path: &Path, error| RunError::Keep { path: path.to_owned(), error };
     let cache = options.cache.map(|path| Cache::open(path).map_err(|error| keep(path, error))).transpose()?;
     let measured = side_by_side(experiments.len(), &planned, options, |together| {
         // A key is made from the whole description: not twice.
-        let id = |plan: &Planned| experiments[plan.experiment].id;
+        let id = |plan: &Planned| experiments[plan.experiment].id.as_str();
         let keys: Option<Vec<String>> = cache
             .as_ref()
             .map(|cache| together.iter().map(|plan| cache.key(id(plan), plan.seed, &plan.job)).collect());
@@ -123,7 +123,7 @@ pub fn run(experiments: &[Experiment], options: &Options<'_>) -> Result<Vec<Resu
     })?;
     let mut results: Vec<Results> = experiments.iter().map(|_| Results::default()).collect();
     for (plan, measured) in planned.into_iter().zip(measured) {
-        let name = name(experiments[plan.experiment].id, &plan);
+        let name = name(&experiments[plan.experiment].id, &plan);
         if !results[plan.experiment].add(plan.seed, plan.job.case, measured) {
             return Err(RunError::Twice(name));
         }

@@ -14,10 +14,10 @@ const SIMILAR: f64 = 0.7;
 #[error("there is no experiment '{word}'; {}", hint(nearest))]
 pub struct UnknownExperiment {
     word: String,
-    nearest: Vec<&'static str>,
+    nearest: Vec<String>,
 }
 
-fn hint(nearest: &[&str]) -> String {
+fn hint(nearest: &[String]) -> String {
     match nearest {
         [] => "'anabranch lab list' tells their names".into(),
         names => format!("did you mean {}?", names.join(" or ")),
@@ -37,7 +37,7 @@ pub fn select(experiments: Vec<Experiment>, words: &[String]) -> Result<Vec<Expe
     for word in words {
         let is_exact = exact(word);
         let meant = |id: &str| if is_exact { id == word } else { !word.is_empty() && means(word, id) };
-        let ids: Vec<&'static str> = experiments.iter().map(|one| one.id).filter(|id| meant(id)).collect();
+        let ids: Vec<String> = experiments.iter().map(|one| one.id.clone()).filter(|id| meant(id)).collect();
         if ids.is_empty() {
             return Err(UnknownExperiment { word: word.clone(), nearest: nearest(word, &experiments) });
         }
@@ -46,11 +46,16 @@ pub fn select(experiments: Vec<Experiment>, words: &[String]) -> Result<Vec<Expe
     Ok(experiments.into_iter().filter(|experiment| chosen.contains(&experiment.id)).collect())
 }
 
-fn nearest(word: &str, experiments: &[Experiment]) -> Vec<&'static str> {
-    let mut names: Vec<(f64, &'static str)> = experiments
+fn nearest(word: &str, experiments: &[Experiment]) -> Vec<String> {
+    let mut names: Vec<(f64, &str)> = experiments
         .iter()
-        .map(|experiment| (strsim::jaro_winkler(word, experiment.id), experiment.id))
+        .map(|experiment| (strsim::jaro_winkler(word, &experiment.id), &*experiment.id))
         .collect();
     names.sort_by(|one, other| other.0.total_cmp(&one.0));
-    names.into_iter().filter(|(similarity, _)| *similarity >= SIMILAR).map(|(_, name)| name).take(3).collect()
+    names
+        .into_iter()
+        .filter(|(similarity, _)| *similarity >= SIMILAR)
+        .map(|(_, name)| name.to_owned())
+        .take(3)
+        .collect()
 }

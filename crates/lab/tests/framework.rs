@@ -11,9 +11,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use anabranch_lab::case::{Case, Measured};
 use anabranch_lab::experiment::{
-    Axis, Cell, Curve, Expected, Experiment, Job, Paper, Plot, Points, Relation, Row, Table,
+    Axis, Cell, Curve, Expected, Experiment, Job, Jobs, Plot, Points, Relation, Row, Table,
 };
 use anabranch_lab::outcome::{Outcome, Verdict};
+use anabranch_lab::papers;
 use anabranch_lab::results::{OneSeed, Results};
 use anabranch_lab::scheme::{self, Scheme};
 use anabranch_lab::{Options, Progress, RunError, files};
@@ -27,7 +28,7 @@ type Counter = Arc<AtomicUsize>;
 /// Rate is 100 seed at point 1 and twice that at point 2; `late` is missing with seed 3.
 fn job(scheme: Scheme, point: f64, seed: u64, count: Counter) -> Job {
     Job {
-        case: Case { variant: PLAIN, ..Case::new(scheme, point) },
+        case: Case { variant: PLAIN.into(), ..Case::new(scheme, point) },
         models: Vec::new(),
         decisions: &[],
         measure: Box::new(move |_| {
@@ -50,8 +51,8 @@ fn relation(
         id: id.into(),
         claim: format!("<{id}> & \"more\""),
         published: "300 kbps".into(),
-        unit: "kbps",
-        variant: PLAIN,
+        unit: "kbps".into(),
+        variant: PLAIN.into(),
         value: Box::new(value),
         expected,
         cause: Some("a <known> cause".into()),
@@ -64,21 +65,21 @@ fn experiment(count: &Counter) -> Experiment {
     let plot = |id: &str, curves| Plot {
         id: id.into(),
         title: format!("<{id}>"),
-        variant: PLAIN,
+        variant: PLAIN.into(),
         x: Axis::new("point", ""),
         y: Axis::new("rate", "kbps"),
         curves,
     };
     let setting = String::new;
     Experiment {
-        id: "synthetic-one",
-        title: "A <title>",
-        paper: Paper::MultiTcp,
-        place: "nowhere",
-        claim: "claimed & done",
+        id: "synthetic-one".into(),
+        title: "A <title>".into(),
+        paper: papers::of("multitcp"),
+        place: "nowhere".into(),
+        claim: "claimed & done".into(),
         assumed: vec!["<script>alert(1)</script>".into()],
         random: true,
-        jobs: Box::new(move |seed| {
+        jobs: Jobs::new(move |seed| {
             vec![job(scheme::N1, 1.0, seed, count.clone()), job(scheme::N1, 2.0, seed, count.clone())]
         }),
         relations: vec![
@@ -117,7 +118,7 @@ fn experiment(count: &Counter) -> Experiment {
         tables: vec![Table {
             id: "numbers".into(),
             title: "Numbers".into(),
-            variant: PLAIN,
+            variant: PLAIN.into(),
             columns: vec!["scheme".into(), "rate (kbps)".into()],
             rows: vec![Row {
                 label: "N = 1, \"quoted\"".into(),
@@ -420,8 +421,8 @@ fn a_simulation_that_two_experiments_look_at_runs_once() {
     use anabranch_units::{Duration, Rate, Time};
 
     let watching = |id: &'static str, name: &'static str, rate: u64| Experiment {
-        id,
-        jobs: Box::new(move |seed| {
+        id: id.into(),
+        jobs: Jobs::new(move |seed| {
             let link =
                 |from, to| Link::drop_tail(from, to, Rate::from_kbps(rate), Duration::from_millis(10), 20);
             let source = Kind::Tcp { from: 0, to: 1, tcp: Tcp::DEPLOYED, source: Source::Greedy };
@@ -469,7 +470,7 @@ fn a_simulation_that_two_experiments_look_at_runs_once() {
 #[test]
 fn two_runs_of_one_name_are_an_error() {
     let double = Experiment {
-        jobs: Box::new(|seed| {
+        jobs: Jobs::new(|seed| {
             let job = || job(scheme::N1, 1.0, seed, Counter::default());
             vec![job(), job()]
         }),
@@ -502,12 +503,12 @@ fn a_directory_without_results_is_told_so() {
 
 #[test]
 fn a_word_means_an_id_the_beginning_of_ids_or_all() {
-    let named = |id| Experiment { id, ..experiment(&Counter::default()) };
+    let named = |id: &str| Experiment { id: id.into(), ..experiment(&Counter::default()) };
     let chosen = |words: &[&str]| {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
         let experiments = ["multitcp-fig8.2", "multitcp-fig8.20", "rome-fig8", "rome-fig9"].map(named);
         anabranch_lab::select(experiments.into(), &words)
-            .map(|chosen| chosen.iter().map(|experiment| experiment.id).collect::<Vec<_>>())
+            .map(|chosen| chosen.iter().map(|experiment| experiment.id.clone()).collect::<Vec<_>>())
             .map_err(|error| error.to_string())
     };
     assert_eq!(chosen(&["multitcp-fig8.2"]).unwrap(), ["multitcp-fig8.2"]);

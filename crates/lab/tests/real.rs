@@ -10,8 +10,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anabranch_lab::case::{Case, Measured};
-use anabranch_lab::experiment::{Axis, Curve, Expected, Experiment, Job, Paper, Plot, Points, Relation};
+use anabranch_lab::experiment::{Axis, Curve, Expected, Experiment, Job, Jobs, Plot, Points, Relation};
 use anabranch_lab::outcome::Outcome;
+use anabranch_lab::papers;
 use anabranch_lab::real::{Observed, Real, RealOptions, Testbed, Trial};
 use anabranch_lab::results::Results;
 use anabranch_lab::scheme::{N1, N2, Scheme};
@@ -80,7 +81,7 @@ fn made(
     let testbed = testbed(directory);
     let (out, cache) = (directory.join("out"), directory.join("out/runs"));
     let options = RealOptions { seeds: 1, testbed: &testbed, directory: &out, cache: &cache, stop, progress };
-    anabranch_lab::real::run(&[("synthetic", real)], &options).map(|mut results| results.remove(0))
+    anabranch_lab::real::run(&[("synthetic".into(), real)], &options).map(|mut results| results.remove(0))
 }
 
 #[test]
@@ -155,20 +156,20 @@ fn experiment() -> Experiment {
     let plot = |id: &str, points| Plot {
         id: id.into(),
         title: id.into(),
-        variant: "",
+        variant: String::new(),
         x: Axis::new("x", ""),
         y: Axis::new("rate", "kbps"),
         curves: vec![curve(points)],
     };
     Experiment {
-        id: "synthetic",
-        title: "Synthetic",
-        paper: Paper::MultiTcp,
-        place: "nowhere",
-        claim: "nothing",
+        id: "synthetic".into(),
+        title: "Synthetic".into(),
+        paper: papers::of("multitcp"),
+        place: "nowhere".into(),
+        claim: "nothing".into(),
         assumed: Vec::new(),
         random: false,
-        jobs: Box::new(|_| {
+        jobs: Jobs::new(|_| {
             let job = |scheme| Job {
                 case: Case::new(scheme, 1.0),
                 models: Vec::new(),

@@ -85,8 +85,13 @@ impl<'a> Table<'a> {
         }
     }
 
+    /// Its heading, or all of it where it has none.
+    pub fn span(&self) -> Span {
+        self.span
+    }
+
     /// How many faults were found so far, in this table and elsewhere.
-    pub(crate) fn faults_so_far(&self) -> usize {
+    pub fn faults_so_far(&self) -> usize {
         self.faults.count()
     }
 
@@ -177,7 +182,7 @@ impl<'a> Table<'a> {
     }
 
     /// Every entry, for tables whose keys are names.
-    pub(crate) fn entries(&self) -> impl Iterator<Item = Item<'a>> {
+    pub fn entries(&self) -> impl Iterator<Item = Item<'a>> {
         self.entries.into_iter().flatten().map(|(key, value)| Item {
             key: key.get_ref(),
             span: value.span().into(),

@@ -18,7 +18,7 @@ pub struct LabArguments {
 #[derive(Debug, Subcommand)]
 pub enum LabCommand {
     /// List the experiments
-    List,
+    List(PapersArguments),
     /// Run experiments, judge what their papers report, and write verdicts, tables, plots and a report
     Run(RunArguments),
     /// Bind everything that a directory has results of into its verdicts.json, a report of a page for each
@@ -86,6 +86,8 @@ pub struct RunArguments {
     /// Experiments: their names or the beginnings of them, such as multitcp; or all
     #[arg(required = true, value_name = "ID")]
     pub ids: Vec<String>,
+    #[command(flatten)]
+    pub papers: PapersArguments,
     /// Run everything random with seeds 1 to N
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     pub seeds: u64,
@@ -108,4 +110,13 @@ pub struct RunArguments {
     /// Where the results go; a run that was interrupted or killed goes on with what is there
     #[arg(long, value_name = "DIR", default_value = "lab-results")]
     pub out: PathBuf,
+}
+
+/// Where experiments are besides those of the program.
+#[derive(Args, Debug)]
+pub struct PapersArguments {
+    /// Experiments of your own as well: folders PAPER/NAME with a plan in this directory; docs/experiments.md
+    /// has the format
+    #[arg(long = "papers", value_name = "DIR")]
+    pub directory: Option<PathBuf>,
 }

@@ -9,12 +9,36 @@ mod rome;
 mod ttfwc;
 mod vps;
 
+use std::path::Path;
+
+use anabranch_sim::scenario::Error;
+
 use crate::experiment::Experiment;
+use crate::papers::Papers;
+use crate::plan;
 use crate::real::Real;
 use crate::scheme::{TTFWC_0_0, TTFWC_0_4, TTFWC_0_9};
 
-/// Every experiment, by paper and place.
-pub fn all() -> Vec<Experiment> {
+/// Every experiment: those that are written in Rust, those of the built-in folders, and those of the folders
+/// in a directory, which take the place of others with their names. By paper.
+///
+/// # Errors
+/// A folder cannot be read, or something in it is wrong; the error says where.
+pub fn all(directory: Option<&Path>) -> Result<Vec<Experiment>, Error> {
+    let mut all = written_in_rust();
+    all.extend(plan::load_all(&Papers::BuiltIn)?);
+    if let Some(directory) = directory {
+        for experiment in plan::load_all(&Papers::At(directory.to_owned()))? {
+            all.retain(|known| known.id != experiment.id);
+            all.push(experiment);
+        }
+    }
+    all.sort_by(|one, other| one.paper.cmp(&other.paper));
+    Ok(all)
+}
+
+/// Those that no folder describes yet.
+fn written_in_rust() -> Vec<Experiment> {
     let mut all = multitcp::experiments();
     all.push(multitcp_eq6_4::experiment());
     all.extend(rome::experiments());
@@ -59,15 +83,15 @@ mod tests {
     #[test]
     fn every_experiment_holds_together() {
         let mut ids = BTreeSet::new();
-        for experiment in all() {
+        for experiment in all(None).unwrap() {
             let id = experiment.id;
-            assert!(ids.insert(id), "{id} is there twice");
+            assert!(ids.insert(id.clone()), "{id} is there twice");
             assert!(
                 id.bytes().all(|c| matches!(c, b'a'..=b'z' | b'0'..=b'9' | b'.' | b'-')),
                 "{id} is a file's name"
             );
             assert!(!experiment.relations.is_empty(), "{id} checks nothing");
-            assert_eq!(real(id).is_some(), REAL.contains(&id), "{id}");
+            assert_eq!(real(&id).is_some(), REAL.contains(&id.as_str()), "{id}");
             let mut files: Vec<&str> = experiment.plots.iter().map(|plot| &*plot.id).collect();
             files.extend(experiment.tables.iter().map(|table| &*table.id));
             files.push("runs");
@@ -76,7 +100,7 @@ mod tests {
                 let widths = table.rows.iter().map(|row| row.cells.len() + 1);
                 assert!(widths.into_iter().all(|width| width == table.columns.len()), "{id}: {}", table.id);
             }
-            for job in (experiment.jobs)(1) {
+            for job in experiment.jobs.of(1).unwrap() {
                 for model in job.models {
                     if let Err(error) = anabranch_sim::Simulation::new(model) {
                         panic!("{id}, {}: {:?}: {error}", job.case, error.place);
@@ -88,10 +112,11 @@ mod tests {
 
     #[test]
     fn every_real_run_stands_beside_a_simulated_one() {
-        for experiment in all() {
-            let Some(real) = real(experiment.id) else { continue };
+        for experiment in all(None).unwrap() {
+            let Some(real) = real(&experiment.id) else { continue };
             assert!(!real.differs.is_empty(), "{}: a real path is never the simulated one", experiment.id);
-            let simulated: Vec<Case> = (experiment.jobs)(1).into_iter().map(|job| job.case).collect();
+            let simulated: Vec<Case> =
+                experiment.jobs.of(1).unwrap().into_iter().map(|job| job.case).collect();
             for trial in (real.trials)(1) {
                 assert!(simulated.contains(&trial.case), "{}: {}", experiment.id, trial.case);
                 let scenario = toml::from_str::<toml::Table>(&trial.scenario);

@@ -8,8 +8,9 @@ use anabranch_units::{Bytes, Duration, Packets, Rate, Time};
 
 use crate::case::{Case, Measured};
 use crate::experiment::{
-    Axis, Cell, Curve, Expected, Experiment, Job, Paper, Plot, Points, Relation, Row, Table,
+    Axis, Cell, Curve, Expected, Experiment, Job, Jobs, Plot, Points, Relation, Row, Table,
 };
+use crate::papers;
 use crate::results::OneSeed;
 use crate::scheme::{self, Scheme};
 use crate::simulate::Recording;
@@ -40,12 +41,12 @@ const COURSE: &str = "throughput";
 /// The experiment.
 pub fn experiment() -> Experiment {
     Experiment {
-        id: "multitcp-eq6.4",
-        title: "What a loss costs when several connections share the window",
-        paper: Paper::MultiTcp,
-        place: "section 6.1, equations (6.2) to (6.4) and figure 6.2",
+        id: "multitcp-eq6.4".into(),
+        title: "What a loss costs when several connections share the window".into(),
+        paper: papers::of("multitcp"),
+        place: "section 6.1, equations (6.2) to (6.4) and figure 6.2".into(),
         claim: "A loss event on n of N connections, in a path without congestion, costs n W² MTU / (8 N²), where W is the window of all \
-                connections together. The printed (6.4) drops the 8 that (6.2) and (6.3) have: a slip.",
+                connections together. The printed (6.4) drops the 8 that (6.2) and (6.3) have: a slip.".into(),
         assumed: vec![
             format!("W = {LARGE} packets of {PACKET} payload, RTT {RTT}; every link carries 100 Mbps and is never full"),
             "no delayed acknowledgements, as the section has the window grow by one packet every round trip; Reno with SACK".into(),
@@ -53,7 +54,7 @@ pub fn experiment() -> Experiment {
             "10 % are granted for what the triangle leaves out, which grows with W and not with its square".into(),
         ],
         random: false,
-        jobs: Box::new(|seed| {
+        jobs: Jobs::new(|seed| {
             let large = CONNECTIONS.iter().flat_map(|n| [job(LARGE, ONE_LOSES, *n, seed), job(LARGE, ALL_LOSE, *n, seed)]);
             large.chain([job(SMALL, ONE_LOSES, 1, seed)]).collect()
         }),
@@ -164,8 +165,8 @@ fn relations() -> Vec<Relation> {
         id: id.into(),
         claim: format!("what one connection with a window of {window} loses"),
         published: format!("W² MTU / 8 = {} kB", formula(window, 1, 1)),
-        unit: "kB",
-        variant: "",
+        unit: "kB".into(),
+        variant: String::new(),
         value: Box::new(move |seed| volume(seed, window, ONE_LOSES, 1)),
         expected: Expected::about(formula(window, 1, 1), 0.1),
         cause: cause.map(Into::into),
@@ -174,8 +175,8 @@ fn relations() -> Vec<Relation> {
         id: id.into(),
         claim: claim.into(),
         published: published.to_string(),
-        unit: "",
-        variant: "",
+        unit: "".into(),
+        variant: String::new(),
         value: Box::new(move |seed| {
             Some(volume(seed, LARGE, of.0, of.1)? / volume(seed, LARGE, to.0, to.1)?)
         }),
@@ -229,7 +230,7 @@ fn volumes() -> Plot {
     Plot {
         id: "volume".into(),
         title: "Volume lost by a loss event, against the number of connections".into(),
-        variant: "",
+        variant: String::new(),
         x: Axis::new("connections N", ""),
         y: Axis::new("lost volume", "kB"),
         curves: vec![
@@ -250,7 +251,7 @@ fn courses() -> Plot {
     Plot {
         id: "course".into(),
         title: "Throughput after a loss event (figure 6.2)".into(),
-        variant: "",
+        variant: String::new(),
         x: Axis { shows: None, ..Axis::new("time", "s") },
         y: Axis::new("throughput of all connections", "Mbps"),
         curves: vec![
@@ -282,7 +283,7 @@ fn table() -> Table {
     Table {
         id: "volumes".into(),
         title: "Lost volume, and (6.4) with its 8".into(),
-        variant: "",
+        variant: String::new(),
         columns: ["connections", "one loses (kB)", "all lose (kB)", "beyond the triangle (windows)"]
             .map(Into::into)
             .into(),

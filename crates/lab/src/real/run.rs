@@ -31,10 +31,7 @@ pub struct RealOptions<'a> {
 ///
 /// # Errors
 /// It was stopped, a run failed, or a finished run cannot be kept.
-pub fn run(
-    experiments: &[(&'static str, Real)],
-    options: &RealOptions<'_>,
-) -> Result<Vec<Results>, RunError> {
+pub fn run(experiments: &[(String, Real)], options: &RealOptions<'_>) -> Result<Vec<Results>, RunError> {
     let keep = |path: &Path, error| RunError::Keep { path: path.to_owned(), error };
     let cache = Cache::open(options.cache).map_err(|error| keep(options.cache, error))?;
     let mut planned = Vec::new();
@@ -51,7 +48,7 @@ pub fn run(
     let mut results: Vec<Results> = experiments.iter().map(|_| Results::default()).collect();
     (options.progress)(Progress { done: 0, total, left: None });
     for (done, (index, seed, trial)) in planned.into_iter().enumerate() {
-        let id = experiments[index].0;
+        let id = experiments[index].0.as_str();
         let name = format!("{id}, {}, seed {seed}, measured", trial.case);
         let key = key(id, seed, &trial);
         let (measured, took) = match cache.load(&key) {

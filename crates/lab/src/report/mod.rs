@@ -5,8 +5,8 @@ mod html;
 mod pdf;
 
 use crate::comparison::{Compared, Comparison};
-use crate::experiment::Paper;
 use crate::outcome::{FilledCell, FilledTable, Judgement, Outcome, Verdict};
+use crate::paper::Paper;
 use crate::statistics::{Estimate, significant};
 
 pub(crate) use content::Chapter;
@@ -19,7 +19,7 @@ const OVERVIEW: &str = "report";
 
 /// The papers that outcomes are of, in order.
 pub(crate) fn papers(outcomes: &[Outcome]) -> Vec<Paper> {
-    let mut papers: Vec<Paper> = outcomes.iter().map(|outcome| outcome.paper).collect();
+    let mut papers: Vec<Paper> = outcomes.iter().map(|outcome| outcome.paper.clone()).collect();
     papers.sort_unstable();
     papers.dedup();
     papers
@@ -36,17 +36,17 @@ pub(crate) fn chapters<E>(
     let papers = papers(outcomes);
     let mut chapters = vec![overview(&papers, outcomes)];
     for paper in papers {
-        chapters.push(chapter(paper, outcomes, &picture)?);
+        chapters.push(chapter(&paper, outcomes, &picture)?);
     }
     Ok(chapters)
 }
 
-fn name(paper: Paper) -> String {
+fn name(paper: &Paper) -> String {
     paper.to_string().to_lowercase()
 }
 
 fn place(outcome: &Outcome) -> Place {
-    Place { chapter: name(outcome.paper), section: Some(outcome.id.clone()) }
+    Place { chapter: name(&outcome.paper), section: Some(outcome.id.clone()) }
 }
 
 /// How many statements reproduce, where ours is ahead, and what is not run.
@@ -54,7 +54,7 @@ fn overview(papers: &[Paper], outcomes: &[Outcome]) -> Chapter {
     let mut links = Text::plain("Each paper by itself: ");
     for (index, paper) in papers.iter().enumerate() {
         let separator = if index > 0 { ", " } else { "" };
-        let place = Place { chapter: name(*paper), section: None };
+        let place = Place { chapter: name(paper), section: None };
         links = links.and(separator, Style::Plain).link(paper.to_string(), place);
     }
     let own: Vec<&Outcome> = outcomes.iter().collect();
@@ -76,12 +76,12 @@ fn overview(papers: &[Paper], outcomes: &[Outcome]) -> Chapter {
 }
 
 fn chapter<E>(
-    paper: Paper,
+    paper: &Paper,
     outcomes: &[Outcome],
     picture: impl Fn(&Outcome, &str) -> Result<String, E>,
 ) -> Result<Chapter, E> {
-    let own: Vec<&Outcome> = outcomes.iter().filter(|outcome| outcome.paper == paper).collect();
-    let mut intro = vec![Block::Paragraph(paper.citation().into())];
+    let own: Vec<&Outcome> = outcomes.iter().filter(|outcome| outcome.paper == *paper).collect();
+    let mut intro = vec![Block::Paragraph((&*paper.citation).into())];
     intro.extend(sums(&own));
     Ok(Chapter {
         name: name(paper),
@@ -95,7 +95,7 @@ fn chapter<E>(
 fn sums(outcomes: &[&Outcome]) -> Vec<Block> {
     let mut blocks = vec![Block::Table(summary(outcomes))];
     blocks.extend(ours(outcomes).map(Block::Table));
-    let mut papers: Vec<Paper> = outcomes.iter().map(|outcome| outcome.paper).collect();
+    let mut papers: Vec<&str> = outcomes.iter().map(|outcome| &*outcome.paper.name).collect();
     papers.dedup();
     let missing = crate::elsewhere::rows(&papers);
     if !missing.is_empty() {
@@ -174,7 +174,7 @@ fn section<E>(
     outcome: &Outcome,
     picture: impl Fn(&Outcome, &str) -> Result<String, E>,
 ) -> Result<Section, E> {
-    let source = format!(": {}, {}", outcome.paper.citation(), outcome.place);
+    let source = format!(": {}, {}", outcome.paper.citation, outcome.place);
     let mut blocks = vec![
         Block::Paragraph(Text::default().and(&outcome.id, Style::Code).and(source, Style::Plain)),
         Block::Paragraph(Text::default().and("The paper: ", Style::Strong).and(&outcome.claim, Style::Plain)),

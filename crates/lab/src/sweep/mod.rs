@@ -19,6 +19,7 @@ use anabranch_sim::scenario;
 use thiserror::Error;
 
 pub use merge::merge;
+pub(crate) use path::set;
 pub use run::{Options, run};
 pub use share::Share;
 pub use spec::Sweep;

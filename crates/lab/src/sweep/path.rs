@@ -10,7 +10,7 @@ use toml::{Table, Value};
 ///
 /// # Errors
 /// What is wrong with the key.
-pub(super) fn set(scenario: &mut Table, key: &str, value: Value) -> Result<(), String> {
+pub(crate) fn set(scenario: &mut Table, key: &str, value: Value) -> Result<(), String> {
     let (way, last) = key.rsplit_once('.').unwrap_or(("", key));
     if last.is_empty() || key.split('.').any(str::is_empty) {
         return Err(format!("'{key}' is no key; write it like link.1.rate or run.duration"));

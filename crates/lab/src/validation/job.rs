@@ -21,7 +21,12 @@ pub(super) fn job(
 ) -> Job {
     let variant = RECOVERIES.iter().find(|(_, other)| *other == recovery).map_or("", |(name, _)| *name);
     Job {
-        case: Case { variant, setting: configuration.to_owned(), scheme: scheme::SACK, point: 0.0 },
+        case: Case {
+            variant: variant.to_string(),
+            setting: configuration.to_owned(),
+            scheme: scheme::SACK,
+            point: 0.0,
+        },
         models: vec![network.model],
         decisions,
         measure: Box::new(move |recordings| recordings.first().map(&measure).unwrap_or_default()),

@@ -20,7 +20,8 @@ use std::collections::BTreeMap;
 
 use anabranch_sim::model::Recovery;
 
-use crate::experiment::{Experiment, Job, Paper};
+use crate::experiment::{Experiment, Job, Jobs};
+use crate::papers;
 use crate::results::Results;
 use crate::run::{Options, RunError, run};
 use crate::scheme;
@@ -143,14 +144,14 @@ fn experiment(group: &Group) -> Experiment {
     let configurations: Vec<String> = group.reference.keys().cloned().collect();
     let jobs = group.jobs;
     Experiment {
-        id: group.name,
-        title: "",
-        paper: Paper::MultiTcp,
-        place: "",
-        claim: "",
+        id: group.name.to_string(),
+        title: "".into(),
+        paper: papers::of("multitcp"),
+        place: "".into(),
+        claim: "".into(),
         assumed: Vec::new(),
         random: group.name != "R6",
-        jobs: Box::new(move |seed| {
+        jobs: Jobs::new(move |seed| {
             let of = |configuration: &String| {
                 let job = |(_, recovery)| jobs(configuration, seed, recovery);
                 RECOVERIES.into_iter().filter_map(job).collect::<Vec<_>>()

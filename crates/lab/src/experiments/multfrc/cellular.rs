@@ -10,8 +10,9 @@ use super::packets::{INTERVAL, bursts, packets};
 use super::sending::{ASSUMED, Sending};
 use super::wireless::{BOTTLENECK, CONNECTIONS, LOSS, RTT, THROUGHPUT, Wireless};
 use crate::case::{Case, Measured};
-use crate::experiment::{Expected, Experiment, Job, Paper, Relation};
+use crate::experiment::{Expected, Experiment, Job, Jobs, Relation};
 use crate::experiments::draw::numbers;
+use crate::papers;
 use crate::results::OneSeed;
 use crate::scheme::{AUTO, MULTFRC, N1, N2, N3, Scheme, TFRC};
 use crate::simulate::Recording;
@@ -118,14 +119,14 @@ pub(super) fn table_i() -> Experiment {
         relations.push(about(&format!("loss-{count}"), &claim("loss"), loss, "", (scheme, LOSS), 0.25));
     }
     Experiment {
-        id: "multfrc-tab1",
-        title: "One to three TFRC connections over a cellular link, emulated",
-        paper: Paper::Multfrc,
-        place: "section II.C, table I",
-        claim: "One connection gets 57 kbps with 1357 ms and a loss of 0.018, two get 94 kbps with 2951 ms and 0.032, three 93 kbps with 2863 ms and 0.046.",
+        id: "multfrc-tab1".into(),
+        title: "One to three TFRC connections over a cellular link, emulated".into(),
+        paper: papers::of("multfrc"),
+        place: "section II.C, table I".into(),
+        claim: "One connection gets 57 kbps with 1357 ms and a loss of 0.018, two get 94 kbps with 2951 ms and 0.032, three 93 kbps with 2863 ms and 0.046.".into(),
         assumed: assumed(),
         random: true,
-        jobs: Box::new(|seed| {
+        jobs: Jobs::new(|seed| {
             let job = |(scheme, count, ..): (Scheme, u32, f64, f64, f64), setting: &str| {
                 let case = Case { setting: setting.into(), ..Case::new(scheme, 0.0) };
                 PATH.job(case, Sending::new(scheme, Connections::TFRC), count, LOSS_RATE, seed)
@@ -282,15 +283,15 @@ pub(super) fn table_ii() -> Experiment {
     );
     let further = [FADING, LONGER].into_iter().flat_map(|setting| [(TFRC, setting), (MULTFRC, setting)]);
     Experiment {
-        id: "multfrc-tab2",
-        title: "MULTFRC over a cellular link, emulated",
-        paper: Paper::Multfrc,
-        place: "section IV.B, tables II and III",
+        id: "multfrc-tab2".into(),
+        title: "MULTFRC over a cellular link, emulated".into(),
+        paper: papers::of("multfrc"),
+        place: "section IV.B, tables II and III".into(),
         claim: "MULTFRC gets 86 kbps with 1.8 connections on the mean, 2512 ms and a loss of 0.045, where one connection gets 54 kbps; the losses grow with the \
-                number of connections: 0.015, 0.047 and 0.083 with one, two and three, in bursts of 2.86, 2.41 and 3.25 packets on the mean and 7, 10 and 11 at most.",
+                number of connections: 0.015, 0.047 and 0.083 with one, two and three, in bursts of 2.86, 2.41 and 3.25 packets on the mean and 7, 10 and 11 at most.".into(),
         assumed: assumed(),
         random: true,
-        jobs: Box::new(|seed| {
+        jobs: Jobs::new(|seed| {
             let job = |sending: Sending, path: Wireless, setting: &str, model: Model| Job {
                 case: Case { setting: setting.into(), ..Case::new(sending.look, 0.0) },
                 models: vec![model],

@@ -8,7 +8,8 @@ use super::describe::{Figure, explained, plot_figures, table};
 use super::sending::{ASSUMED, Sending};
 use super::wireless::{CONNECTIONS, RTT_RATIO, UTILIZATION, Wireless};
 use crate::case::Case;
-use crate::experiment::{Axis, Expected, Experiment, Job, Paper, Relation};
+use crate::experiment::{Axis, Expected, Experiment, Job, Jobs, Relation};
+use crate::papers;
 use crate::results::OneSeed;
 use crate::scheme::{AIO_TFRC, MULTFRC};
 
@@ -99,11 +100,11 @@ pub(super) fn equation_10() -> Experiment {
         ));
     }
     Experiment {
-        id: "multfrc-eq10",
-        title: "What the control law leaves unused",
-        paper: Paper::Multfrc,
-        place: "section III.C, equation (10)",
-        claim: "The utilization depends on beta and the optimal number of connections only, not on p_w, m or the round trip, and is at least 2/3.",
+        id: "multfrc-eq10".into(),
+        title: "What the control law leaves unused".into(),
+        paper: papers::of("multfrc"),
+        place: "section III.C, equation (10)".into(),
+        claim: "The utilization depends on beta and the optimal number of connections only, not on p_w, m or the round trip, and is at least 2/3.".into(),
         assumed: ASSUMED
             .into_iter()
             .chain([
@@ -113,7 +114,7 @@ pub(super) fn equation_10() -> Experiment {
             .map(Into::into)
             .collect(),
         random: true,
-        jobs: Box::new(|seed| {
+        jobs: Jobs::new(|seed| {
             let all = RUNS.iter().flat_map(|run| LOSSES.map(|loss| (run, loss)));
             all.map(|((decrease, round_trips, tolerance, setting), loss)| -> Job {
                 let law = Law::InverseIncrease { increase: 1.0, decrease: *decrease };

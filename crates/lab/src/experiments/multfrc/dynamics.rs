@@ -6,7 +6,8 @@ use super::describe::{Figure, course, plot_courses, table};
 use super::sending::{ASSUMED, Sending};
 use super::wireless::{CONNECTIONS, LOSS, RTT, THROUGHPUT, Wireless};
 use crate::case::{Case, Measured};
-use crate::experiment::{Expected, Experiment, Job, Paper, Plot, Relation};
+use crate::experiment::{Expected, Experiment, Job, Jobs, Plot, Relation};
+use crate::papers;
 use crate::scheme::{AUTO, FIRST, MULTFRC, SECOND, Scheme};
 use crate::statistics::Estimate;
 
@@ -62,18 +63,18 @@ pub(super) fn figure_8() -> Experiment {
         )
     };
     Experiment {
-        id: "multfrc-fig8",
-        title: "MULTFRC over time",
-        paper: Paper::Multfrc,
-        place: "section IV.B, figure 8",
-        claim: "At p_w = 0.04 throughput and number of connections are stable, losses about 0.04, the round trip short.",
+        id: "multfrc-fig8".into(),
+        title: "MULTFRC over time".into(),
+        paper: papers::of("multfrc"),
+        place: "section IV.B, figure 8".into(),
+        claim: "At p_w = 0.04 throughput and number of connections are stable, losses about 0.04, the round trip short.".into(),
         assumed: ASSUMED
             .into_iter()
             .chain(["a queue of 50 packets, ns-2's default"])
             .map(Into::into)
             .collect(),
         random: true,
-        jobs: Box::new(|seed| {
+        jobs: Jobs::new(|seed| {
             let path = Wireless::FAST;
             let job = |sending: Sending| Job {
                 case: Case::new(sending.look, 0.0),
@@ -199,12 +200,12 @@ pub(super) fn figure_9() -> Experiment {
         Relation::new((id, claim, published, unit), move |seed| with(setting, name).of(seed), expected)
     };
     Experiment {
-        id: "multfrc-fig9",
-        title: "MULTFRC when the loss rate changes",
-        paper: Paper::Multfrc,
-        place: "section IV.B, figure 9",
+        id: "multfrc-fig9".into(),
+        title: "MULTFRC when the loss rate changes".into(),
+        paper: papers::of("multfrc"),
+        place: "section IV.B, figure 9".into(),
         claim: "p_w is 0.02, from 3000 s on 0.08, from 6000 s on 0.02. The number of connections goes from about 3 to about 7 and back: with (1, 1) \
-                in about 214 s up and 87 s down, with (6, 2) in 30 s and 43 s, with large swings and a long round trip.",
+                in about 214 s up and 87 s down, with (6, 2) in 30 s and 43 s, with large swings and a long round trip.".into(),
         assumed: ASSUMED
             .into_iter()
             .chain([
@@ -214,7 +215,7 @@ pub(super) fn figure_9() -> Experiment {
             .map(Into::into)
             .collect(),
         random: true,
-        jobs: Box::new(|seed| {
+        jobs: Jobs::new(|seed| {
             vec![
                 switching(Sending::multfrc(Control::PAPER), SLOW, seed),
                 switching(Sending::multfrc(Control::FAST), FAST, seed),

@@ -7,7 +7,8 @@ use super::describe::{Figure, explained, extreme, plot_figures, table};
 use super::sending::{ASSUMED, Sending};
 use super::wireless::{CONNECTIONS, LOSS, LOSS_RATIO, RTT, RTT_RATIO, THROUGHPUT, UTILIZATION, Wireless};
 use crate::case::Case;
-use crate::experiment::{Axis, Curve, Expected, Experiment, Paper, Points, Relation};
+use crate::experiment::{Axis, Curve, Expected, Experiment, Jobs, Points, Relation};
+use crate::papers;
 use crate::results::OneSeed;
 use crate::scheme::{N1, N2, N4, N8, N16, N32, Scheme};
 
@@ -134,20 +135,20 @@ pub(super) fn figure_2() -> Experiment {
         points: Points::Formula(LOSSES.map(|loss| (loss, PATH.kbps * (1.0 - loss))).into()),
     };
     Experiment {
-        id: "multfrc-fig2",
-        title: "A fixed number of TFRC connections over a lossy link",
-        paper: Paper::Multfrc,
-        place: "section II.C, figure 2",
+        id: "multfrc-fig2".into(),
+        title: "A fixed number of TFRC connections over a lossy link".into(),
+        paper: papers::of("multfrc"),
+        place: "section II.C, figure 2".into(),
         claim: "Throughput grows with the number of connections and saturates at B_w (1 - p_w). At p_w = 0.04 n_opt is 3.85, and a little more than 4 \
                 connections are needed. More of them make the round trip longer first (8) and then the losses more (16, 32). n_opt leaps beyond \
-                p_w = 0.1.",
+                p_w = 0.1.".into(),
         assumed: ASSUMED
             .into_iter()
             .chain(["10 + 70 ms one way and a queue of 50 packets, as in the reference runs of ns-2"])
             .map(Into::into)
             .collect(),
         random: true,
-        jobs: Box::new(|seed| {
+        jobs: Jobs::new(|seed| {
             let rules = [("", Parameters::RFC5348), (NS2, Parameters::NS2)];
             let mut jobs = Vec::new();
             for (setting, tfrc) in rules {

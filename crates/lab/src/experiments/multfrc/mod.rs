@@ -24,8 +24,6 @@ pub(super) fn experiments() -> Vec<Experiment> {
     vec![
         fixed::figure_2(),
         cellular::table_i(),
-        steady::figure_7i(),
-        steady::figure_7ii(),
         dynamics::figure_8(),
         dynamics::figure_9(),
         cellular::table_ii(),

@@ -7,7 +7,8 @@ use super::describe::{Figure, course, explained, plot_courses, table};
 use super::dumbbell::{DUMBBELL, model};
 use super::sending::{ASSUMED, Sending};
 use crate::case::{Case, Measured};
-use crate::experiment::{Expected, Experiment, Job, Paper, Relation};
+use crate::experiment::{Expected, Experiment, Job, Jobs, Relation};
+use crate::papers;
 use crate::results::OneSeed;
 use crate::scheme::{AUTO, FIFTH, FIRST, FOURTH, MULTFRC, SECOND, Scheme, THIRD};
 use crate::simulate::Recording;
@@ -100,12 +101,12 @@ fn experiment(id: &'static str, title: &'static str, place: &'static str) -> Exp
         )
     };
     Experiment {
-        id,
-        title,
-        paper: Paper::Multfrc,
-        place,
+        id: id.into(),
+        title: title.into(),
+        paper: papers::of("multfrc"),
+        place: place.into(),
         claim: "p_w is 0.01. Eight streams, and eight more from 2000 s on: these get as much as the first, after about 180 s with (1, 1) and 90 s with \
-                (2, 2), whose number of connections varies a little more.",
+                (2, 2), whose number of connections varies a little more.".into(),
         assumed: ASSUMED
             .into_iter()
             .chain(DUMBBELL)
@@ -113,7 +114,7 @@ fn experiment(id: &'static str, title: &'static str, place: &'static str) -> Exp
             .map(Into::into)
             .collect(),
         random: true,
-        jobs: Box::new(|seed| {
+        jobs: Jobs::new(|seed| {
             let shortest = Control { least: Least::Sample, ..Control::PAPER };
             let runs = [
                 (Sending::multfrc(Control::PAPER), SLOW),

@@ -1,29 +1,22 @@
-//! Figures 7 and 10: MULTFRC, AIO-TFRC and ours at steady loss rates.
+//! Figure 10: MULTFRC, AIO-TFRC and ours at steady loss rates.
 
 use anabranch_congestion::multfrc::Parameters as Control;
 use anabranch_congestion::tfrc::Parameters;
 
 use super::describe::{Figure, explained, extreme, plot_figures, table};
 use super::sending::{ASSUMED, Sending};
-use super::wireless::{
-    CONNECTIONS, LOSS, LOSS_RATIO, PREDICTED, RTT, RTT_RATIO, THROUGHPUT, UTILIZATION, Wireless,
-};
+use super::wireless::{CONNECTIONS, LOSS, PREDICTED, RTT, RTT_RATIO, THROUGHPUT, UTILIZATION, Wireless};
 use crate::case::Case;
-use crate::experiment::{Axis, Curve, Expected, Experiment, Jobs, Paper, Plot, Points, Relation, Table};
+use crate::experiment::{Axis, Curve, Expected, Experiment, Jobs, Plot, Points, Relation, Table};
+use crate::papers;
 use crate::results::OneSeed;
 use crate::scheme::{AIO_TFRC, AIO_TFRC_FIRST, AUTO, MULTFRC, Scheme};
 
 pub(super) const LOSSES: [f64; 5] = [0.0, 0.02, 0.04, 0.06, 0.08];
-/// Without zero, where MULTFRC is one TFRC connection, and its queue is not the control's.
-const LOSSY: &[f64] = &[0.02, 0.04, 0.06, 0.08];
 /// Ours has to hold from no losses to 10 %.
 const OURS: [f64; 9] = [0.0, 0.002, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1];
 const OURS_ALL: &[f64] = &OURS;
 const OURS_LOSSY: &[f64] = &[0.01, 0.02, 0.04, 0.06, 0.08, 0.1];
-const NS2_RULES: &str = "at p_w = 0.02 it lies at the bound; with ns-2's rules of TFRC it is 1.19 to 1.20 with each of five seeds";
-const SHORTER_QUEUE: &str = "the queue, which the paper does not tell: behind 5 packets the mean round trip is at most 1.19 times the least, and the losses are \
-    2.1 times p_w at p_w = 0.02. It is not the rounding of n: AIO-TFRC has 1.58 there behind 50 packets";
-const LONGER_QUEUE: &str = "drops at the queue at p_w = 0.02, where now and then there is a connection too many: behind 200 packets the losses are 0.97 times p_w";
 const ONE_FILTER: &str = "one filter's losses vary as those of one connection, and the rate n times as much: with all virtual connections it is within the bound";
 const UNDAMPED_CAUSE: &str = "in part TFRC's damping by the square root of the round trip: with ns-2's rules it is 0.89, and without the damping (ca_ = 0, which is not ns-2's default) 0.84, \
     but then the losses are 1.14 times p_w and AIO-TFRC has 0.88 in place of the paper's 95 % (table; seeds 1 to 5). An average of 50 reports of whichever connection gives 0.82, but \
@@ -42,7 +35,7 @@ const UNDAMPED: &str = "ns-2 without damping";
 const FURTHER_LOSSES: &[f64] = &[0.02, 0.08];
 
 fn jobs(path: Wireless, sendings: Vec<(Sending, &'static str, &'static [f64])>) -> Jobs {
-    Box::new(move |seed| {
+    Jobs::new(move |seed| {
         let all = sendings.iter().flat_map(|(sending, setting, losses)| {
             losses.iter().map(move |loss| {
                 let case = Case { setting: (*setting).into(), ..Case::new(sending.look, *loss) };
@@ -103,112 +96,6 @@ fn figures(rows: Vec<(Scheme, &'static str, &'static [f64])>) -> Table {
         })
     });
     table("figures", "Means", &columns, rows)
-}
-
-/// What the paper says of both paths of figure 7.
-fn of_figure_7() -> Vec<Relation> {
-    let deviation = |seed: OneSeed<'_>| {
-        let ratios: Option<Vec<f64>> = LOSSY
-            .iter()
-            .map(|loss| {
-                Some(seed.figure(MULTFRC, *loss, UTILIZATION)? / seed.figure(MULTFRC, *loss, PREDICTED)?)
-            })
-            .collect();
-        ratios?.into_iter().map(|ratio| (ratio - 1.0).abs()).reduce(f64::max)
-    };
-    let growth = |seed: OneSeed<'_>| {
-        let counts: Option<Vec<f64>> =
-            LOSSY.iter().map(|loss| seed.figure(MULTFRC, *loss, CONNECTIONS)).collect();
-        counts?.windows(2).map(|pair| pair[1] - pair[0]).reduce(f64::min)
-    };
-    vec![
-        Relation::new(
-            ("throughput", "least utilization over all p_w", "within 25 % of B_w (1 - p_w)", ""),
-            extreme(MULTFRC, &LOSSES, UTILIZATION, f64::min),
-            Expected::AtLeast(0.75),
-        ),
-        Relation::new(
-            (
-                "rtt",
-                "longest mean round trip over p_w from 0.02 on, as a multiple of the least",
-                "within 120 %",
-                "",
-            ),
-            extreme(MULTFRC, LOSSY, RTT_RATIO, f64::max),
-            Expected::AtMost(1.2),
-        ),
-        Relation::new(
-            ("loss", "largest loss as a multiple of p_w", "almost p_w (within 5 %)", ""),
-            extreme(MULTFRC, LOSSY, LOSS_RATIO, f64::max),
-            Expected::Between(0.95, 1.05),
-        ),
-        Relation::new(
-            (
-                "connections",
-                "least growth of the number of connections from one p_w to the next",
-                "grows with p_w",
-                "",
-            ),
-            growth,
-            Expected::Above(0.0),
-        ),
-        Relation::new(
-            ("one", "mean connections at p_w = 0", "one", ""),
-            Figure::new(MULTFRC, 0.0, CONNECTIONS).value(),
-            Expected::Between(1.0, 1.1),
-        ),
-        Relation::new(
-            (
-                "equation-10",
-                "largest distance of the utilization from equation (10), as a part of it",
-                "reasonably close (within 15 %)",
-                "",
-            ),
-            deviation,
-            Expected::AtMost(0.15),
-        ),
-    ]
-}
-
-fn figure_7(id: &'static str, title: &'static str, path: Wireless, relations: Vec<Relation>) -> Experiment {
-    let sendings =
-        vec![(Sending::multfrc(Control::PAPER), "", &LOSSES as &[f64]), (Sending::auto(), "", &LOSSES)];
-    Experiment {
-        id,
-        title,
-        paper: Paper::Multfrc,
-        place: "section IV.B, figure 7",
-        claim: "Throughput within 25 % of B_w (1 - p_w), the round trip within 120 % of its least, losses equal to p_w; the number of connections \
-                grows with p_w; throughput is close to equation (10).",
-        assumed: ASSUMED
-            .into_iter()
-            .chain(["a queue of 50 packets, ns-2's default"])
-            .map(Into::into)
-            .collect(),
-        random: true,
-        jobs: jobs(path, sendings),
-        relations,
-        plots: plots(path, &[MULTFRC, AUTO]),
-        tables: vec![figures(vec![(MULTFRC, "", &LOSSES), (AUTO, "", &LOSSES)])],
-    }
-}
-
-pub(super) fn figure_7i() -> Experiment {
-    figure_7(
-        "multfrc-fig7i",
-        "MULTFRC over 1 Mbps and 168 ms",
-        Wireless::FAST,
-        explained(of_figure_7(), &[("rtt", NS2_RULES)]),
-    )
-}
-
-pub(super) fn figure_7ii() -> Experiment {
-    figure_7(
-        "multfrc-fig7ii",
-        "MULTFRC over 100 kbps and 757 ms",
-        Wireless::SLOW,
-        explained(of_figure_7(), &[("rtt", SHORTER_QUEUE), ("loss", LONGER_QUEUE)]),
-    )
 }
 
 pub(super) fn figure_10() -> Experiment {
@@ -294,11 +181,11 @@ pub(super) fn figure_10() -> Experiment {
     }
     let rows = sendings.iter().map(|(sending, setting, losses)| (sending.look, *setting, *losses)).collect();
     Experiment {
-        id: "multfrc-fig10",
-        title: "One connection that stands for several",
-        paper: Paper::Multfrc,
-        place: "section IV.C, figure 10",
-        claim: "At p_w = 0.02 AIO-TFRC uses 95 % of the link where MULTFRC uses 77 %; at high losses both are alike.",
+        id: "multfrc-fig10".into(),
+        title: "One connection that stands for several".into(),
+        paper: papers::of("multfrc"),
+        place: "section IV.C, figure 10".into(),
+        claim: "At p_w = 0.02 AIO-TFRC uses 95 % of the link where MULTFRC uses 77 %; at high losses both are alike.".into(),
         assumed: ASSUMED
             .into_iter()
             .chain([

@@ -8,7 +8,8 @@ use super::describe::{Figure, course, explained, plot_courses, table};
 use super::dumbbell::{CONNECTIONS, DUMBBELL, RTT, RUN, STREAM_RATE, TCP_RATE, UTILIZATION, measure, model};
 use super::sending::{ASSUMED, Sending};
 use crate::case::{Case, Measured};
-use crate::experiment::{Expected, Experiment, Job, Paper, Relation};
+use crate::experiment::{Expected, Experiment, Job, Jobs, Relation};
+use crate::papers;
 use crate::results::OneSeed;
 use crate::scheme::{AUTO, MULTFRC, SACK, TFRC};
 use crate::simulate::Recording;
@@ -177,15 +178,15 @@ pub(super) fn table_v() -> Experiment {
         )
     });
     Experiment {
-        id: "multfrc-tab5",
-        title: "Eight MULTFRC streams beside eight TCPs",
-        paper: Paper::Multfrc,
-        place: "section IV.D, table V, figures 14 and 15",
+        id: "multfrc-tab5".into(),
+        title: "Eight MULTFRC streams beside eight TCPs".into(),
+        paper: papers::of("multfrc"),
+        place: "section IV.D, table V, figures 14 and 15".into(),
         claim: "Beside MULTFRC the link is in full use, and TCP loses about what the longer round trip explains, less with gamma = 0.1. Without losses \
-                MULTFRC is one TFRC connection.",
+                MULTFRC is one TFRC connection.".into(),
         assumed: ASSUMED.into_iter().chain(DUMBBELL).map(Into::into).collect(),
         random: true,
-        jobs: Box::new(|seed| {
+        jobs: Jobs::new(|seed| {
             let mut jobs = Vec::new();
             let mut add = |case: Case, sending: Sending, counts: (usize, usize)| {
                 let loss = case.point;

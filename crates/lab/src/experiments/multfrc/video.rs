@@ -9,7 +9,8 @@ use super::describe::{Figure, course, plot_courses, table};
 use super::packets::{Clip, packets};
 use super::sending::Sending;
 use crate::case::{Case, Measured};
-use crate::experiment::{Expected, Experiment, Job, Paper, Relation};
+use crate::experiment::{Expected, Experiment, Job, Jobs, Relation};
+use crate::papers;
 use crate::scheme::{AUTO, MULTFRC, Scheme, TFRC};
 
 /// The film's rates, with the names of what is measured: seconds frozen, packets not repaired, and the
@@ -46,11 +47,11 @@ pub(super) fn figure_17() -> Experiment {
     let columns: Vec<(&str, &'static str)> =
         RATES.iter().flat_map(|(_, frozen, lost, _)| [(*frozen, *frozen), (*lost, *lost)]).collect();
     Experiment {
-        id: "multfrc-fig17",
-        title: "A film with parity over a cellular link, emulated",
-        paper: Paper::Multfrc,
-        place: "section IV.E, figure 17",
-        claim: "With ten seconds buffered one TFRC connection with RS(56,50) sustains a film of 50 kbps, MULTFRC with RS(61,50) one of 90 kbps, without a freeze.",
+        id: "multfrc-fig17".into(),
+        title: "A film with parity over a cellular link, emulated".into(),
+        paper: papers::of("multfrc"),
+        place: "section IV.E, figure 17".into(),
+        claim: "With ten seconds buffered one TFRC connection with RS(56,50) sustains a film of 50 kbps, MULTFRC with RS(61,50) one of 90 kbps, without a freeze.".into(),
         assumed: assumed()
             .into_iter()
             .chain([
@@ -60,7 +61,7 @@ pub(super) fn figure_17() -> Experiment {
             ])
             .collect(),
         random: true,
-        jobs: Box::new(|seed| {
+        jobs: Jobs::new(|seed| {
             [Sending::new(TFRC, Connections::TFRC), Sending::multfrc(Control::PAPER), Sending::auto()]
                 .map(|sending| Job {
                     case: Case::new(sending.look, 0.0),

@@ -49,8 +49,6 @@ impl Wireless {
     /// 1 Mbps and 168 ms, as ns-2's reference has it: 80 ms one way, and the times of transmission.
     pub(super) const FAST: Self =
         Self { kbps: 1000.0, size: SIZE, delay_ms: 70.0, queue: 50, seconds: 9000, warm_up: 200 };
-    /// 100 kbps and 757 ms.
-    pub(super) const SLOW: Self = Self { kbps: 100.0, delay_ms: 326.8, seconds: 9000, ..Self::FAST };
 
     /// Milliseconds without a queue.
     fn least_rtt_ms(&self) -> f64 {

@@ -11,8 +11,9 @@ use super::measure::{
 use super::network::{AS_PRINTED, ASSUMED, Cross, DEPHASED, Path, Stream, VARIANTS, model};
 use crate::case::{Case, Measured};
 use crate::experiment::{
-    Axis, Cell, Curve, Expected, Experiment, Job, Paper, Plot, Points, Relation, Row, Table,
+    Axis, Cell, Curve, Expected, Experiment, Job, Jobs, Plot, Points, Relation, Row, Table,
 };
+use crate::papers;
 use crate::results::OneSeed;
 use crate::scheme::{self, Scheme};
 
@@ -45,17 +46,17 @@ impl Setup {
         let looks: Vec<Scheme> = self.schemes.iter().map(|(scheme, _)| *scheme).collect();
         let tables = VARIANTS.iter().flat_map(|variant| [self.rates(variant), self.costs(variant)]).collect();
         Experiment {
-            id: self.id,
-            title: self.title,
-            paper: Paper::MultiTcp,
-            place: self.place,
-            claim: self.claim,
+            id: self.id.into(),
+            title: self.title.into(),
+            paper: papers::of("multitcp"),
+            place: self.place.into(),
+            claim: self.claim.into(),
             assumed: ASSUMED.iter().chain(self.assumed).map(|text| (*text).to_owned()).collect(),
             random: true,
             relations,
             plots: plots(&looks),
             tables,
-            jobs: Box::new(move |seed| {
+            jobs: Jobs::new(move |seed| {
                 let jobs = VARIANTS.into_iter().flat_map(|variant| {
                     self.schemes.iter().map(move |(scheme, algorithm)| (variant, *scheme, algorithm))
                 });
@@ -78,11 +79,7 @@ impl Setup {
             };
             Relation {
                 value: Box::new(value),
-                cause: self
-                    .worse
-                    .iter()
-                    .find(|(worse, _)| *worse == id)
-                    .map(|(_, cause)| (*cause).to_owned()),
+                cause: self.worse.iter().find(|(worse, _)| *worse == id).map(|(_, cause)| (*cause).into()),
                 ..one(
                     id,
                     &format!("{claim} with auto, more than with {}", best.name),
@@ -117,7 +114,7 @@ impl Setup {
         let (phases, rate) = (self.phases, self.stream.rate);
         let plays = scheme == scheme::AUTO;
         Job {
-            case: Case { variant, ..Case::new(scheme, 0.0) },
+            case: Case { variant: variant.into(), ..Case::new(scheme, 0.0) },
             models: vec![model(&self.path, self.stream, algorithm, self.cross, self.duration, variant, seed)],
             decisions: &[],
             measure: Box::new(move |recordings| {
@@ -141,7 +138,7 @@ impl Setup {
         Table {
             id: format!("{id}-{}", variant.replace(' ', "-")),
             title: format!("{title}, {variant}"),
-            variant,
+            variant: variant.into(),
             columns: heads,
             rows: self.schemes.iter().map(|(scheme, _)| row(*scheme)).collect(),
         }
@@ -197,7 +194,7 @@ fn plots(looks: &[Scheme]) -> Vec<Plot> {
     let plot = |variant: &'static str, (id, title, name, unit): (&str, &str, &str, &str)| Plot {
         id: format!("{id}-{}", variant.replace(' ', "-")),
         title: format!("{title}, {variant}"),
-        variant,
+        variant: variant.into(),
         x: Axis::new("time", "s"),
         y: Axis::new(name, unit),
         curves: (looks.iter())
@@ -227,7 +224,7 @@ pub(super) fn one(
     expected: Expected,
 ) -> Relation {
     let value = move |seed: OneSeed<'_>| seed.figure(scheme, 0.0, &name);
-    Relation { variant: DEPHASED, ..Relation::new((id, claim, published, unit), value, expected) }
+    Relation { variant: DEPHASED.into(), ..Relation::new((id, claim, published, unit), value, expected) }
 }
 
 /// What one figure is as a multiple of another one.

@@ -38,7 +38,7 @@ pub(super) fn figure_8_7() -> Real {
 
 fn trial(scheme: Scheme, seed: u64) -> Trial {
     Trial {
-        case: Case { variant: DEPHASED, ..Case::new(scheme, 0.0) },
+        case: Case { variant: DEPHASED.into(), ..Case::new(scheme, 0.0) },
         scenario: format!(
             r#"
 [run]

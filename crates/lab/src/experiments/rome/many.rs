@@ -8,8 +8,9 @@ use anabranch_units::{Duration, Rate, Time};
 use super::network::{ASSUMED, NEVER, media, rome, tcp};
 use super::random::{CLIENTS, Client, MOST_SERVERS, Network, behind_one_link, draw};
 use crate::case::{Case, Measured};
-use crate::experiment::{Axis, Expected, Experiment, Job, Paper, Plot, Relation, Table};
+use crate::experiment::{Axis, Expected, Experiment, Job, Jobs, Plot, Relation, Table};
 use crate::experiments::describe::{plot_figures, table};
+use crate::papers;
 use crate::results::OneSeed;
 use crate::scheme::{AUTO, ROME, ROME_WITHOUT_RATE, Scheme};
 use crate::simulate::Recording;
@@ -217,7 +218,7 @@ const LOAD: &str = "no link is common to all connections here, and more of a str
 
 /// Tells the causes of relations that differ, by their names.
 fn because(causes: &[(&str, &str)], relations: Vec<Relation>) -> Vec<Relation> {
-    let cause = |id: &str| causes.iter().find(|(name, _)| *name == id).map(|(_, cause)| (*cause).to_owned());
+    let cause = |id: &str| causes.iter().find(|(name, _)| *name == id).map(|(_, cause)| (*cause).into());
     relations.into_iter().map(|relation| Relation { cause: cause(&relation.id), ..relation }).collect()
 }
 
@@ -230,14 +231,14 @@ pub(super) fn figure_11() -> Experiment {
         move |seed: OneSeed<'_>| Some(seed.figure(ROME, more, STREAMS)? / seed.figure(ROME, less, STREAMS)?)
     };
     Experiment {
-        id: "rome-fig11",
-        title: "Streaming rate of 50 clients with n servers each",
-        paper: Paper::TcpRome,
-        place: "section IV-B, figures 10 and 11",
-        claim: "The rate with n = 2 is twice that with n = 1; there is little more beyond.",
+        id: "rome-fig11".into(),
+        title: "Streaming rate of 50 clients with n servers each".into(),
+        paper: papers::of("rome"),
+        place: "section IV-B, figures 10 and 11".into(),
+        claim: "The rate with n = 2 is twice that with n = 1; there is little more beyond.".into(),
         assumed: assumed(&["no rate is wanted here: the rate coordinator holds nothing back"]),
         random: true,
-        jobs: Box::new(|seed| jobs(SCHEMES, CLIENTS, seed)),
+        jobs: Jobs::new(|seed| jobs(SCHEMES, CLIENTS, seed)),
         relations: because(
             &[("doubles", ACCESS), ("little-more", ACCESS)],
             vec![
@@ -334,14 +335,14 @@ pub(super) fn figure_12() -> Experiment {
     ];
     relations.extend(ours());
     Experiment {
-        id: "rome-fig12",
-        title: "Half of the clients want 400 kbps from n servers each",
-        paper: Paper::TcpRome,
-        place: "section IV-C, figure 12",
-        claim: "Clients whose access link has more than 400 kbps get close to 400 kbps from n > 3, and stably beyond.",
+        id: "rome-fig12".into(),
+        title: "Half of the clients want 400 kbps from n servers each".into(),
+        paper: papers::of("rome"),
+        place: "section IV-C, figure 12".into(),
+        claim: "Clients whose access link has more than 400 kbps get close to 400 kbps from n > 3, and stably beyond.".into(),
         assumed: assumed(&["the single flows are TCPs that always have data"]),
         random: true,
-        jobs: Box::new(coordinated_jobs),
+        jobs: Jobs::new(coordinated_jobs),
         relations: because(
             &[
                 ("four", HELD),
@@ -405,14 +406,14 @@ pub(super) fn figure_13() -> Experiment {
     ];
     relations.extend(ours());
     Experiment {
-        id: "rome-fig13",
-        title: "What is left to single flows beside streams from n servers each",
-        paper: Paper::TcpRome,
-        place: "section IV-C, figure 13",
-        claim: "Without the rate coordinator single flows fall from 235 to 50 kbps at n = 8; with it they level at about 125 kbps.",
+        id: "rome-fig13".into(),
+        title: "What is left to single flows beside streams from n servers each".into(),
+        paper: papers::of("rome"),
+        place: "section IV-C, figure 13".into(),
+        claim: "Without the rate coordinator single flows fall from 235 to 50 kbps at n = 8; with it they level at about 125 kbps.".into(),
         assumed: assumed(&["the single flows are TCPs that always have data"]),
         random: true,
-        jobs: Box::new(coordinated_jobs),
+        jobs: Jobs::new(coordinated_jobs),
         relations: because(
             &[
                 ("without-1", LOAD),

@@ -10,8 +10,9 @@ use anabranch_units::{Bytes, Duration, Rate, Time};
 use super::network::{ASSUMED, NEVER, auto, duplex, media, rome, tcp};
 use crate::case::{Case, Measured};
 use crate::experiment::{
-    Axis, Cell, Curve, Expected, Experiment, Job, Paper, Plot, Points, Relation, Row, Table,
+    Axis, Cell, Curve, Expected, Experiment, Job, Jobs, Plot, Points, Relation, Row, Table,
 };
+use crate::papers;
 use crate::results::OneSeed;
 use crate::scheme::{AUTO, FIRST, ROME, ROME_WITHOUT_CONTENT, SECOND, SINGLE, Scheme, THIRD};
 use crate::simulate::Recording;
@@ -254,7 +255,7 @@ pub(super) fn figure_8() -> Experiment {
         Relation {
             claim: "throughput of a single flow over path 3 beside three TCPs, against that of TCP-ROME (far less: below 0.6)".into(),
             published: "far less".into(),
-            unit: "",
+            unit: "".into(),
             value: Box::new(|seed| {
                 let of = |scheme| seed.figure(scheme, 0.0, &during(THROUGHPUT, "three TCPs"));
                 Some(of(SINGLE)? / of(ROME)?)
@@ -270,21 +271,21 @@ pub(super) fn figure_8() -> Experiment {
     let plot = |id: &str, title: &str, y: &str, curves: Vec<Curve>| Plot {
         id: id.into(),
         title: title.into(),
-        variant: "",
+        variant: String::new(),
         x: Axis::new("time", "s"),
         y: Axis::new(y, "Mbps"),
         curves,
     };
     Experiment {
-        id: "rome-fig8",
-        title: "A film of 3 Mbps over three paths, none of which carries it alone",
-        paper: Paper::TcpRome,
-        place: "section IV-A, figure 8",
+        id: "rome-fig8".into(),
+        title: "A film of 3 Mbps over three paths, none of which carries it alone".into(),
+        paper: papers::of("rome"),
+        place: "section IV-A, figure 8".into(),
         claim: "A TCP joins path 1 at 10 s, path 2 at 40 s, path 3 at 70 s: about 3.0, then 2.83, then 2.65 Mbps; connection 3 makes up for \
-                what connection 1 loses; a single flow gets far less.",
+                what connection 1 loses; a single flow gets far less.".into(),
         assumed: assumed(&[]),
         random: true,
-        jobs: Box::new(move |seed| schemes.map(|scheme| job(scheme, seed)).into()),
+        jobs: Jobs::new(move |seed| schemes.map(|scheme| job(scheme, seed)).into()),
         relations: relations.into_iter().chain(ours()).collect(),
         plots: vec![
             plot(
@@ -320,7 +321,7 @@ pub(super) fn figure_9() -> Experiment {
         Relation {
             claim: claim.into(),
             published: published.into(),
-            unit,
+            unit: unit.into(),
             ..mbps(id, scheme, name, expected)
         }
     };
@@ -369,21 +370,21 @@ pub(super) fn figure_9() -> Experiment {
         points: Points::Formula(vec![(2.0, 0.0), (100.0, 98.0)]),
     });
     Experiment {
-        id: "rome-fig9",
-        title: "When segments arrive, without and with the content coordinator",
-        paper: Paper::TcpRome,
-        place: "section IV-A, figure 9",
-        claim: "Without the content coordinator many segments come after their play time in 10-20 s; with it every segment is on time.",
+        id: "rome-fig9".into(),
+        title: "When segments arrive, without and with the content coordinator".into(),
+        paper: papers::of("rome"),
+        place: "section IV-A, figure 9".into(),
+        claim: "Without the content coordinator many segments come after their play time in 10-20 s; with it every segment is on time.".into(),
         assumed: assumed(&[
             "without the content coordinator nothing is asked for again; segments still go to connections in proportion to what they deliver",
         ]),
         random: true,
-        jobs: Box::new(move |seed| schemes.map(|scheme| job(scheme, seed)).into()),
+        jobs: Jobs::new(move |seed| schemes.map(|scheme| job(scheme, seed)).into()),
         relations,
         plots: vec![Plot {
             id: "arrival".into(),
             title: "Media arrived in order".into(),
-            variant: "",
+            variant: String::new(),
             x: Axis::new("time", "s"),
             y: Axis::new("play time of what has arrived", "s"),
             curves,
@@ -397,8 +398,8 @@ fn mbps(id: &str, scheme: Scheme, name: String, expected: Expected) -> Relation 
         id: id.into(),
         claim: String::new(),
         published: String::new(),
-        unit: "Mbps",
-        variant: "",
+        unit: "Mbps".into(),
+        variant: String::new(),
         value: Box::new(move |seed| seed.figure(scheme, 0.0, &name)),
         expected,
         cause: None,
@@ -410,7 +411,7 @@ fn ours() -> Vec<Relation> {
     let more = |id: &str, claim: &str, unit: &'static str, name: String, expected: Expected| Relation {
         claim: format!("{claim} with auto, more than with TCP-ROME"),
         published: "ours, not in the paper".into(),
-        unit,
+        unit: unit.into(),
         value: Box::new(move |seed: OneSeed<'_>| {
             Some(seed.figure(AUTO, 0.0, &name)? - seed.figure(ROME, 0.0, &name)?)
         }),
@@ -465,7 +466,7 @@ fn table(schemes: &[Scheme]) -> Table {
     Table {
         id: "figures".into(),
         title: "Throughput in each phase, the player, and what is left to the TCPs".into(),
-        variant: "",
+        variant: String::new(),
         rows: schemes.iter().map(row).collect(),
         columns: ["scheme".to_owned()]
             .into_iter()

@@ -3,8 +3,9 @@
 use super::network::{model, rates};
 use super::round_trips::{ASSUMED, FAST, SLOW, SPREAD_MS, path, senders, trips};
 use crate::case::{Case, Measured};
-use crate::experiment::{Axis, Curve, Expected, Experiment, Job, Paper, Points, Relation};
+use crate::experiment::{Axis, Curve, Expected, Experiment, Job, Jobs, Points, Relation};
 use crate::experiments::describe::{Figure, explained, plot_figures, table};
+use crate::papers;
 use crate::results::OneSeed;
 use crate::scheme::{RENO, Scheme, TTFWC_0_0, TTFWC_0_4, TTFWC_0_9};
 use crate::simulate::Recording;
@@ -106,19 +107,19 @@ fn beside_tcp(id: &'static str, place: &'static str, network: &'static str, sche
     plot.curves = vec![curve(scheme.name, scheme, RATE), curve("TCP beside it", RENO, TCP_RATE)];
     let rows = trips(network).iter().map(|rtt| (format!("{rtt} ms"), scheme, network.to_owned(), *rtt));
     Experiment {
-        id,
-        title: "Throughput beside TCP at several round trips",
-        paper: Paper::Ttfwc,
-        place,
+        id: id.into(),
+        title: "Throughput beside TCP at several round trips".into(),
+        paper: papers::of("ttfwc"),
+        place: place.into(),
         claim: if network == SLOW {
-            "Three flows of TTFWC beside three of Reno at 10 Mbps: the throughputs differ little, and rise with the parameter."
+            "Three flows of TTFWC beside three of Reno at 10 Mbps: the throughputs differ little, and rise with the parameter.".into()
         } else {
             "Three flows of TTFWC beside three of Reno at 250 Mbps: the throughput rises with the parameter; 0.9 gets more than TCP when the delay is short, \
-             and no more when it is long."
+             and no more when it is long.".into()
         },
         assumed: ASSUMED.map(Into::into).into(),
         random: true,
-        jobs: Box::new(move |seed| {
+        jobs: Jobs::new(move |seed| {
             let mut jobs = Vec::new();
             for scheme in &schemes {
                 for rtt in trips(network) {

@@ -10,8 +10,9 @@ use anabranch_units::{Bytes, Duration, Rate};
 use super::friendliness::PATH;
 use super::network::{ASSUMED, Sender, control, model};
 use crate::case::{Case, Measured};
-use crate::experiment::{Expected, Experiment, Job, Paper, Relation};
+use crate::experiment::{Expected, Experiment, Job, Jobs, Relation};
 use crate::experiments::describe::{course, plot_courses, table};
+use crate::papers;
 use crate::results::OneSeed;
 use crate::scheme::{AUTO, SACK, Scheme, TTFWC_0_0, TTFWC_0_9};
 use crate::simulate::Recording;
@@ -106,12 +107,12 @@ pub(super) fn experiment() -> Experiment {
         ("variation while safe", VARIATION),
     ];
     Experiment {
-        id: "ttfwc-buffer",
-        title: "The tuning parameter by the player's buffer",
-        paper: Paper::Ttfwc,
-        place: "chapter 6 (future work), the rule is ours",
+        id: "ttfwc-buffer".into(),
+        title: "The tuning parameter by the player's buffer".into(),
+        paper: papers::of("ttfwc"),
+        place: "chapter 6 (future work), the rule is ours".into(),
         claim: "A parameter that is large when the buffer runs low and small when it is safe stalls no more than the smooth one, and is no rougher than the \
-                fast one while the buffer is safe.",
+                fast one while the buffer is safe.".into(),
         assumed: ASSUMED
             .into_iter()
             .chain([
@@ -122,7 +123,7 @@ pub(super) fn experiment() -> Experiment {
             .map(Into::into)
             .collect(),
         random: true,
-        jobs: Box::new(|seed| {
+        jobs: Jobs::new(|seed| {
             let job = |scheme: &Scheme| Job {
                 case: Case::new(*scheme, 0.0),
                 models: vec![with_stream(*scheme, seed)],

@@ -5,8 +5,9 @@ use anabranch_units::Duration;
 
 use super::network::{ASSUMED, Path, Sender, control, loss, model, rates};
 use crate::case::{Case, Measured};
-use crate::experiment::{Axis, Curve, Expected, Experiment, Job, Paper, Points, Relation, Scale};
+use crate::experiment::{Axis, Curve, Expected, Experiment, Job, Jobs, Points, Relation, Scale};
 use crate::experiments::describe::{explained, plot_figures, table};
+use crate::papers;
 use crate::results::OneSeed;
 use crate::scheme::{SACK, Scheme, TTFWC_0_0, TTFWC_0_4, TTFWC_0_9};
 use crate::simulate::Recording;
@@ -111,11 +112,11 @@ fn one(
         points: Points::Figure { scheme, setting: String::new(), name: TCP_RATE.into() },
     };
     Experiment {
-        id,
-        title: "Throughput beside as many TCPs",
-        paper: Paper::Ttfwc,
-        place,
-        claim,
+        id: id.into(),
+        title: "Throughput beside as many TCPs".into(),
+        paper: papers::of("ttfwc"),
+        place: place.into(),
+        claim: claim.into(),
         assumed: ASSUMED
             .into_iter()
             .chain([
@@ -126,7 +127,7 @@ fn one(
             .map(Into::into)
             .collect(),
         random: true,
-        jobs: Box::new(move |seed| {
+        jobs: Jobs::new(move |seed| {
             let mut jobs = Vec::new();
             let job = |case: Case, senders: &[Sender]| {
                 let count = senders.len() / 2;

@@ -6,8 +6,9 @@ use anabranch_units::{Bytes, Duration};
 
 use super::network::{ASSUMED, Path, Sender, control, loss, model};
 use crate::case::{Case, Measured};
-use crate::experiment::{Axis, Expected, Experiment, Job, Paper, Relation, Scale};
+use crate::experiment::{Axis, Expected, Experiment, Job, Jobs, Relation, Scale};
 use crate::experiments::describe::{explained, plot_figures, table};
+use crate::papers;
 use crate::results::OneSeed;
 use crate::scheme::{SACK, Scheme, TTFWC_0_0, TTFWC_0_4, TTFWC_0_9};
 use crate::simulate::Recording;
@@ -139,14 +140,14 @@ fn one(
     relation: Relation,
 ) -> Experiment {
     Experiment {
-        id,
-        title: "Use of bandwidth that comes and goes",
-        paper: Paper::Ttfwc,
-        place,
-        claim,
+        id: id.into(),
+        title: "Use of bandwidth that comes and goes".into(),
+        paper: papers::of("ttfwc"),
+        place: place.into(),
+        claim: claim.into(),
         assumed: assumed(),
         random: true,
-        jobs: Box::new(move |seed| jobs(&[scheme, SACK], &["", SMALL], seed)),
+        jobs: Jobs::new(move |seed| jobs(&[scheme, SACK], &["", SMALL], seed)),
         relations: explained(vec![relation], &[("less", SMALL_DATAGRAMS)]),
         plots: vec![plot_figures(
             ("utilization", "Utilization of the idle bandwidth", UTILIZATION),
@@ -205,14 +206,14 @@ pub(super) fn experiments() -> Vec<Experiment> {
             ),
         ),
         Experiment {
-            id: "ttfwc-fig5.4",
-            title: "Losses where bandwidth comes and goes",
-            paper: Paper::Ttfwc,
-            place: "section 5.1.1, figure 5.4",
-            claim: "The loss rate is higher with a larger parameter.",
+            id: "ttfwc-fig5.4".into(),
+            title: "Losses where bandwidth comes and goes".into(),
+            paper: papers::of("ttfwc"),
+            place: "section 5.1.1, figure 5.4".into(),
+            claim: "The loss rate is higher with a larger parameter.".into(),
             assumed: assumed(),
             random: true,
-            jobs: Box::new(move |seed| jobs(&all, &[""], seed)),
+            jobs: Jobs::new(move |seed| jobs(&all, &[""], seed)),
             relations: explained(
                 vec![
                     Relation::new(

@@ -5,8 +5,9 @@ use anabranch_units::Duration;
 
 use super::network::{Path, Sender, control, model, rates};
 use crate::case::{Case, Measured};
-use crate::experiment::{Axis, Curve, Expected, Experiment, Job, Paper, Points, Relation};
+use crate::experiment::{Axis, Curve, Expected, Experiment, Job, Jobs, Points, Relation};
 use crate::experiments::describe::{explained, plot_figures, table};
+use crate::papers;
 use crate::results::OneSeed;
 use crate::scheme::{CUBIC, RENO, Scheme, TTFWC_0_0, TTFWC_0_4, TTFWC_0_9};
 use crate::simulate::Recording;
@@ -157,14 +158,14 @@ fn fairness(
         })
     });
     Experiment {
-        id,
-        title,
-        paper: Paper::Ttfwc,
-        place,
-        claim,
+        id: id.into(),
+        title: title.into(),
+        paper: papers::of("ttfwc"),
+        place: place.into(),
+        claim: claim.into(),
         assumed: ASSUMED.map(Into::into).into(),
         random: true,
-        jobs: Box::new(move |seed| fairness_jobs(is_equal, seed)),
+        jobs: Jobs::new(move |seed| fairness_jobs(is_equal, seed)),
         relations,
         plots: plots.into(),
         tables: vec![table("fairness", "Jain's fairness index", &[(JAIN, JAIN)], rows)],

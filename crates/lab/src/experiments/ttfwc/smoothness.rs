@@ -5,8 +5,9 @@ use anabranch_congestion::tfwc::Update;
 use super::friendliness::{PATH, every_second, senders};
 use super::network::{ASSUMED, model, rates};
 use crate::case::{Case, Measured};
-use crate::experiment::{Expected, Experiment, Job, Paper, Relation};
+use crate::experiment::{Expected, Experiment, Job, Jobs, Relation};
 use crate::experiments::describe::{course, plot_courses, table};
+use crate::papers;
 use crate::results::OneSeed;
 use crate::scheme::{SACK, Scheme, TTFWC_0_0, TTFWC_0_4, TTFWC_0_9};
 use crate::simulate::Recording;
@@ -103,14 +104,14 @@ fn figure_5_9() -> Experiment {
     let mut curves: Vec<_> = SCHEMES.map(|scheme| course(scheme.name, scheme, scheme, "", 0.0, RATE)).into();
     curves.push(course("TCP beside 0.9", TTFWC_0_9, SACK, "", 0.0, TCP_RATE));
     Experiment {
-        id: "ttfwc-fig5.9",
-        title: "Smoothness",
-        paper: Paper::Ttfwc,
-        place: "section 5.1.3, figure 5.9",
-        claim: "Of eight flows beside eight TCPs, those at 0.0 and 0.4 behave almost alike; those at 0.9 swing more, and are far smoother than TCP.",
+        id: "ttfwc-fig5.9".into(),
+        title: "Smoothness".into(),
+        paper: papers::of("ttfwc"),
+        place: "section 5.1.3, figure 5.9".into(),
+        claim: "Of eight flows beside eight TCPs, those at 0.0 and 0.4 behave almost alike; those at 0.9 swing more, and are far smoother than TCP.".into(),
         assumed: assumed(),
         random: true,
-        jobs: Box::new(|seed| SCHEMES.iter().map(|scheme| job(*scheme, Update::Accurate, seed)).collect()),
+        jobs: Jobs::new(|seed| SCHEMES.iter().map(|scheme| job(*scheme, Update::Accurate, seed)).collect()),
         relations: vec![
             Relation::new(
                 (
@@ -171,14 +172,14 @@ fn update() -> Experiment {
         SCHEMES.map(|scheme| (format!("{} {setting}", scheme.name), scheme, setting.to_owned(), 0.0))
     });
     Experiment {
-        id: "ttfwc-update",
-        title: "The accurate and the approximate mean interval",
-        paper: Paper::Ttfwc,
-        place: "section 4.1",
-        claim: "Adding a packet to the mean interval after a fixed number of packets, in place of reckoning it anew at each acknowledgement, changes little.",
+        id: "ttfwc-update".into(),
+        title: "The accurate and the approximate mean interval".into(),
+        paper: papers::of("ttfwc"),
+        place: "section 4.1".into(),
+        claim: "Adding a packet to the mean interval after a fixed number of packets, in place of reckoning it anew at each acknowledgement, changes little.".into(),
         assumed: assumed(),
         random: true,
-        jobs: Box::new(|seed| {
+        jobs: Jobs::new(|seed| {
             let updates = [Update::Accurate, Update::Approximate];
             updates.into_iter().flat_map(|update| SCHEMES.map(|scheme| job(scheme, update, seed))).collect()
         }),

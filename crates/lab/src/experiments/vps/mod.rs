@@ -1,6 +1,5 @@
 //! VPS: weights among flows of one sender that together take no more than plain flows would.
 
-mod dilution;
 mod measure;
 mod network;
 mod real;
@@ -19,7 +18,6 @@ pub(super) fn experiments() -> Vec<Experiment> {
         sweeps::figure_6(),
         sweeps::figure_7(),
         sweeps::figure_9(),
-        dilution::dilution(),
     ]
 }
 

@@ -43,15 +43,9 @@ impl Setup {
         self.weights.len()
     }
 
-    /// Flows with weights first, then the plain ones, then the background.
+    /// Flows with weights first, then as many plain ones, then the background. The link has 4 Mbps for each
+    /// weighted flow and its plain one.
     pub(super) fn model(&self, seed: u64) -> Model {
-        let sources = self.weights.iter().map(|_| Source::Greedy).collect();
-        self.with_sources(sources, self.count(), seed)
-    }
-
-    /// The same with what the weighted flows' applications write, and so many plain ones. The link has 4 Mbps
-    /// for each weighted flow and its plain one.
-    pub(super) fn with_sources(&self, sources: Vec<Source>, plain: usize, seed: u64) -> Model {
         let count = self.count();
         let mut network = Network::new(seed, self.seconds, WARM_UP, Duration::from_secs(1));
         let (left, right) = (network.node(), network.node());
@@ -65,12 +59,12 @@ impl Setup {
             network.duplex(right, node, 100.0, 10.0 + self.spread_ms * number as f64, PLENTY);
             node
         };
-        for (number, (weight, source)) in self.weights.iter().zip(sources).enumerate() {
+        for (number, weight) in self.weights.iter().enumerate() {
             let to = receiver(&mut network, number);
-            let kind = Kind::Tcp { from: server, to, tcp: self.tcp(*weight), source };
+            let kind = Kind::Tcp { from: server, to, tcp: self.tcp(*weight), source: Source::Greedy };
             network.flow(kind, (0.0, 5.0), None);
         }
-        for number in 0..plain {
+        for number in 0..count {
             let to = receiver(&mut network, number);
             let kind = Kind::Tcp { from: other, to, tcp: reno(), source: Source::Greedy };
             network.flow(kind, (0.0, 5.0), None);

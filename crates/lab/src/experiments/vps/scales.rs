@@ -5,8 +5,9 @@ use super::measure::{
 };
 use super::network::{ASSUMED, Setup, WARM_UP};
 use crate::case::{Case, Measured};
-use crate::experiment::{Axis, Cell, Expected, Experiment, Job, Paper, Plot, Relation, Row, Table};
+use crate::experiment::{Axis, Cell, Expected, Experiment, Job, Jobs, Plot, Relation, Row, Table};
 use crate::experiments::describe::{course, explained, plot_courses, table};
+use crate::papers;
 use crate::results::OneSeed;
 use crate::scheme::{FIRST, MULTCP, RENO, SECOND, Scheme, THIRD, VPS, WINDOWS};
 use crate::simulate::Recording;
@@ -58,7 +59,7 @@ fn scales_table(names: [&'static str; 2], schemes: &[Scheme]) -> Table {
     Table {
         id: "scales".into(),
         title: "The shortest and the longest time scale".into(),
-        variant: "",
+        variant: String::new(),
         columns: std::iter::once("scheme".to_owned()).chain(heads).collect(),
         rows: schemes.iter().map(row).collect(),
     }
@@ -96,14 +97,14 @@ pub(super) fn figure_3() -> Experiment {
     let multcp = |scale| at_scale(MULTCP, ACCURACY, scale);
     let spread = |scale| at_scale(MULTCP, ACCURACY_VARIATION, scale);
     Experiment {
-        id: "vps-fig3",
-        title: "Allocation accuracy over time scales",
-        paper: Paper::Vps,
-        place: "section 4.3, figure 3",
-        claim: "VPS allocates perfectly at every time scale down to a second. MulTCP reaches about 0.85, less and with more variation at short scales.",
+        id: "vps-fig3".into(),
+        title: "Allocation accuracy over time scales".into(),
+        paper: papers::of("vps"),
+        place: "section 4.3, figure 3".into(),
+        claim: "VPS allocates perfectly at every time scale down to a second. MulTCP reaches about 0.85, less and with more variation at short scales.".into(),
         assumed: ASSUMED.map(Into::into).into(),
         random: true,
-        jobs: Box::new(|seed| jobs(&FIGURE_3, seed)),
+        jobs: Jobs::new(|seed| jobs(&FIGURE_3, seed)),
         relations: explained(
             vec![
                 Relation::new(
@@ -194,14 +195,14 @@ pub(super) fn figure_5() -> Experiment {
     }
     let schemes = [VPS, RENO, MULTCP];
     Experiment {
-        id: "vps-fig5",
-        title: "Fairness ratio over time scales",
-        paper: Paper::Vps,
-        place: "section 4.3, figure 5",
-        claim: "VPS and Reno have a fairness ratio of close to 1, MulTCP is substantially more aggressive; all vary more over shorter time scales.",
+        id: "vps-fig5".into(),
+        title: "Fairness ratio over time scales".into(),
+        paper: papers::of("vps"),
+        place: "section 4.3, figure 5".into(),
+        claim: "VPS and Reno have a fairness ratio of close to 1, MulTCP is substantially more aggressive; all vary more over shorter time scales.".into(),
         assumed: ASSUMED.map(Into::into).into(),
         random: true,
-        jobs: Box::new(|seed| jobs(&[VPS, RENO, MULTCP], seed)),
+        jobs: Jobs::new(|seed| jobs(&[VPS, RENO, MULTCP], seed)),
         relations,
         plots: vec![
             over_scales("fairness", "Fairness ratio (figure 5)", FAIRNESS, &schemes),
@@ -269,14 +270,14 @@ pub(super) fn figure_4() -> Experiment {
         ("arrived, worst second", LEAST_ARRIVED),
     ];
     Experiment {
-        id: "vps-fig4",
-        title: "Throughput of the flows over time",
-        paper: Paper::Vps,
-        place: "section 4.3, figure 4",
-        claim: "The three flows keep 1:4:8 at all times, in slow start and in congestion avoidance.",
+        id: "vps-fig4".into(),
+        title: "Throughput of the flows over time".into(),
+        paper: papers::of("vps"),
+        place: "section 4.3, figure 4".into(),
+        claim: "The three flows keep 1:4:8 at all times, in slow start and in congestion avoidance.".into(),
         assumed: ASSUMED.map(Into::into).into(),
         random: true,
-        jobs: Box::new(|seed| {
+        jobs: Jobs::new(|seed| {
             let job = |scheme: Scheme| Job {
                 case: Case::new(scheme, 0.0),
                 models: vec![Setup::new(scheme, &WEIGHTS, SECONDS).model(seed)],

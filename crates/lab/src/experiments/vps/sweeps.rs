@@ -3,8 +3,9 @@
 use super::measure::{ACCURACY, AGGREGATE, FAIRNESS, PLAIN, metrics};
 use super::network::{ASSUMED, Setup, WARM_UP};
 use crate::case::{Case, Measured};
-use crate::experiment::{Axis, Curve, Expected, Experiment, Job, Paper, Points, Relation};
+use crate::experiment::{Axis, Curve, Expected, Experiment, Job, Jobs, Points, Relation};
 use crate::experiments::describe::{explained, extreme, plot_figures, table};
+use crate::papers;
 use crate::results::OneSeed;
 use crate::scheme::{MULTCP, RENO, Scheme, VPS, WINDOWS};
 
@@ -63,18 +64,18 @@ pub(super) fn figure_6() -> Experiment {
         |count: f64| -> Vec<f64> { [1.0, 4.0, 8.0].into_iter().cycle().take(count as usize).collect() };
     let axis = || Axis::new("N", "");
     Experiment {
-        id: "vps-fig6",
-        title: "More flows",
-        paper: Paper::Vps,
-        place: "section 4.4, figure 6",
-        claim: "From 3 to 15 flows the accuracy of both stays, and so does the fairness of VPS; MulTCP becomes increasingly more aggressive.",
+        id: "vps-fig6".into(),
+        title: "More flows".into(),
+        paper: papers::of("vps"),
+        place: "section 4.4, figure 6".into(),
+        claim: "From 3 to 15 flows the accuracy of both stays, and so does the fairness of VPS; MulTCP becomes increasingly more aggressive.".into(),
         assumed: ASSUMED
             .into_iter()
             .chain(["weights beyond the third repeat 1, 4, 8"])
             .map(Into::into)
             .collect(),
         random: true,
-        jobs: Box::new(move |seed| {
+        jobs: Jobs::new(move |seed| {
             let mut jobs = Vec::new();
             for count in COUNTS {
                 for scheme in [VPS, MULTCP] {
@@ -150,14 +151,14 @@ pub(super) fn figure_6() -> Experiment {
 pub(super) fn figure_7() -> Experiment {
     let axis = || Axis::new("d", "");
     Experiment {
-        id: "vps-fig7",
-        title: "Weights further apart",
-        paper: Paper::Vps,
-        place: "section 4.4, figure 7",
-        claim: "With weights 1 + d(i - 1), VPS performs consistently for every d; the accuracy of MulTCP falls as they get wider.",
+        id: "vps-fig7".into(),
+        title: "Weights further apart".into(),
+        paper: papers::of("vps"),
+        place: "section 4.4, figure 7".into(),
+        claim: "With weights 1 + d(i - 1), VPS performs consistently for every d; the accuracy of MulTCP falls as they get wider.".into(),
         assumed: ASSUMED.into_iter().chain(["three flows; d from 0 to 10"]).map(Into::into).collect(),
         random: true,
-        jobs: Box::new(|seed| {
+        jobs: Jobs::new(|seed| {
             let mut jobs = Vec::new();
             for d in DIFFERENCES {
                 for scheme in [VPS, MULTCP] {
@@ -281,11 +282,11 @@ pub(super) fn figure_9() -> Experiment {
         points: Points::Figure { scheme: WINDOWS, setting: String::new(), name: AGGREGATE.into() },
     });
     Experiment {
-        id: "vps-fig9",
-        title: "Receivers at different distances",
-        paper: Paper::Vps,
-        place: "section 4.5, figure 9",
-        claim: "Whatever the difference of the receivers' round trips (140, 140 + 2x and 140 + 4x ms), the aggregate of VPS is similar to that of TCP.",
+        id: "vps-fig9".into(),
+        title: "Receivers at different distances".into(),
+        paper: papers::of("vps"),
+        place: "section 4.5, figure 9".into(),
+        claim: "Whatever the difference of the receivers' round trips (140, 140 + 2x and 140 + 4x ms), the aggregate of VPS is similar to that of TCP.".into(),
         assumed: ASSUMED
             .into_iter()
             .chain([
@@ -295,7 +296,7 @@ pub(super) fn figure_9() -> Experiment {
             .map(Into::into)
             .collect(),
         random: true,
-        jobs: Box::new(|seed| {
+        jobs: Jobs::new(|seed| {
             let mut jobs = Vec::new();
             for x in DISTANCES {
                 for scheme in [VPS, RENO, WINDOWS] {

@@ -10,7 +10,7 @@ use crate::report::chapters;
 use crate::results::Results;
 
 fn everything() -> (Vec<Chapter>, usize) {
-    let all = experiments::all();
+    let all = experiments::all(None).unwrap();
     let outcomes: Vec<Outcome> = all.iter().map(|one| Outcome::of(one, &Results::default())).collect();
     let picture = |outcome: &Outcome, id: &str| {
         let plots = all.iter().filter(|one| one.id == outcome.id).flat_map(|one| &one.plots);

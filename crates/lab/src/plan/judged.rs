@@ -1,0 +1,151 @@
+//! The relations of a plan.
+
+use std::sync::Arc;
+
+use anabranch_sim::scenario::{Fault, Item, Table};
+
+use super::names::{self, number, text};
+use super::published::Published;
+use super::runs::Run;
+use super::term::{Known, Place, Source, Term};
+use crate::experiment::{Cause, Expected, Relation};
+use crate::scheme::Scheme;
+
+/// What stands for a published value where we compare a scheme of ours.
+const OURS: &str = "ours, not in the paper";
+
+/// A relation of a plan.
+pub(super) struct Judged {
+    id: String,
+    claim: String,
+    published: String,
+    unit: String,
+    term: Arc<Term>,
+    expected: Expected,
+    cause: Option<Cause>,
+}
+
+impl Judged {
+    pub(super) fn into_relation(self) -> Relation {
+        let term = self.term;
+        Relation {
+            id: self.id,
+            claim: self.claim,
+            published: self.published,
+            unit: self.unit,
+            variant: String::new(),
+            value: Box::new(move |seed| term.of(seed, Place::new(None, 0.0)).ok()),
+            expected: self.expected,
+            cause: self.cause,
+        }
+    }
+}
+
+/// Reads every `[[relation]]`.
+pub(super) fn read(table: &mut Table<'_>, known: &Known, published: &Published, runs: &[Run]) -> Vec<Judged> {
+    let mut relations: Vec<Judged> = Vec::new();
+    for own in table.tables("relation") {
+        let at = own.span();
+        let Some(relation) = table.kept(relation(own, known, published, runs)) else { continue };
+        if relations.iter().any(|one| one.id == relation.id) {
+            table.tell(Fault::new(at, format_args!("a second relation has the id '{}'", relation.id)));
+        }
+        relations.push(relation);
+    }
+    relations
+}
+
+fn relation(mut own: Table<'_>, known: &Known, published: &Published, runs: &[Run]) -> Result<Judged, Fault> {
+    let at = own.span();
+    let id = own.need("id", |item| Ok((names::file_name(item)?, item)));
+    let claim = own.need("claim", text);
+    let unit = own.get("unit", text).unwrap_or_default();
+    let is_ours = own.get("ours", Item::flag).unwrap_or(false);
+    let term = Term::read(&mut own, known);
+    let expected = own.need("expect", expected);
+    let cause = own.get("cause", |item| cause(item, known));
+    own.finish()?;
+    let (id, item) = id?;
+    let told = if is_ours { Some(OURS.into()) } else { published.told(&id) };
+    let Some(told) = told else {
+        let what = "row of published.csv, nor `ours = true`, for";
+        return Err(names::unknown(&item, what, &id, &published.names().collect::<Vec<_>>()));
+    };
+    let term = term?;
+    let settings = cause.iter().flat_map(|cause| &cause.shown_by).map(String::as_str);
+    for setting in settings.chain([""]) {
+        term.of(Planned { runs, setting }, Place::new(None, 0.0)).map_err(|missing| {
+            let of = if setting.is_empty() { String::new() } else { format!(" in the setting '{setting}'") };
+            Fault::new(at, format_args!("'{id}' cannot be measured{of}: {missing}"))
+        })?;
+    }
+    Ok(Judged { id, claim: claim?, published: told, unit, term: Arc::new(term), expected: expected?, cause })
+}
+
+/// Where the number has to lie.
+fn expected(item: Item<'_>) -> Result<Expected, Fault> {
+    let mut table = item.table("`expect`")?;
+    let between = table.get("between", |item| match names::numbers(item)?[..] {
+        [low, high] if low <= high => Ok(Expected::Between(low, high)),
+        _ => Err(item.fault("`between` is two numbers, the lower first")),
+    });
+    let bounds = [
+        between,
+        table.get("at_least", number).map(Expected::AtLeast),
+        table.get("at_most", number).map(Expected::AtMost),
+        table.get("above", number).map(Expected::Above),
+        table.get("below", number).map(Expected::Below),
+    ];
+    let about = table.get("about", number);
+    let within = table.get("within", |item| item.number(|part| part >= 0.0, "from 0: a part of `about`"));
+    table.finish()?;
+    let about = match (about, within) {
+        (Some(value), Some(part)) => Some(Expected::about(value, part)),
+        (None, None) => None,
+        _ => return Err(item.fault("`about` and `within` go together: { about = 800, within = 0.1 }")),
+    };
+    match bounds.into_iter().flatten().chain(about).collect::<Vec<_>>()[..] {
+        [expected] => Ok(expected),
+        _ => Err(item.fault("say one of: between, at_least, at_most, above, below, or about with within")),
+    }
+}
+
+/// Why it differs, and the settings that show it.
+fn cause(item: Item<'_>, known: &Known) -> Result<Cause, Fault> {
+    let mut table = item.table("`cause`")?;
+    let says = table.need("says", text);
+    let settings = || known.settings.iter().map(String::as_str);
+    let shown_by = table.need("shown_by", |item| {
+        item.each(|item| names::known(&item, "setting", item.text()?, settings()).map(ToOwned::to_owned))
+    });
+    table.finish()?;
+    Ok(Cause { says: says?, shown_by: shown_by? })
+}
+
+/// The runs that a plan has, before they are made: every figure is one.
+#[derive(Clone, Copy)]
+pub(super) struct Planned<'a> {
+    pub(super) runs: &'a [Run],
+    pub(super) setting: &'a str,
+}
+
+impl Planned<'_> {
+    fn has(self, scheme: Scheme, point: f64) -> Option<f64> {
+        let is_it = |run: &&Run| run.scheme == scheme && run.point == point && run.setting == self.setting;
+        self.runs.iter().find(is_it).map(|_| 1.0)
+    }
+}
+
+impl<'a> Source<'a> for Planned<'a> {
+    fn in_setting(self, setting: &'a str) -> Self {
+        Self { setting, ..self }
+    }
+
+    fn figure(self, scheme: Scheme, point: f64, _name: &str) -> Option<f64> {
+        self.has(scheme, point)
+    }
+
+    fn series(self, scheme: Scheme, point: f64, _name: &str, _at: f64) -> Option<f64> {
+        self.has(scheme, point)
+    }
+}

@@ -1,0 +1,55 @@
+//! Experiments that are folders: a plan, a scenario, the paper's values and a note.
+//!
+//! `papers/PAPER/EXPERIMENT/plan.toml` says what runs, what is measured, which relations are judged, and what
+//! is drawn; `published.csv` beside it has the paper's values with their places. The format is in
+//! `docs/experiments.md`. What is wrong is told with its file, line, and the name that was probably meant.
+
+mod document;
+mod figures;
+mod judged;
+mod measure;
+mod names;
+mod published;
+mod runs;
+mod shown;
+mod term;
+
+use std::io::ErrorKind;
+use std::path::Path;
+
+use anabranch_sim::scenario::{Error, read_document};
+
+use crate::experiment::Experiment;
+use crate::papers::{PLAN, Papers};
+
+/// The experiments of all folders, by paper and name.
+///
+/// # Errors
+/// A folder cannot be read, or something in it is wrong; the error says where.
+pub fn load_all(papers: &Papers) -> Result<Vec<Experiment>, Error> {
+    let folders =
+        papers.folders().map_err(|error| Error::Read { file: papers.name(Path::new("")), error })?;
+    folders.iter().map(|(paper, name)| load(papers, paper, name)).collect()
+}
+
+/// The experiment of a folder; its id is `PAPER-NAME`. A folder without a `paper.toml` means the built-in paper
+/// of its name.
+///
+/// # Errors
+/// A file cannot be read, or something in it is wrong; the error says where.
+pub fn load(papers: &Papers, paper: &str, name: &str) -> Result<Experiment, Error> {
+    let folder = Path::new(paper).join(name);
+    let source = match papers.paper(paper) {
+        Err(Error::Read { error, .. }) if error.kind() == ErrorKind::NotFound => {
+            Papers::BuiltIn.paper(paper)?
+        }
+        source => source?,
+    };
+    let plan = folder.join(PLAN);
+    let file = papers.name(&plan);
+    let text = papers.read(&plan).map_err(|error| Error::Read { file: file.clone(), error })?;
+    let published = published::load(papers, &folder)?;
+    let written = read_document(&file, &text, "a plan", |table| document::read(table, &published))?;
+    let runs = runs::Runs::load(papers, &folder, (&file, &text), written.runs)?;
+    Ok(written.experiment.into_experiment(format!("{paper}-{name}"), source, runs))
+}

@@ -1,0 +1,261 @@
+//! Experiments that are folders of one's own: what they measure, and what is said of their mistakes.
+
+#![allow(clippy::unwrap_used, reason = "the helpers of tests are tests")]
+
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use anabranch_lab::experiment::Experiment;
+use anabranch_lab::experiments;
+use anabranch_lab::outcome::{Outcome, Verdict};
+use anabranch_lab::results::Results;
+use anabranch_lab::simulate::simulate;
+use proptest::prelude::*;
+
+const PAPER: &str = r#"
+name = "Mine"
+place = 9
+citation = "me (2026)"
+"#;
+
+const SCENARIO: &str = r#"
+[run]
+duration = "10s"
+
+[[node]]
+name = "a"
+[[node]]
+name = "b"
+
+[[link]]
+from = "a"
+to = "b"
+rate = "1Mbps"
+delay = "10ms"
+
+[[flow]]
+name = "stream"
+kind = "udp"
+from = "a"
+to = "b"
+rate = "500k"
+packet_size = "1000B"
+"#;
+
+/// Over a link of 1 Mbps a constant stream of 500 kbps arrives whole, and one of 2 Mbps by its half.
+const PLAN: &str = r#"
+title = "A constant stream"
+place = "section 1"
+claim = "A link carries its rate."
+random = false
+scenario = "scenario.toml"
+
+[[scheme]]
+name = "first"
+
+[[run]]
+points = [500, 2000]
+keys = ["flow.stream.rate"]
+unit = "kbps"
+
+[[run]]
+setting = "twice the rate"
+points = [500, 2000]
+keys = ["flow.stream.rate"]
+unit = "kbps"
+set = { "link.a-b.rate" = "2Mbps" }
+
+[[figure]]
+name = "throughput"
+measure = "throughput"
+flows = ["stream"]
+unit = "kbps"
+
+[[figure]]
+name = "part"
+value = "throughput / point"
+
+[[series]]
+name = "course"
+measure = "throughput"
+flows = ["stream"]
+unit = "kbps"
+bin = 2
+
+[[relation]]
+id = "whole"
+claim = "part of a slow stream that arrives"
+scheme = "first"
+point = 500
+value = "part"
+expect = { about = 1, within = 0.02 }
+
+[[relation]]
+id = "all"
+claim = "least part that arrives"
+scheme = "first"
+points = [500, 2000]
+take = "least"
+value = "part"
+expect = { above = 0.9 }
+cause = { says = "the link is too slow", shown_by = ["twice the rate"] }
+
+[[relation]]
+id = "steady"
+claim = "from the fourth to the tenth second, kbps"
+ours = true
+scheme = "first"
+value = "late - early"
+expect = { between = [-10, 10] }
+
+[relation.where]
+early = { series = "course", at = 4, point = 500 }
+late = { series = "course", at = 10, point = 500 }
+
+[[plot]]
+id = "throughput"
+title = "Throughput"
+x = { label = "rate", unit = "kbps" }
+y = { label = "throughput", unit = "kbps" }
+figure = "throughput"
+curve = [{ label = "paper", look = "second", published = "curve" }]
+
+[[table]]
+id = "figures"
+title = "Means"
+label = "{scheme} at {point} {setting}"
+column = [{ head = "part", value = "part" }, { head = "throughput", value = "throughput", published = "curve" }]
+"#;
+
+const PUBLISHED: &str =
+    "name,x,value,told,place\nwhole,,1,all of it,section 1\nall,,1,,section 1\ncurve,500,500,,figure 1\n";
+
+/// The folder of a paper with one experiment.
+fn written(plan: &str, scenario: &str, published: &str) -> tempfile::TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    let folder = directory.path().join("mine/stream");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(directory.path().join("mine/paper.toml"), PAPER).unwrap();
+    fs::write(folder.join("plan.toml"), plan).unwrap();
+    fs::write(folder.join("scenario.toml"), scenario).unwrap();
+    fs::write(folder.join("published.csv"), published).unwrap();
+    directory
+}
+
+fn read(directory: &Path) -> Experiment {
+    let all = experiments::all(Some(directory)).unwrap();
+    all.into_iter().find(|experiment| experiment.id == "mine-stream").unwrap()
+}
+
+/// What is said of a folder, from its line on.
+fn said(plan: &str, scenario: &str, published: &str) -> String {
+    let directory = written(plan, scenario, published);
+    let error = experiments::all(Some(directory.path())).err().expect("a mistake that is found").to_string();
+    error.replace(&format!("{}/mine/stream/", directory.path().display()), "")
+}
+
+fn outcome(experiment: &Experiment) -> Outcome {
+    let mut results = Results::default();
+    for job in experiment.jobs.of(1).unwrap() {
+        let simulated = job.models.iter().map(|model| {
+            simulate(model, job.decisions, &AtomicBool::new(false)).unwrap().expect("it was not stopped")
+        });
+        let measured = (job.measure)(&simulated.collect::<Vec<_>>());
+        assert!(results.add(1, job.case, measured), "a case is there twice");
+    }
+    Outcome::of(experiment, &results)
+}
+
+#[test]
+fn a_folder_is_an_experiment() {
+    let directory = written(PLAN, SCENARIO, PUBLISHED);
+    let experiment = read(directory.path());
+    assert_eq!((experiment.title.as_str(), experiment.paper.name.as_str()), ("A constant stream", "Mine"));
+    let outcome = outcome(&experiment);
+    let verdicts: Vec<Verdict> = outcome.verdicts.iter().map(|judged| judged.verdict).collect();
+    assert_eq!(verdicts, [Verdict::Reproduces, Verdict::Differs, Verdict::Reproduces]);
+    let published: Vec<&str> = outcome.verdicts.iter().map(|judged| judged.published.as_str()).collect();
+    assert_eq!(published, ["all of it", "1", "ours, not in the paper"]);
+    let cause = outcome.verdicts[1].cause.as_deref().unwrap();
+    assert!(cause.starts_with("the link is too slow (twice the rate: 0.99"), "{cause}");
+    let rows: Vec<&str> = outcome.tables[0].rows.iter().map(|(label, _)| label.as_str()).collect();
+    assert_eq!(rows[..2], ["first at 500 ", "first at 2000 "]);
+    assert_eq!(outcome.tables[0].rows[0].1[1].published, Some(500.0));
+    assert_eq!(outcome.tables[0].rows[1].1[1].published, None);
+}
+
+#[test]
+fn a_folder_takes_the_place_of_the_programs_own() {
+    let directory = tempfile::tempdir().unwrap();
+    let folder = directory.path().join("vps/dilution");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("plan.toml"), PLAN).unwrap();
+    fs::write(folder.join("scenario.toml"), SCENARIO).unwrap();
+    fs::write(folder.join("published.csv"), PUBLISHED).unwrap();
+    let all = experiments::all(Some(directory.path())).unwrap();
+    let named: Vec<&Experiment> = all.iter().filter(|one| one.id == "vps-dilution").collect();
+    assert_eq!(named.len(), 1);
+    assert_eq!((named[0].title.as_str(), named[0].paper.name.as_str()), ("A constant stream", "VPS"));
+}
+
+#[test]
+fn a_mistake_is_told_with_its_line_and_what_would_be_right() {
+    for (right, wrong, line, expected) in [
+        ("title = \"A constant stream\"", "titel = \"A\"", 2, "did you mean `title`"),
+        ("name = \"first\"", "name = \"frist\"", 9, "did you mean 'first'"),
+        ("measure = \"throughput\"", "measure = \"throughtput\"", 25, "throughput"),
+        ("flows = [\"stream\"]", "flows = [\"streem\"]", 23, "there are: stream"),
+        ("flows = [\"stream\"]", "", 23, "of which `flows`"),
+        ("unit = \"kbps\"\n\n[[figure]]", "unit = \"kpbs\"\n\n[[figure]]", 27, "kbps"),
+        ("throughput / point", "throughput / piont", 31, "did you mean 'point'"),
+        ("throughput / point", "throughput / (point", 31, "this is no formula"),
+        ("keys = [\"flow.stream.rate\"]", "keys = [\"flow.strem.rate\"]", 11, "strem"),
+        ("keys = [\"flow.stream.rate\"]", "keys = [\"flow.stream.rat\"]", 11, "rat"),
+        ("id = \"whole\"", "id = \"hole\"", 41, "did you mean 'whole'"),
+        ("id = \"all\"", "id = \"whole\"", 48, "a second relation has the id 'whole'"),
+        ("point = 500\n", "point = 501\n", 40, "no run of 'first' at 501"),
+        ("about = 1, within = 0.02", "about = 1", 46, "`about` and `within` go together"),
+        ("above = 0.9", "abvoe = 0.9", 55, "did you mean `above`"),
+        (
+            "shown_by = [\"twice the rate\"]",
+            "shown_by = [\"twice the rat\"]",
+            56,
+            "did you mean 'twice the rate'",
+        ),
+        ("series = \"course\"", "series = \"curse\"", 67, "did you mean 'course'"),
+        (
+            "published = \"curve\" }]\n\n[[table]]",
+            "published = \"curves\" }]\n\n[[table]]",
+            76,
+            "did you mean 'curve'",
+        ),
+        ("scenario = \"scenario.toml\"", "scenario = \"scenari.toml\"", 6, "cannot read the scenario"),
+        (
+            "scenario = \"scenario.toml\"",
+            "scenario = \"../../../secret\"",
+            6,
+            "outside of the papers' directory",
+        ),
+    ] {
+        assert!(PLAN.contains(right), "{right}");
+        let said = said(&PLAN.replacen(right, wrong, 1), SCENARIO, PUBLISHED);
+        assert!(said.starts_with(&format!("plan.toml:{line}:")), "{wrong}: {said}");
+        assert!(said.contains(expected), "{wrong}: {said}");
+        let told = said.lines().filter(|line| line.starts_with("plan.toml:")).count();
+        assert_eq!(told, 1, "{wrong}: one mistake is told once: {said}");
+    }
+    let said = said(PLAN, &SCENARIO.replace("delay", "dealy"), PUBLISHED);
+    assert!(said.starts_with("scenario.toml:14:") && said.contains("did you mean `delay`"), "{said}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn no_formula_ends_the_program(formula in "[a-z0-9 +*/^(){}.,|&<>=!-]{0,40}") {
+        let plan = PLAN.replacen("throughput / point", &formula, 1);
+        let directory = written(&plan, SCENARIO, PUBLISHED);
+        let _ = experiments::all(Some(directory.path()));
+    }
+}
