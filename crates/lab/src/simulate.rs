@@ -21,6 +21,8 @@ pub struct Recording {
     pub decisions: Vec<Decision>,
     /// The totals.
     pub totals: Totals,
+    /// When the run ended.
+    pub ended: Time,
 }
 
 impl Recording {
@@ -106,5 +108,6 @@ pub fn simulate(
         simulation.run_until(now, &mut recorder);
     }
     recorder.recording.totals = simulation.totals();
+    recorder.recording.ended = end;
     Ok(Some(recorder.recording))
 }

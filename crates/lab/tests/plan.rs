@@ -186,6 +186,18 @@ fn a_folder_is_an_experiment() {
 }
 
 #[test]
+fn a_value_is_computed_from_the_point() {
+    let keys = "keys = [\"flow.stream.rate\"]\nunit = \"kbps\"\n";
+    let computed = "computed = { \"flow.stream.rate\" = { value = \"point / 1000\", unit = \"Mbps\" } }\n";
+    let of = |plan: &str| outcome(&read(written(plan, SCENARIO, PUBLISHED).path()));
+    let (plain, computed) = (of(PLAN), of(&PLAN.replacen(keys, computed, 1)));
+    let measured = |outcome: Outcome| -> Vec<Option<f64>> {
+        outcome.verdicts.iter().map(|judged| Some(judged.measured?.mean)).collect()
+    };
+    assert_eq!(measured(computed), measured(plain));
+}
+
+#[test]
 fn a_folder_takes_the_place_of_the_programs_own() {
     let directory = tempfile::tempdir().unwrap();
     let folder = directory.path().join("vps/dilution");
@@ -212,6 +224,18 @@ fn a_mistake_is_told_with_its_line_and_what_would_be_right() {
         ("throughput / point", "throughput / (point", 31, "this is no formula"),
         ("keys = [\"flow.stream.rate\"]", "keys = [\"flow.strem.rate\"]", 11, "strem"),
         ("keys = [\"flow.stream.rate\"]", "keys = [\"flow.stream.rat\"]", 11, "rat"),
+        (
+            "keys = [\"flow.stream.rate\"]",
+            "computed = { \"flow.stream.rate\" = \"500 + piont\" }",
+            13,
+            "a formula of `point` alone",
+        ),
+        (
+            "keys = [\"flow.stream.rate\"]",
+            "computed = { \"flow.stream.rate\" = \"1 / (point - 500)\" }",
+            11,
+            "`flow.stream.rate` is inf at 500",
+        ),
         ("id = \"whole\"", "id = \"hole\"", 41, "did you mean 'whole'"),
         ("id = \"all\"", "id = \"whole\"", 48, "a second relation has the id 'whole'"),
         ("point = 500\n", "point = 501\n", 40, "no run of 'first' at 501"),

@@ -1,6 +1,6 @@
 //! What can be measured in a run: small sums over the samples of flows and links, by name.
 
-use anabranch_sim::model::{FlowId, LinkId, Model};
+use anabranch_sim::model::{FlowId, LinkId};
 use anabranch_sim::report::{FlowSample, LinkSample};
 use anabranch_units::Time;
 
@@ -129,18 +129,18 @@ pub(super) struct Bound {
 
 impl Bound {
     /// Its value in a run, in SI units; not finite where there is none.
-    pub(super) fn of(&self, run: &Recording, model: &Model) -> f64 {
+    pub(super) fn of(&self, run: &Recording) -> f64 {
         if self.quantity.is_of_the_whole_run() {
             return self.of_totals(run);
         }
-        let (from, to) =
-            self.window.unwrap_or((model.run.warm_up.as_secs_f64(), model.run.duration.as_secs_f64()));
+        let warm_up = run.ended.since(Time::ZERO + run.totals.counted);
+        let (from, to) = self.window.unwrap_or((warm_up.as_secs_f64(), run.ended.as_secs_f64()));
         self.between(run, from, to)
     }
 
     /// Its course: the values of intervals of so many seconds, at their ends.
-    pub(super) fn course(&self, run: &Recording, model: &Model, bin: f64) -> Vec<(f64, f64)> {
-        let (from, to) = self.window.unwrap_or((0.0, model.run.duration.as_secs_f64()));
+    pub(super) fn course(&self, run: &Recording, bin: f64) -> Vec<(f64, f64)> {
+        let (from, to) = self.window.unwrap_or((0.0, run.ended.as_secs_f64()));
         let mut points = Vec::new();
         let mut start = from;
         // Not a sum of bins, whose errors would grow.

@@ -13,6 +13,7 @@ mod published;
 mod runs;
 mod shown;
 mod term;
+mod written;
 
 use std::io::ErrorKind;
 use std::path::Path;

@@ -141,15 +141,15 @@ impl Runs {
         for one in &self.written.series {
             series.push((one.clone(), bind(&one.measurement)?));
         }
-        let (point, measured) = (run.point, model.clone());
+        let point = run.point;
         Ok(Job {
             case: Case { setting: run.setting.clone(), ..Case::new(run.scheme, run.point) },
             models: vec![model],
             decisions: &[],
             measure: Box::new(move |recordings| {
-                recordings.first().map_or_else(Measured::default, |recording| {
-                    measure(recording, &measured, point, &figures, &series)
-                })
+                recordings
+                    .first()
+                    .map_or_else(Measured::default, |recording| measure(recording, point, &figures, &series))
             }),
         })
     }
@@ -224,7 +224,6 @@ fn named<'a>(
 
 fn measure(
     run: &Recording,
-    model: &Model,
     point: f64,
     figures: &[(Figure, Option<(Bound, f64)>)],
     series: &[(Series, Bound)],
@@ -237,7 +236,7 @@ fn measure(
                 let variables: Vec<f64> = variables.iter().map(variable).collect();
                 formula.eval(&variables).unwrap_or(f64::NAN)
             }
-            (How::Measured(_), Some((bound, unit))) => bound.of(run, model) / unit,
+            (How::Measured(_), Some((bound, unit))) => bound.of(run) / unit,
             (How::Measured(_), None) => f64::NAN,
         };
         values.push(value);
@@ -247,7 +246,7 @@ fn measure(
         measured.figure(&figure.name, value, &figure.unit)
     });
     series.iter().fold(measured, |measured, (series, bound)| {
-        let course = bound.course(run, model, series.bin).into_iter();
+        let course = bound.course(run, series.bin).into_iter();
         measured.series(&series.name, course.map(|(at, value)| (at, value / series.measurement.unit)))
     })
 }

@@ -1,0 +1,166 @@
+//! The schemes and runs of a plan, and what each changes in the scenario.
+
+use anabranch_sim::scenario::{Fault, Item, Table};
+use exmex::{Express, FlatEx};
+use toml::Value;
+use toml::de::DeValue;
+
+use super::names::{self, numbers, text, unknown};
+use super::runs::{Changes, Run};
+use super::term;
+use crate::scheme::Scheme;
+
+/// A plan has no more runs of a seed.
+const MOST_RUNS: usize = 10_000;
+
+/// The schemes, and what each changes in the scenario.
+pub(super) fn read_schemes(table: &mut Table<'_>) -> Vec<(Scheme, Changes)> {
+    let mut schemes: Vec<(Scheme, Changes)> = Vec::new();
+    for mut own in table.tables("scheme") {
+        let scheme = own.need("name", |item| match names::scheme(item)? {
+            scheme if schemes.iter().any(|(known, _)| *known == scheme) => {
+                Err(item.fault(format_args!("'{}' is there twice", scheme.name)))
+            }
+            scheme => Ok(scheme),
+        });
+        let changes = own.get("set", changes).unwrap_or_default();
+        let read = own.finish().and_then(|()| Ok((scheme?, changes)));
+        schemes.extend(table.kept(read));
+    }
+    schemes
+}
+
+/// Every run of `[[run]]`: all of its schemes at all of its points.
+pub(super) fn read_runs(table: &mut Table<'_>, schemes: &[(Scheme, Changes)]) -> Vec<Run> {
+    let mut runs = Vec::new();
+    for own in table.tables("run") {
+        let before = runs.len();
+        let at = own.span();
+        if let Some(read) = table.kept(read_run(own, schemes)) {
+            runs.extend(read);
+        }
+        if runs.len() > MOST_RUNS {
+            table.tell(Fault::new(at, format_args!("more than {MOST_RUNS} runs")));
+            runs.truncate(before);
+        }
+    }
+    runs
+}
+
+fn read_run(mut own: Table<'_>, schemes: &[(Scheme, Changes)]) -> Result<Vec<Run>, Fault> {
+    let at = own.span();
+    let setting = own.get("setting", text).unwrap_or_default();
+    let chosen = own.get("schemes", |item| {
+        item.each(|item| {
+            let name = item.text()?;
+            let known = schemes.iter().find(|(scheme, _)| scheme.name == name);
+            let names: Vec<&str> = schemes.iter().map(|(scheme, _)| scheme.name).collect();
+            known.cloned().ok_or_else(|| unknown(&item, "[[scheme]]", name, &names))
+        })
+    });
+    let points = own.get("points", numbers).unwrap_or_else(|| vec![0.0]);
+    let keys = own.get("keys", |item| item.each(text)).unwrap_or_default();
+    let unit = own.get("unit", text);
+    let computed = own.get("computed", computed).unwrap_or_default();
+    let changed = own.get("set", changes).unwrap_or_default();
+    own.finish()?;
+    let chosen = chosen.unwrap_or_else(|| schemes.to_vec());
+    if chosen.is_empty() {
+        return Err(Fault::new(at, "nothing runs: a plan needs at least one [[scheme]]"));
+    }
+    let mut runs = Vec::new();
+    for (scheme, of_scheme) in chosen {
+        for point in &points {
+            let mut changes: Changes = of_scheme.iter().chain(&changed).cloned().collect();
+            let value = with_unit(*point, unit.as_deref());
+            changes.extend(keys.iter().map(|key| (key.clone(), value.clone())));
+            for one in &computed {
+                changes.push((one.key.clone(), one.at(*point).map_err(|what| Fault::new(at, what))?));
+            }
+            runs.push(Run { scheme, setting: setting.clone(), point: *point, changes, at });
+        }
+    }
+    Ok(runs)
+}
+
+/// A key whose value is computed from the point.
+struct Computed {
+    key: String,
+    formula: FlatEx<f64>,
+    unit: Option<String>,
+}
+
+impl Computed {
+    fn at(&self, point: f64) -> Result<Value, String> {
+        let variables = vec![point; self.formula.var_names().len()];
+        match self.formula.eval(&variables) {
+            Ok(number) if number.is_finite() => Ok(with_unit(number, self.unit.as_deref())),
+            Ok(number) => Err(format!("`{}` is {number} at {point}", self.key)),
+            Err(error) => Err(format!("`{}`: {error}", self.key)),
+        }
+    }
+}
+
+/// Keys of the scenario, each with a formula of `point`, or a table of the formula and its unit.
+fn computed(item: Item<'_>) -> Result<Vec<Computed>, Fault> {
+    let formula = |item: Item<'_>| match term::parse(item, item.text()?)? {
+        formula if formula.var_names().iter().all(|name| name == "point") => Ok(formula),
+        _ => Err(item.fault("this is a formula of `point` alone")),
+    };
+    let one = |entry: Item<'_>| {
+        let key = entry.key.to_owned();
+        if entry.text().is_ok() {
+            return Ok(Computed { key, formula: formula(entry)?, unit: None });
+        }
+        let mut table = entry.table("a computed value")?;
+        let (value, unit) = (table.need("value", formula), table.need("unit", text));
+        table.finish()?;
+        Ok(Computed { key, formula: value?, unit: Some(unit?) })
+    };
+    let table = item.table("`computed`")?;
+    table.entries().map(one).collect()
+}
+
+fn with_unit(number: f64, unit: Option<&str>) -> Value {
+    unit.map_or_else(|| plain(number), |unit| Value::String(format!("{number}{unit}")))
+}
+
+/// A whole number where it is one: counts are whole in a scenario.
+fn plain(number: f64) -> Value {
+    if number.fract() == 0.0 && number.abs() < 1e15 && number != 0.0 {
+        Value::Integer(number as i64)
+    } else {
+        Value::Float(number)
+    }
+}
+
+fn changes(item: Item<'_>) -> Result<Changes, Fault> {
+    let table = item.table("`set`")?;
+    let changes = table.entries().map(|entry| Ok((entry.key.to_owned(), value(&entry, entry.value)?)));
+    changes.collect()
+}
+
+/// Whatever can stand in a scenario.
+fn value(item: &Item<'_>, written: &DeValue<'_>) -> Result<Value, Fault> {
+    let wrong = || item.fault(format_args!("`{}` cannot be a date", item.key));
+    Ok(match written {
+        DeValue::String(text) => Value::String(text.clone().into_owned()),
+        DeValue::Boolean(flag) => Value::Boolean(*flag),
+        DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix())
+            .map(Value::Integer)
+            .map_err(|_| item.fault("this number is too large"))?,
+        DeValue::Float(number) => number.as_str().parse().map(Value::Float).map_err(|_| wrong())?,
+        DeValue::Array(values) => {
+            let values = values.iter().map(|inner| value(item, inner.get_ref()));
+            Value::Array(values.collect::<Result<_, _>>()?)
+        }
+        DeValue::Table(entries) => {
+            let entries = entries.iter();
+            let inner = entries.map(|(key, inner)| {
+                Ok::<_, Fault>((key.get_ref().to_string(), value(item, inner.get_ref())?))
+            });
+            Value::Table(inner.collect::<Result<_, _>>()?)
+        }
+        DeValue::Datetime(_) => return Err(wrong()),
+    })
+}
