@@ -4,7 +4,6 @@ mod cellular;
 mod control;
 mod dumbbell;
 mod dynamics;
-mod fixed;
 mod newcomers;
 mod packets;
 mod real;
@@ -22,7 +21,6 @@ use crate::real::Real;
 /// Every experiment of the paper, by figure and table.
 pub(super) fn experiments() -> Vec<Experiment> {
     vec![
-        fixed::figure_2(),
         cellular::table_i(),
         dynamics::figure_8(),
         dynamics::figure_9(),
