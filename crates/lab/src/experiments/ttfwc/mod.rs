@@ -1,26 +1,22 @@
 //! TTFWC: a window that is smooth or fast, as a parameter says, and friendly to TCP.
 
-mod beside_tcp;
 mod buffer;
 mod friendliness;
 mod network;
 mod real;
 mod responsiveness;
-mod round_trips;
 mod smoothness;
 
 use crate::experiment::Experiment;
 use crate::real::Real;
 use crate::scheme::Scheme;
 
-/// Every experiment of the thesis but the times in the kernel, by figure, and ours on the mean interval and
-/// on the player's buffer.
+/// Those that no folder describes yet: figures 5.1 to 5.9, and ours on the mean interval and on the player's
+/// buffer.
 pub(super) fn experiments() -> Vec<Experiment> {
     let mut all = responsiveness::experiments();
     all.extend(friendliness::experiments());
     all.extend(smoothness::experiments());
-    all.extend(round_trips::experiments());
-    all.extend(beside_tcp::experiments());
     all.push(buffer::experiment());
     all
 }

@@ -5,7 +5,7 @@ use anabranch_congestion::tfwc::{Parameters, Tuning, Update};
 use anabranch_sim::model::{Kind, Model, Pattern, Recovery, Tcp};
 use anabranch_units::{Bytes, Duration, Rate};
 
-use crate::scheme::{CUBIC, Scheme, TTFWC_0_0, TTFWC_0_4, TTFWC_0_9};
+use crate::scheme::{Scheme, TTFWC_0_0, TTFWC_0_4, TTFWC_0_9};
 use crate::simulate::Recording;
 use crate::validation::network::{Network, PLENTY, tcp};
 
@@ -48,7 +48,6 @@ pub(super) fn control(scheme: Scheme, update: Update) -> Algorithm {
         TTFWC_0_0 => tuned(0.0),
         TTFWC_0_4 => tuned(0.4),
         TTFWC_0_9 => tuned(0.9),
-        CUBIC => Algorithm::Cubic,
         _ => Algorithm::Reno,
     }
 }

@@ -2,13 +2,20 @@
 
 use anabranch_units::Duration;
 
-use super::beside_tcp::{RATE, TCP_RATE};
-use super::round_trips::{SLOW, SPREAD_MS, TRIPS, tp};
 use crate::case::{Case, Measured};
 use crate::real::{Observed, Real, Trial};
 use crate::scheme::Scheme;
 use crate::statistics::mean;
 
+/// The simulated run's setting and figures, in `papers/ttfwc`.
+const SETTING: &str = "10 Mbps";
+const RATE: &str = "throughput of TTFWC";
+const TCP_RATE: &str = "throughput of TCP";
+
+/// Round trips without a queue, ms.
+const TRIPS: [f64; 5] = [16.0, 32.0, 120.0, 240.0, 320.0];
+/// How much farther away the farthest receiver is than at its round trip, ms.
+const SPREAD_MS: f64 = 2.6;
 const SECONDS: u64 = 60;
 /// What counts: the last second of a run is not whole.
 const COUNTED_S: std::ops::Range<f64> = 15.5..SECONDS as f64 - 0.5;
@@ -32,10 +39,15 @@ pub(super) fn beside_reno(scheme: Scheme) -> Real {
     }
 }
 
+/// The parameter, which ends a scheme's name.
+fn tuning(scheme: Scheme) -> &'static str {
+    scheme.name.rsplit(' ').next().unwrap_or_default()
+}
+
 fn trial(scheme: Scheme, trip_ms: f64, seed: u64) -> Trial {
     let flows: String = (0..FLOWS).map(|number| flow(number, seed)).collect();
     Trial {
-        case: Case { setting: SLOW.into(), ..Case::new(scheme, trip_ms) },
+        case: Case { setting: SETTING.into(), ..Case::new(scheme, trip_ms) },
         scenario: format!(
             r#"
 [run]
@@ -58,7 +70,7 @@ output = "none"
 {flows}"#
         ),
         files: Vec::new(),
-        kernel: ["ttfwc", "--tuning", tp(scheme)].map(Into::into).into(),
+        kernel: ["ttfwc", "--tuning", tuning(scheme)].map(Into::into).into(),
         duration: Duration::from_secs(SECONDS),
         reading: Box::new(read),
     }
