@@ -77,23 +77,31 @@ def run(options, seed, control, weights, reno, first=FREE):
         (directory / "scenario.toml").write_text(f"""[run]
 duration = "{seconds + 5}s"
 seed = {seed}
-[[path]]
-name = "main"
-rate = "{RATE // 1000}k"
-rtt = "{RTT_MS}ms"
-queue = {QUEUE}
-[[server]]
+[[node]]
 name = "origin"
+[[node]]
+name = "client"
+[[link]]
+name = "main"
+from = "origin"
+to = "client"
+rate = "{RATE // 1000}k"
+delay = "{RTT_MS / 2}ms"
+queue = "{QUEUE} packets"
+[[server]]
+node = "origin"
 command = {json.dumps(["sh", "-c", servers])}
 [[client]]
 name = "clients"
 command = {json.dumps(["sh", "-c", f"sleep 1; {clients}"])}
 output = "none"
-[[cross]]
+[[flow]]
 name = "reno"
-congestion = "reno"
-flows = {reno}
-start = "0s"
+kind = "tcp"
+count = {reno}
+from = "origin"
+to = "client"
+tcp = {{ congestion = "reno" }}
 """)
         if control == "group":
             program(options.anabranch, "cc", "load", "group", "--weights", directory / "weights.toml")

@@ -44,24 +44,40 @@ FIGURES = {
 SCENARIO = """
 [run]
 duration = "{seconds}s"
-[[path]]
-name = "main"
-rate = "{mbps}M"
-rtt = "{trip}ms"
-queue = {queue}
-[[server]]
+[[node]]
 name = "origin"
+[[node]]
+name = "client"
+[[link]]
+name = "main"
+from = "origin"
+to = "client"
+rate = "{mbps}M"
+delay = "{delay}ms"
+queue = "{queue} packets"
+[[server]]
+node = "origin"
 command = ["iperf3", "-s"]
 [[client]]
 name = "wait"
 command = ["sleep", "{seconds}"]
 output = "none"
 """
-CROSS = """
-[[cross]]
-name = "flow{number}"
-congestion = "{control}"
+# The receiver is farther away than the client, behind it.
+FLOW = """
+[[node]]
+name = "receiver{number}"
+[[link]]
+from = "client"
+to = "receiver{number}"
+rate = "1Gbps"
 delay = "{delay:.2f}ms"
+reverse = {{ delay = "0s" }}
+[[flow]]
+name = "flow{number}"
+kind = "tcp"
+from = "origin"
+to = "receiver{number}"
 start = "{start:.2f}s"
 """
 
@@ -102,15 +118,17 @@ def measure(case, options):
     """Mean payload of each flow in bit/s: the scheme's and the others in turn."""
     base = min(case.trip, case.other_trip)
     draw = random.Random(case.seed)
-    text = SCENARIO.format(seconds=options.seconds, mbps=case.mbps, trip=base, queue=QUEUE)
+    text = SCENARIO.format(seconds=options.seconds, mbps=case.mbps, delay=base / 2, queue=QUEUE)
+    controls = "[kernel]\n"
     for number in range(6):
         scheme, trip = (case.other, case.other_trip) if number % 2 else (case.scheme, case.trip)
         control = "ttfwc" if scheme in TUNINGS else scheme.lower()
         delay, start = trip - base + SPREAD_MS * number / 5, draw.uniform(0, BEGIN_S)
-        text += CROSS.format(number=number, control=control, delay=delay, start=start)
+        text += FLOW.format(number=number, delay=delay, start=start)
+        controls += f'flow{number} = "{control}"\n'
     with tempfile.TemporaryDirectory(prefix="kernel-ttfwc-") as name:
         directory = pathlib.Path(name)
-        (directory / "scenario.toml").write_text(text)
+        (directory / "scenario.toml").write_text(text + controls)
         run(options.testbed, "run", directory / "scenario.toml", "--client", "wait", "--anabranch", options.anabranch, "--out", directory / "out")
         rates = {f"flow{number}": [] for number in range(6)}
         with open(next((directory / "out").rglob("traffic.csv"))) as source:

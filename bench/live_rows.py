@@ -10,23 +10,35 @@ def ladder(first, last, step):
     return list(range(first, last + 1, step))
 
 
+def bursts(share, length):
+    """Losses in a row of this mean length, which are this share of all packets: Gilbert's model, whose bad state loses all."""
+    return {"kind": "gilbert-elliott", "to_bad": share / (length * (1 - share)), "to_good": 1 / length}
+
+
+def value(of):
+    """A value as TOML has it."""
+    inner = lambda: ", ".join(f"{key} = {value(each)}" for key, each in of.items())  # noqa: E731
+    return f"{{ {inner()} }}" if isinstance(of, dict) else json.dumps(of)
+
+
 # What the field calls a good budget for retransmission: four round-trip times, for every client.
-WIRELESS = {"rate": "1M", "rtt": "168ms", "queue": 25}
+WIRELESS = {"rate": "1M", "delay": "84ms", "queue": "25 packets"}
 FAST = {"latency": "672ms", "ladder": ladder(50_000, 1_150_000, 25_000), "common": 600_000}
 ROWS = {
     "loss-0": {"title": "1 Mbps, 168 ms, no loss", "paths": [WIRELESS], **FAST},
     "loss-2": {"title": "2 % loss", "paths": [WIRELESS | {"loss": 0.02}], **FAST},
     "loss-4": {"title": "4 % loss", "paths": [WIRELESS | {"loss": 0.04}], **FAST},
     "loss-8": {"title": "8 % loss", "paths": [WIRELESS | {"loss": 0.08}], **FAST},
-    "bursts": {"title": "4 % loss in bursts of 5", "paths": [WIRELESS | {"loss": 0.04, "burst": 5}], **FAST},
+    "bursts": {"title": "4 % loss in bursts of 5", "paths": [WIRELESS | {"loss": bursts(0.04, 5)}], **FAST},
     "beside-tcp": {"title": "beside one CUBIC flow", "paths": [WIRELESS], "cross": True, **FAST, "common": 400_000},
-    "halved": {"title": "500 kbps from mid-stream on", "paths": [WIRELESS], "events": ['rate = "500k"'], **FAST, "common": 400_000},
-    "narrow": {"title": "100 kbps, 757 ms, no loss", "paths": [{"rate": "100k", "rtt": "757ms", "queue": 10}],
+    "halved": {"title": "500 kbps from mid-stream on", "paths": [WIRELESS], "change": 'rate = "500k"', **FAST, "common": 400_000},
+    "narrow": {"title": "100 kbps, 757 ms, no loss", "paths": [{"rate": "100k", "delay": "378.5ms", "queue": "10 packets"}],
                "latency": "3028ms", "ladder": ladder(20_000, 115_000, 5_000), "common": 60_000},
     "links": {"title": "two links, 5 and 3 Mbps, 1 % loss", "latency": "1s", "ladder": ladder(500_000, 7_500_000, 250_000), "common": 4_000_000,
-              "paths": [{"rate": "5M", "rtt": "60ms", "queue": 50, "loss": 0.01}, {"rate": "3M", "rtt": "100ms", "queue": 50, "loss": 0.01}]},
+              "paths": [{"rate": "5M", "delay": "30ms", "queue": "50 packets", "loss": 0.01},
+                        {"rate": "3M", "delay": "50ms", "queue": "50 packets", "loss": 0.01}]},
 }
-ROWS["dying"] = ROWS["links"] | {"title": "the 5 Mbps link dies in mid-stream", "events": ['path = "path1"\nup = false'], "common": 2_000_000}
+ROWS["dying"] = ROWS["links"] | {"title": "the 5 Mbps link dies in mid-stream", "change": "down = true", "common": 2_000_000}
 
 PEERS = {
     "srt": {
@@ -71,15 +83,19 @@ def fits(row, client):
 def scenario(row, client, seed, seconds, settle, give_up, names):
     """The testbed's scenario of a trial."""
     plan, programs = ROWS[row], CLIENTS[client]
-    text = [f'[run]\nduration = "{seconds + 60}s"\nseed = {seed}', f'[film]\nrate = "{plan["common"]}"\nduration = "{seconds}s"',
+    text = [f'[run]\nduration = "{seconds + 60}s"\nseed = {seed}', f'[film]\nrate = "{plan["common"] // 1000}k"\nduration = "{seconds}s"',
             f'[live]\nlatency = "{plan["latency"]}"\nsettle = "{settle}s"' + (f"\ngive_up = {GIVE_UP}" if give_up else "")]
+    text.append('[[node]]\nname = "studio"\n\n[[node]]\nname = "viewer"\n\n[[server]]\nnode = "studio"')
     for number, path in enumerate(plan["paths"], 1):
-        text.append(f'[[path]]\nname = "path{number}"\n' + "\n".join(f"{key} = {json.dumps(value)}" for key, value in path.items()))
-    text.append('[[server]]\nname = "studio"')
+        text.append(f'[[link]]\nname = "path{number}"\nfrom = "studio"\nto = "viewer"\n' + "\n".join(f"{key} = {value(of)}" for key, of in path.items()))
+        # What comes back is not lost, nor slower in mid-stream: it has a rate of its own.
+        back = ["loss = 0", f'name = "back{number}"']
+        if number == 1 and "change" in plan:
+            text[-1] += f'\nchanges = [{{ at = "{settle + (seconds - settle) // 2}s", {plan["change"]} }}]'
+            back += [] if "down" in plan["change"] else [f'rate = "{path["rate"]}"']
+        text[-1] += f"\nreverse = {{ {', '.join(back)} }}"
     if plan.get("cross"):
-        text.append(f'[[cross]]\nname = "tcp"\ncongestion = "cubic"\nstart = "2s"\nstop = "{seconds}s"')
-    for change in plan.get("events", []):
-        text.append(f'[[event]]\nat = "{settle + (seconds - settle) // 2}s"\n{change}')
+        text.append(f'[[flow]]\nname = "tcp"\nkind = "tcp"\nfrom = "studio"\nto = "viewer"\nstart = "2s"\nstop = "{seconds}s"')
     sender = programs["links"] if len(plan["paths"]) > 1 else programs["sender"]
     fill = lambda command: json.dumps([names.get(argument, argument) for argument in command])
     text.append(f'[[client]]\nname = "{client.replace("+", "-")}"\ncommand = {fill(programs["receiver"])}\nsender = {fill(sender)}\noutput = "none"')

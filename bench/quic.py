@@ -108,13 +108,19 @@ def run(options, place, name, seed, reno, clients, seconds, weights):
 [run]
 duration = "{seconds}s"
 seed = {seed}
-[[path]]
-name = "main"
-rate = "{RATE // 1000}k"
-rtt = "{RTT_MS}ms"
-queue = {QUEUE}
-[[server]]
+[[node]]
 name = "origin"
+[[node]]
+name = "client"
+[[link]]
+name = "main"
+from = "origin"
+to = "client"
+rate = "{RATE // 1000}k"
+delay = "{RTT_MS / 2}ms"
+queue = "{QUEUE} packets"
+[[server]]
+node = "origin"
 command = {quoted(serve)}
 [[client]]
 name = "clients"
@@ -122,7 +128,15 @@ command = {quoted(["sh", "-c", script])}
 output = "none"
 """
     if reno:
-        scenario += f'[[cross]]\nname = "reno"\ncongestion = "reno"\nflows = {reno}\nstart = "0s"\n'
+        scenario += f'''
+[[flow]]
+name = "reno"
+kind = "tcp"
+count = {reno}
+from = "origin"
+to = "client"
+tcp = {{ congestion = "reno" }}
+'''
     scenario = scenario.lstrip()
     (out / "scenario.toml").write_text(scenario)
     command = [options.testbed, "run", out / "scenario.toml", "--anabranch", options.anabranch.resolve(), "--out", out]

@@ -11,6 +11,8 @@
 //! - [`read_document`]: any TOML document, whose [`Table`]s and [`Item`]s know their place; everything that is
 //!   wrong is told at once, with its place and with what would be right ([`Error`]).
 //! - [`Files`]: where the traces come from that a scenario names.
+//! - [`Described`]: a model, and the tables that it is from ([`Origin`]), so that a world can say where it is
+//!   asked for what it cannot do.
 //! - [`random`]: the numbers that a seed stands for.
 //!
 //! What is not here: what becomes of a packet. Nor is anything told here that only one of the worlds has, such
@@ -47,6 +49,7 @@ mod media;
 pub mod model;
 mod names;
 mod network;
+mod origin;
 pub mod random;
 mod run;
 mod table;
@@ -59,5 +62,7 @@ mod values;
 pub use described::{Described, read};
 pub use error::{Error, Fault, Faults, Mistakes, Span, Wrong};
 pub use files::{Beside, Files, LARGEST_FILE, read_text};
+pub use media::playback;
+pub use origin::Origin;
 pub use table::{Item, Table, read_document};
 pub use tfrc::MOST_CONNECTIONS;

@@ -105,8 +105,11 @@ fn policy(memory: Bytes, segment: Option<Bytes>) -> content::Policy {
     }
 }
 
-/// When the player starts and stops.
-fn playback(item: Item<'_>) -> Result<playback::Parameters, Fault> {
+/// When a player starts and stops: a table with `prebuffer`, and `rebuffer` or `pause`.
+///
+/// # Errors
+/// It is something else.
+pub fn playback(item: Item<'_>) -> Result<playback::Parameters, Fault> {
     let mut table = item.table("a stream's `playback`")?;
     let mut parameters = playback::Parameters::default();
     if let Some(prebuffer) = table.get("prebuffer", Item::duration) {

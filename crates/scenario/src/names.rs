@@ -1,6 +1,7 @@
 //! Names of nodes, links and flows, and of their copies.
 
-use crate::error::{Fault, Span};
+use crate::error::{Fault, Span, nearest};
+use crate::table::Item;
 
 /// The longest name.
 const LONGEST_NAME: usize = 64;
@@ -29,5 +30,33 @@ pub(crate) fn copy_name(pattern: &str, copy: u32, count: Option<u32>) -> String 
     match count {
         Some(_) if !pattern.contains("{i}") => format!("{pattern}{copy}"),
         _ => numbered(pattern, copy),
+    }
+}
+
+impl<'a> Item<'a> {
+    /// A name: 1 to 64 letters, digits, '-', '_' and '.'.
+    ///
+    /// # Errors
+    /// It is something else.
+    pub fn name(self) -> Result<&'a str, Fault> {
+        let name = self.text()?;
+        check_name(name, self.span)?;
+        Ok(name)
+    }
+
+    /// The place, among `names`, of what this names; `what` that is stands in the message.
+    ///
+    /// # Errors
+    /// It is the name of none, or no text.
+    pub fn place_in(self, names: &[&str], what: &str) -> Result<usize, Fault> {
+        let wanted = self.text()?;
+        names.iter().position(|name| *name == wanted).ok_or_else(|| {
+            let fault = self.fault(format_args!("there is no {what} '{wanted}'"));
+            match nearest(wanted, names.iter().copied()) {
+                Some(meant) => fault.help(format_args!("did you mean '{meant}'?")),
+                None if names.is_empty() => fault,
+                None => fault.help(format_args!("there are: {}", names.join(", "))),
+            }
+        })
     }
 }

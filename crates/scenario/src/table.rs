@@ -47,8 +47,8 @@ pub struct Table<'a> {
     /// Keys that it lacks. Whether another one is a misspelt one of them is known when all have been asked
     /// for.
     missing: Vec<&'static str>,
-    /// Misspelt ones.
-    misspelt: BTreeSet<&'a str>,
+    /// Keys of which it is told already that they are wrong.
+    told: BTreeSet<&'a str>,
     /// Whether something in it is wrong.
     is_wrong: bool,
     /// Whether it is not known which keys it has.
@@ -71,14 +71,14 @@ pub struct Item<'a> {
 impl<'a> Table<'a> {
     /// A table; `what` it is, with its article. One without entries is a table in which nothing is said.
     pub(crate) fn new(what: &str, span: Span, entries: Option<&'a DeTable<'a>>, faults: &'a Faults) -> Self {
-        let (asked, missing, misspelt) = (BTreeSet::new(), Vec::new(), BTreeSet::new());
+        let (asked, missing, told) = (BTreeSet::new(), Vec::new(), BTreeSet::new());
         Self {
             what: what.into(),
             span,
             entries,
             asked,
             missing,
-            misspelt,
+            told,
             is_wrong: false,
             is_vague: false,
             faults,
@@ -117,6 +117,14 @@ impl<'a> Table<'a> {
     pub fn tell(&mut self, fault: Fault) {
         self.is_wrong = true;
         self.faults.add(fault);
+    }
+
+    /// Refuses a key that others have: `message` says why, where it stands.
+    pub fn refuse(&mut self, key: &str, message: impl std::fmt::Display) {
+        if let Some(item) = self.entries().find(|item| item.key == key) {
+            self.told.insert(item.key);
+            self.tell(item.fault(message));
+        }
     }
 
     /// What was read, or a fault that is kept.
@@ -182,12 +190,13 @@ impl<'a> Table<'a> {
     }
 
     /// Every entry, for tables whose keys are names.
-    pub fn entries(&self) -> impl Iterator<Item = Item<'a>> {
-        self.entries.into_iter().flatten().map(|(key, value)| Item {
+    pub fn entries(&self) -> impl Iterator<Item = Item<'a>> + use<'a> {
+        let faults = self.faults;
+        self.entries.into_iter().flatten().map(move |(key, value)| Item {
             key: key.get_ref(),
             span: value.span().into(),
             value: value.get_ref(),
-            faults: self.faults,
+            faults,
         })
     }
 
@@ -196,7 +205,7 @@ impl<'a> Table<'a> {
             .into_iter()
             .flat_map(|entries| entries.keys())
             .filter(|key| !self.asked.contains(key.get_ref().as_ref()))
-            .filter(|key| !self.misspelt.contains(key.get_ref().as_ref()))
+            .filter(|key| !self.told.contains(key.get_ref().as_ref()))
             .map(|key| (key.get_ref().as_ref(), key.span().into()))
     }
 
@@ -207,7 +216,7 @@ impl<'a> Table<'a> {
                 self.unread().find(|(wrong, _)| nearest(wrong, self.asked.iter().copied()) == Some(key));
             let fault = match misspelt {
                 Some((wrong, span)) => {
-                    self.misspelt.insert(wrong);
+                    self.told.insert(wrong);
                     self.unknown(wrong, span).help(format_args!("did you mean `{key}`?"))
                 }
                 None => Fault::new(self.span, format_args!("{} needs the key `{key}`", self.what)),

@@ -28,36 +28,62 @@ impl Item<'_> {
     }
 
     /// A rate above zero.
-    pub(crate) fn rate(self) -> Result<Rate, Fault> {
+    ///
+    /// # Errors
+    /// It is something else.
+    pub fn rate(self) -> Result<Rate, Fault> {
         let rate: Rate = self.quantity()?;
         if rate > FASTEST { Err(self.fault(format_args!("a rate is at most {FASTEST}"))) } else { Ok(rate) }
     }
 
-    pub(crate) fn duration(self) -> Result<Duration, Fault> {
+    /// A time, which can be zero.
+    ///
+    /// # Errors
+    /// It is something else.
+    pub fn duration(self) -> Result<Duration, Fault> {
         let span: Duration = self.quantity()?;
         if span > LONGEST { Err(self.fault("a time is at most 366 days (8784h)")) } else { Ok(span) }
     }
 
-    pub(crate) fn positive_duration(self) -> Result<Duration, Fault> {
+    /// A time above zero.
+    ///
+    /// # Errors
+    /// It is something else.
+    pub fn positive_duration(self) -> Result<Duration, Fault> {
         let span = self.duration()?;
         if span.is_zero() { Err(self.fault(format_args!("`{}` is above zero", self.key))) } else { Ok(span) }
     }
 
     /// A moment, counted from the beginning of the run.
-    pub(crate) fn moment(self) -> Result<Time, Fault> {
+    ///
+    /// # Errors
+    /// It is something else.
+    pub fn moment(self) -> Result<Time, Fault> {
         self.duration().map(|span| Time::ZERO + span)
     }
 
-    pub(crate) fn size(self) -> Result<Bytes, Fault> {
+    /// A size, which can be zero.
+    ///
+    /// # Errors
+    /// It is something else.
+    pub fn size(self) -> Result<Bytes, Fault> {
         let size: Bytes = self.quantity()?;
         if size > LARGEST { Err(self.fault("a size is at most an exbibyte")) } else { Ok(size) }
     }
 
-    pub(crate) fn positive_size(self) -> Result<Bytes, Fault> {
+    /// A size above zero.
+    ///
+    /// # Errors
+    /// It is something else.
+    pub fn positive_size(self) -> Result<Bytes, Fault> {
         self.size_within(Bytes::new(1), LARGEST)
     }
 
-    pub(crate) fn size_within(self, least: Bytes, most: Bytes) -> Result<Bytes, Fault> {
+    /// A size within bounds.
+    ///
+    /// # Errors
+    /// It is something else.
+    pub fn size_within(self, least: Bytes, most: Bytes) -> Result<Bytes, Fault> {
         let size = self.size()?;
         if (least..=most).contains(&size) {
             Ok(size)
@@ -85,7 +111,10 @@ impl Item<'_> {
     }
 
     /// A whole number within bounds that are small.
-    pub(crate) fn count(self, bounds: RangeInclusive<u32>) -> Result<u32, Fault> {
+    ///
+    /// # Errors
+    /// It is something else.
+    pub fn count(self, bounds: RangeInclusive<u32>) -> Result<u32, Fault> {
         let number = self.whole(u64::from(*bounds.start())..=u64::from(*bounds.end()))?;
         u32::try_from(number).map_err(|error| self.fault(error))
     }
@@ -106,7 +135,11 @@ impl Item<'_> {
         }
     }
 
-    pub(crate) fn probability(self) -> Result<f64, Fault> {
+    /// A probability.
+    ///
+    /// # Errors
+    /// It is something else.
+    pub fn probability(self) -> Result<f64, Fault> {
         self.number(|number| (0.0..=1.0).contains(&number), "from 0 to 1 (a probability)")
     }
 

@@ -1,7 +1,7 @@
 //! The paths: for each, a chain of `rattan-core` cells in either direction.
 //!
 //! Towards the client: meter, bandwidth with DropTail queue, delay, loss, meter. Towards the server: meter,
-//! bandwidth, delay. The client's own traffic and the cross traffic of a path go through the same chain; what
+//! bandwidth with DropTail queue, delay, loss. Where nothing is ever lost there is no cell for it. The client's own traffic and the cross traffic of a path go through the same chain; what
 //! is for cross traffic's receivers that are farther away takes a delay of its own at its end.
 
 use std::sync::Arc;
@@ -27,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Error;
 use crate::meter::{Count, Meter, MeterCell};
-use crate::scenario::{Event, Path, Scenario};
+use crate::scenario::{Change, Direction, LossPattern, Path, Scenario, Way};
 use crate::topology::{self, Topology};
 
 type Link = BwCell<StdPacket, DropTailQueue<StdPacket>>;
@@ -44,14 +44,24 @@ pub struct Emulator {
     paths: Vec<Controls>,
 }
 
+/// The rate of a link that is down: a packet takes hours. Of nothing at all the emulator cannot say how much
+/// of a packet has left.
+const DOWN: Bandwidth = Bandwidth::from_bps(1);
+
 /// The handles of one path's cells.
 struct Controls {
-    down: Arc<LinkControl>,
-    delays: [Arc<DelayCellControlInterface>; 2],
-    loss: Arc<LossCellControlInterface>,
+    to_client: Cells,
+    to_server: Cells,
     sent: Arc<Meter>,
     arrived: Arc<Meter>,
-    requests: Arc<Meter>,
+}
+
+/// The handles of one direction's cells, and their names in the order of the chain.
+struct Cells {
+    link: Arc<LinkControl>,
+    delay: Arc<DelayCellControlInterface>,
+    loss: Option<Arc<LossCellControlInterface>>,
+    names: Vec<String>,
 }
 
 impl Emulator {
@@ -75,8 +85,10 @@ impl Emulator {
         let mut emulator = Self { core, runtime, paths: Vec::new() };
         for (index, (path, (to_client, to_server))) in scenario.paths.iter().zip(&topology.pairs).enumerate()
         {
-            let seed = scenario.run.seed.wrapping_add(index as u64);
-            emulator.build_path(index, path, &to_client.right, &to_server.right, seed)?;
+            // Each direction draws its own losses.
+            let seed = |number: usize| scenario.seed.wrapping_add(number as u64);
+            let seeds = (seed(index), seed(scenario.paths.len() + index));
+            emulator.build_path(index, path, &to_client.right, &to_server.right, seeds)?;
             emulator.join_client(index, scenario)?;
         }
         emulator.core.spawn_rattan().map_err(Error::emulator)?;
@@ -90,34 +102,49 @@ impl Emulator {
         path: &Path,
         client: &Arc<VethCell>,
         server: &Arc<VethCell>,
-        seed: u64,
+        seeds: (u64, u64),
     ) -> Result<(), Error> {
-        let half = StdDuration::from(path.rtt / 2);
+        let (client_end, server_end) = (format!("end1x{index}"), format!("end2x{index}"));
         self.end(index, 1, client)?;
         self.end(index, 2, server)?;
-        let sent = self.meter(&format!("sent{index}"))?;
-        let down = self.link(&format!("down{index}"), path.rate, path.queue)?;
-        let down_delay = self.delay(&format!("downdelay{index}"), half)?;
-        let loss = self
-            .core
-            .build_cell(format!("loss{index}"), |_: &_| {
-                LossCell::new(path.loss_pattern(path.loss), StdRng::seed_from_u64(seed))
-            })
-            .map_err(Error::emulator)?;
-        let arrived = self.meter(&format!("arrived{index}"))?;
-        let requests = self.meter(&format!("requests{index}"))?;
-        self.link(&format!("up{index}"), path.rate_up.unwrap_or(path.rate), path.queue)?;
-        let up_delay = self.delay(&format!("updelay{index}"), half)?;
-        for chain in [
-            &["end2x", "sent", "down", "downdelay", "loss", "arrived"][..],
-            &["end1x", "requests", "up", "updelay", "end2x"][..],
-        ] {
-            for link in chain.windows(2) {
-                self.core.link_cell(format!("{}{index}", link[0]), format!("{}{index}", link[1]));
-            }
-        }
-        self.paths.push(Controls { down, delays: [down_delay, up_delay], loss, sent, arrived, requests });
+        let (sent_name, arrived_name) = (format!("sent{index}"), format!("arrived{index}"));
+        let sent = self.meter(&sent_name)?;
+        let to_client = self.direction(&format!("down{index}"), &path.to_client, seeds.0)?;
+        let arrived = self.meter(&arrived_name)?;
+        let to_server = self.direction(&format!("up{index}"), &path.to_server, seeds.1)?;
+        self.chain([&server_end, &sent_name].into_iter().chain(&to_client.names).chain([&arrived_name]));
+        self.chain([&client_end].into_iter().chain(&to_server.names).chain([&server_end]));
+        self.paths.push(Controls { to_client, to_server, sent, arrived });
         Ok(())
+    }
+
+    /// Links cells, each to the next.
+    fn chain<'a>(&mut self, names: impl Iterator<Item = &'a String>) {
+        let names: Vec<_> = names.collect();
+        for pair in names.windows(2) {
+            self.core.link_cell(pair[0].clone(), pair[1].clone());
+        }
+    }
+
+    /// The cells of a direction.
+    fn direction(&mut self, name: &str, direction: &Direction, seed: u64) -> Result<Cells, Error> {
+        let mut names = vec![format!("{name}link"), format!("{name}delay")];
+        let link = self.link(&names[0], direction.rate, direction.queue)?;
+        let delay = self.delay(&names[1], direction.delay.into())?;
+        let changes = direction.changes.iter().filter_map(|change| change.loss.as_ref());
+        let is_lossless = changes.chain([&direction.loss]).all(LossPattern::is_none);
+        let loss = match is_lossless {
+            true => None,
+            false => {
+                names.push(format!("{name}loss"));
+                let pattern = direction.loss.0.clone();
+                let cell = self.core.build_cell(format!("{name}loss"), move |_: &_| {
+                    LossCell::new(pattern, StdRng::seed_from_u64(seed))
+                });
+                Some(cell.map_err(Error::emulator)?)
+            }
+        };
+        Ok(Cells { link, delay, loss, names })
     }
 
     /// Leads what arrived to the client's end: at once, or after the delay of the receiver that it is for.
@@ -127,7 +154,7 @@ impl Emulator {
             .cross
             .iter()
             .enumerate()
-            .filter(|(_, cross)| scenario.path_index(cross.path.as_ref()) == path && !cross.delay.is_zero())
+            .filter(|(_, cross)| cross.path == path && !cross.delay.is_zero())
             .collect();
         if farther.is_empty() {
             self.core.link_cell(arrived, end);
@@ -173,13 +200,15 @@ impl Emulator {
         Ok(meter)
     }
 
-    fn link(&mut self, name: &str, rate: Rate, queue: usize) -> Result<Arc<LinkControl>, Error> {
+    fn link(&mut self, name: &str, rate: Rate, queue: u32) -> Result<Arc<LinkControl>, Error> {
         let handle = self.runtime.handle().clone();
+        // The packet in transmission is not in the cell's queue, and counts in a scenario.
+        let waiting = usize::try_from(queue.saturating_sub(1)).unwrap_or(usize::MAX);
         self.core
             .build_cell(name.into(), move |_: &_| {
                 let _context = handle.enter();
-                let queue = DropTailQueue::new(DropTailQueueConfig::new(queue, None, BwType::NetworkLayer));
-                Link::new(Bandwidth::from_bps(rate.as_bps()), queue, BwType::NetworkLayer)
+                let queue = DropTailQueue::new(DropTailQueueConfig::new(waiting, None, BwType::NetworkLayer));
+                Link::new(bandwidth(rate), queue, BwType::NetworkLayer)
             })
             .map_err(Error::emulator)
     }
@@ -194,34 +223,28 @@ impl Emulator {
             .map_err(Error::emulator)
     }
 
-    /// Makes a path what an event of the timetable says.
+    /// Makes a direction of a path what a change of it says.
     ///
     /// # Errors
     /// When the path's cells are gone.
-    pub fn change(&self, path: usize, model: &Path, event: &Event) -> Result<(), Error> {
+    pub fn change(&self, path: usize, way: Way, change: &Change) -> Result<(), Error> {
         let controls = &self.paths[path];
-        if let Some(open) = event.up {
-            // At the end as well: what is in the queue when a path breaks is lost.
-            for meter in [&controls.sent, &controls.arrived, &controls.requests] {
-                meter.set_open(open);
-            }
+        let cells = match way {
+            Way::ToClient => &controls.to_client,
+            Way::ToServer => &controls.to_server,
+        };
+        if let Some(rate) = change.rate {
+            let config = BwCellConfig::new(bandwidth(rate), None, None);
+            cells.link.set_config(config).map_err(Error::emulator)?;
         }
-        if let Some(rate) = event.rate {
-            let bandwidth = Bandwidth::from_bps(rate.as_bps());
-            controls.down.set_config(BwCellConfig::new(bandwidth, None, None)).map_err(Error::emulator)?;
-        }
-        if let Some(rtt) = event.rtt {
-            for delay in &controls.delays {
-                delay
-                    .set_config(DelayCellConfig::new(StdDuration::from(rtt / 2)))
-                    .map_err(Error::emulator)?;
-            }
-        }
-        if let Some(loss) = event.loss {
-            controls
-                .loss
-                .set_config(LossCellConfig::new(model.loss_pattern(loss)))
+        if let Some(delay) = change.delay {
+            cells
+                .delay
+                .set_config(DelayCellConfig::new(StdDuration::from(delay)))
                 .map_err(Error::emulator)?;
+        }
+        if let (Some(loss), Some(pattern)) = (&cells.loss, &change.loss) {
+            loss.set_config(LossCellConfig::new(pattern.0.clone())).map_err(Error::emulator)?;
         }
         Ok(())
     }
@@ -231,4 +254,9 @@ impl Emulator {
         let controls = &self.paths[path];
         (controls.sent.count(host), controls.arrived.count(host))
     }
+}
+
+/// A rate as the emulator has it.
+fn bandwidth(rate: Rate) -> Bandwidth {
+    if rate.is_zero() { DOWN } else { Bandwidth::from_bps(rate.as_bps()) }
 }

@@ -1,8 +1,8 @@
-//! A cell that counts what passes, by destination, and can cut the path.
+//! A cell that counts what passes, by destination.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use async_trait::async_trait;
 use rattan_core::cells::{Cell, ControlInterface, Egress, Ingress, Packet, StdPacket};
@@ -32,11 +32,10 @@ struct Counter {
     payload: AtomicU64,
 }
 
-/// The counters of one meter, by the last byte of the destination, and its switch.
+/// The counters of one meter, by the last byte of the destination.
 #[derive(Debug)]
 pub struct Meter {
     by_host: Vec<Counter>,
-    open: AtomicBool,
 }
 
 impl Meter {
@@ -50,20 +49,13 @@ impl Meter {
         }
     }
 
-    /// Lets packets pass, or drops all of them.
-    pub fn set_open(&self, open: bool) {
-        self.open.store(open, Relaxed);
-    }
-
-    fn pass(&self, frame: &[u8]) -> bool {
-        let open = self.open.load(Relaxed);
-        if let (true, Some((host, bytes, payload))) = (open, measure(frame)) {
+    fn pass(&self, frame: &[u8]) {
+        if let Some((host, bytes, payload)) = measure(frame) {
             let counter = &self.by_host[usize::from(host)];
             counter.packets.fetch_add(1, Relaxed);
             counter.bytes.fetch_add(bytes, Relaxed);
             counter.payload.fetch_add(payload, Relaxed);
         }
-        open
     }
 }
 
@@ -99,7 +91,7 @@ impl MeterCell {
     /// A cell that lets packets pass, and its meter.
     pub fn new() -> (Self, Arc<Meter>) {
         let by_host = std::iter::repeat_with(Counter::default).take(256).collect();
-        let meter = Arc::new(Meter { by_host, open: AtomicBool::new(true) });
+        let meter = Arc::new(Meter { by_host });
         // Like the emulator's own cells: what bounds the packets on a path is its DropTail queue, not this
         // channel.
         let (sender, receiver) = mpsc::unbounded_channel();
@@ -134,7 +126,8 @@ pub struct MeterEgress {
 impl Egress<StdPacket> for MeterEgress {
     async fn dequeue(&mut self) -> Option<StdPacket> {
         let packet = self.receiver.recv().await?;
-        self.meter.pass(packet.as_slice()).then_some(packet)
+        self.meter.pass(packet.as_slice());
+        Some(packet)
     }
 }
 
@@ -186,12 +179,10 @@ mod tests {
     }
 
     #[test]
-    fn counts_by_destination_and_cuts() {
+    fn counts_by_destination() {
         let (_, meter) = MeterCell::new();
-        assert!(meter.pass(&tcp_frame([10, 77, 0, 1], 100)));
-        assert!(meter.pass(&tcp_frame([10, 77, 0, 10], 7)));
-        meter.set_open(false);
-        assert!(!meter.pass(&tcp_frame([10, 77, 0, 1], 100)));
+        meter.pass(&tcp_frame([10, 77, 0, 1], 100));
+        meter.pass(&tcp_frame([10, 77, 0, 10], 7));
         assert_eq!(meter.count(1), Count { packets: 1, bytes: 140, payload: 100 });
         assert_eq!(meter.count(10), Count { packets: 1, bytes: 47, payload: 7 });
     }

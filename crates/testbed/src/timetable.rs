@@ -2,7 +2,7 @@
 
 use anabranch_units::Duration;
 
-use crate::scenario::Scenario;
+use crate::scenario::{Deed, Scenario, Way};
 
 /// Something that happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,22 +15,27 @@ pub enum Action {
     Kill(usize),
     /// Start this server's program again.
     Start(usize),
-    /// Change a path as this event says.
-    Change(usize),
+    /// Make of a direction of this path what its change of this number says.
+    Change(usize, Way, usize),
 }
 
-/// All that happens, in order of time; what is at the same time is in the file's order.
+/// All that happens, in order of time; what is at the same time is in the order of cross traffic, servers and
+/// paths, each in the file's.
 pub fn timetable(scenario: &Scenario) -> Vec<(Duration, Action)> {
     let mut all = Vec::new();
     for (group, cross) in scenario.cross.iter().enumerate() {
         all.push((cross.start, Action::StartCross(group)));
         all.extend(cross.stop.map(|stop| (stop, Action::StopCross(group))));
     }
-    let server = |name: &String| scenario.servers.iter().position(|server| server.name == *name);
-    for (index, event) in scenario.events.iter().enumerate() {
-        let killed = event.kill.as_ref().and_then(server).map(Action::Kill);
-        let started = event.start.as_ref().and_then(server).map(Action::Start);
-        all.push((event.at, killed.or(started).unwrap_or(Action::Change(index))));
+    all.extend(scenario.events.iter().map(|event| match event.deed {
+        Deed::Kill => (event.at, Action::Kill(event.server)),
+        Deed::Start => (event.at, Action::Start(event.server)),
+    }));
+    for (index, path) in scenario.paths.iter().enumerate() {
+        for way in [Way::ToClient, Way::ToServer] {
+            let changes = path.direction(way).changes.iter().enumerate();
+            all.extend(changes.map(|(number, change)| (change.at, Action::Change(index, way, number))));
+        }
     }
     all.sort_by_key(|(at, _)| *at);
     all

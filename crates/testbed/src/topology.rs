@@ -15,7 +15,7 @@ use rattan_env::netns::NetNs;
 use rattan_env::veth::{MacAddr, VethPair, VethPairBuilder};
 
 use crate::Error;
-use crate::scenario::Scenario;
+use crate::scenario::{Scenario, Transport};
 
 /// The port at which iperf3 serves the first group of cross traffic; the others follow.
 const FIRST_CROSS_PORT: u16 = 5301;
@@ -103,7 +103,7 @@ pub fn build(scenario: &Scenario) -> Result<Topology, Error> {
     }
     let mut pairs = Vec::new();
     for (index, path) in scenario.paths.iter().enumerate() {
-        let server = scenario.server_of(path);
+        let server = path.server;
         let to_client = pair(index, "c", CLIENT_HOST, &interface(index), &client)?;
         let to_server = pair(index, "s", 2, &interface(index), &servers[server])?;
         pairs.push((to_client, to_server));
@@ -153,22 +153,24 @@ fn routes(
     let congestion = &scenario.servers[server].congestion;
     ip(&["-n", &far, "route", "add", &near, "dev", &device, "congctl", congestion])?;
     for (group, cross) in scenario.cross.iter().enumerate() {
-        if scenario.path_index(cross.path.as_ref()) != path {
+        if cross.path != path {
             continue;
         }
         let near = cross_address(path, group).to_string();
         ip(&["-n", CLIENT, "address", "add", &format!("{near}/24"), "dev", &device])?;
         let near = format!("{near}/32");
-        ip(&["-n", &far, "route", "add", &near, "dev", &device, "congctl", &cross.congestion])?;
+        let mut route = vec!["-n", &far, "route", "add", &near, "dev", &device];
+        if let Transport::Tcp(congestion) = &cross.transport {
+            route.extend(["congctl", congestion]);
+        }
+        ip(&route)?;
     }
     // The route of a path's own network is shorter than the routes below, which would take its answers to
     // another path.
     let own = format!("{}/32", server_address(path));
     ip(&["-n", CLIENT, "route", "add", &own, "dev", &device])?;
     // A program that binds itself to an interface may reach the other end's other addresses over it too.
-    for (other, _) in
-        scenario.paths.iter().enumerate().filter(|(_, other)| scenario.server_of(other) == server)
-    {
+    for (other, _) in scenario.paths.iter().enumerate().filter(|(_, other)| other.server == server) {
         if other < path {
             for (one, two) in [(path, other), (other, path)] {
                 for (namespace, end) in [(CLIENT, server_address(one)), (&far, client_address(one))] {
@@ -178,7 +180,7 @@ fn routes(
             }
         }
     }
-    if scenario.paths.iter().filter(|path| scenario.server_of(path) == server).count() > 1 {
+    if scenario.paths.iter().filter(|path| path.server == server).count() > 1 {
         // A packet for one of the server's addresses may come by the path of another.
         for namespace in [client, &servers[server]] {
             within(namespace, || fs::write("/proc/sys/net/ipv4/conf/all/rp_filter", "0"))?

@@ -10,6 +10,8 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use anabranch_sim::Simulation;
+use anabranch_sim::scenario::Beside;
 use anabranch_testbed::isolate::{self, Options};
 use anabranch_testbed::report::Summary;
 use rustix::process::{Pid, Signal, kill_process};
@@ -40,6 +42,26 @@ fn options(out: &Path) -> Options {
     }
 }
 
+/// Two nodes, and a link between them with these and more keys.
+fn network(rate: &str, delay: &str, queue: u32, more: &str) -> String {
+    format!(
+        r#"
+        [[node]]
+        name = "origin"
+        [[node]]
+        name = "client"
+        [[link]]
+        name = "main"
+        from = "origin"
+        to = "client"
+        rate = "{rate}"
+        delay = "{delay}"
+        queue = "{queue} packets"
+        {more}
+        "#
+    )
+}
+
 fn run(directory: &Path, scenario: &str) -> Summary {
     let file = directory.join("scenario.toml");
     fs::write(&file, scenario).unwrap();
@@ -55,22 +77,16 @@ fn a_path_has_its_rate_and_round_trip_time() {
     if !possible(&["iperf3"]) {
         return;
     }
-    let path = r#"
-        [[path]]
-        name = "main"
-        rate = "6M"
-        rtt = "80ms"
-        queue = 50
-    "#;
+    let network = network("6M", "40ms", 50, "");
     let directory = tempfile::tempdir().unwrap();
     let summary = run(
         directory.path(),
         &format!(
-            r#"{path}
+            r#"{network}
             [run]
             duration = "20s"
             [[server]]
-            name = "origin"
+            node = "origin"
             command = ["iperf3", "-s"]
             [[client]]
             name = "iperf3"
@@ -86,11 +102,11 @@ fn a_path_has_its_rate_and_round_trip_time() {
     let summary = run(
         directory.path(),
         &format!(
-            r#"{path}
+            r#"{network}
             [run]
             duration = "20s"
             [[server]]
-            name = "origin"
+            node = "origin"
             command = ["iperf3", "-s"]
             [[client]]
             name = "idle"
@@ -110,31 +126,37 @@ fn a_receiver_of_cross_traffic_is_farther_away() {
         return;
     }
     let directory = tempfile::tempdir().unwrap();
-    run(
-        directory.path(),
-        r#"
+    let scenario = r#"
         [run]
         duration = "20s"
-        [[path]]
-        name = "main"
-        rate = "6M"
-        rtt = "40ms"
-        queue = 50
         [[server]]
-        name = "origin"
-        [[cross]]
-        name = "near"
-        start = "60s"
-        [[cross]]
+        node = "origin"
+        [[node]]
         name = "far"
+        [[link]]
+        from = "client"
+        to = "far"
+        rate = "1Gbps"
         delay = "100ms"
+        reverse = { delay = "0s" }
+        [[flow]]
+        name = "near"
+        kind = "tcp"
+        from = "origin"
+        to = "client"
+        start = "60s"
+        [[flow]]
+        name = "far"
+        kind = "tcp"
+        from = "origin"
+        to = "far"
         start = "60s"
         [[client]]
         name = "connect"
         command = ["sh", "-c", "for from in 1 10 11; do curl -so /dev/null --interface 10.77.0.$from -w '%{time_connect}\\n' http://{address1}/; done"]
         output = "none"
-        "#,
-    );
+    "#;
+    run(directory.path(), &(scenario.to_owned() + &network("6M", "20ms", 50, "")));
     let log = fs::read_to_string(directory.path().join("out/client.log")).unwrap();
     let seconds: Vec<f64> = log.lines().map(|line| line.parse().unwrap()).collect();
     let [client, near, far] = seconds[..] else { panic!("{log}") };
@@ -143,8 +165,54 @@ fn a_receiver_of_cross_traffic_is_farther_away() {
     assert!(client.min(near) < 0.1, "the delay is the far receiver's alone: {log}");
 }
 
+/// Where one connection fills a link beside datagrams, the simulator and real programs have the same rates.
+#[test]
+fn the_same_file_means_the_same_in_the_simulator() {
+    if !possible(&["iperf3"]) {
+        return;
+    }
+    let described = format!(
+        r#"{}
+        [run]
+        duration = "20s"
+        [[flow]]
+        name = "greedy"
+        kind = "tcp"
+        from = "origin"
+        to = "client"
+        [[flow]]
+        name = "datagrams"
+        kind = "udp"
+        from = "origin"
+        to = "client"
+        rate = "1M"
+        "#,
+        network("6M", "40ms", 50, "")
+    );
+    let programs = r#"
+        [[server]]
+        node = "origin"
+        [[client]]
+        name = "idle"
+        command = ["sleep", "15"]
+        output = "none"
+    "#;
+    let directory = tempfile::tempdir().unwrap();
+    let real = run(directory.path(), &(described.clone() + programs));
+
+    let model = anabranch_sim::scenario::parse("both.toml", &described, None, &mut Beside(directory.path()));
+    let mut simulation = Simulation::new(model.unwrap()).unwrap();
+    simulation.run_until(simulation.end(), &mut ());
+    for (flow, totals) in ["greedy", "datagrams"].iter().zip(&simulation.totals().flows) {
+        let measured = real.flows.iter().find(|found| found.flow == *flow).unwrap().mean_bps;
+        let simulated = totals.delivered.get() as f64 * 8.0 / 20.0;
+        let ratio = measured / simulated;
+        assert!((0.85..1.15).contains(&ratio), "{flow}: {measured} in place of {simulated}");
+    }
+}
+
 /// UDP of 10 Mbps for 8 s over a path with these losses.
-fn lossy(directory: &Path, seed: u64, losses: &str) -> Summary {
+fn lossy(directory: &Path, seed: u64, loss: &str) -> Summary {
     run(
         directory,
         &format!(
@@ -152,20 +220,16 @@ fn lossy(directory: &Path, seed: u64, losses: &str) -> Summary {
             [run]
             duration = "20s"
             seed = {seed}
-            [[path]]
-            name = "main"
-            rate = "20M"
-            rtt = "40ms"
-            queue = 200
-            {losses}
             [[server]]
-            name = "origin"
+            node = "origin"
             command = ["iperf3", "-s"]
             [[client]]
             name = "iperf3"
             command = ["iperf3", "-c", "{{address1}}", "-R", "-J", "-t", "8", "-u", "-b", "10M", "-l", "1000"]
             output = "none"
-            "#
+            {}
+            "#,
+            network("20M", "20ms", 200, &format!("loss = {loss}\nreverse = {{ loss = 0 }}"))
         ),
     )
 }
@@ -176,7 +240,7 @@ fn a_path_loses_what_it_should() {
         return;
     }
     let directory = tempfile::tempdir().unwrap();
-    let summary = lossy(directory.path(), 7, "loss = 0.01");
+    let summary = lossy(directory.path(), 7, "0.01");
     let lost = log_as_json(directory.path())["end"]["sum"]["lost_percent"].as_f64().unwrap();
     assert!((0.6..1.5).contains(&lost), "{lost} %");
     let flow = &summary.flows[0];
@@ -190,7 +254,9 @@ fn bursts_lose_the_share_that_they_should() {
         return;
     }
     let directory = tempfile::tempdir().unwrap();
-    let summary = lossy(directory.path(), 5, "loss = 0.05\nburst = 5");
+    // Five packets in a row on average, and so 5 % of all.
+    let bursts = r#"{ kind = "gilbert-elliott", to_bad = 0.010526, to_good = 0.2 }"#;
+    let summary = lossy(directory.path(), 5, bursts);
     // Ten thousand packets, in about a hundred bursts.
     let flow = &summary.flows[0];
     let share = flow.packets_missing as f64 / flow.packets_sent as f64;
@@ -204,6 +270,7 @@ fn the_timetable_happens() {
     }
     let directory = tempfile::tempdir().unwrap();
     let film = directory.path().join("film.bin");
+    let changes = r#"{ at = "3s", rate = "1M" }, { at = "6s", down = true }, { at = "7s", down = false }"#;
     fs::write(&film, (0..8_000_000u32).map(|at| (at % 251) as u8).collect::<Vec<_>>()).unwrap();
     let summary = run(
         directory.path(),
@@ -215,40 +282,27 @@ fn the_timetable_happens() {
             rate = "1M"
             duration = "64s"
             file = "{}"
-            [[path]]
-            name = "main"
-            rate = "4M"
-            rtt = "20ms"
-            queue = 50
             [[server]]
-            name = "origin"
+            node = "origin"
             congestion = "reno"
             [[client]]
             name = "curl"
             command = ["curl", "-sS", "{{url1}}"]
-            [[cross]]
+            [[flow]]
             name = "burst"
             kind = "udp"
+            from = "origin"
+            to = "client"
             rate = "1M"
             start = "1s"
             stop = "3s"
             [[event]]
-            at = "3s"
-            path = "main"
-            rate = "1M"
-            [[event]]
-            at = "6s"
-            path = "main"
-            up = false
-            [[event]]
-            at = "7s"
-            path = "main"
-            up = true
-            [[event]]
             at = "10s"
             kill = "origin"
+            {}
             "#,
-            film.display()
+            film.display(),
+            network("4M", "10ms", 50, &format!("changes = [{changes}]"))
         ),
     );
     assert!(!summary.complete && summary.right);
@@ -321,21 +375,20 @@ fn start(directory: &Path, word: &str) -> Child {
             r#"
             [run]
             duration = "60s"
-            [[path]]
-            name = "main"
-            rate = "6M"
-            rtt = "20ms"
-            queue = 50
             [[server]]
-            name = "origin"
+            node = "origin"
             command = ["sh", "-c", "iperf3 -s; : {word}-server"]
-            [[cross]]
+            [[flow]]
             name = "beside"
-            start = "0s"
+            kind = "tcp"
+            from = "origin"
+            to = "client"
             [[client]]
             name = "idle"
             command = ["sh", "-c", "sleep 3600; : {word}-client"]
-            "#
+            {}
+            "#,
+            network("6M", "10ms", 50, "")
         ),
     )
     .unwrap();
@@ -371,24 +424,17 @@ fn nothing_is_left_behind() {
         assert_eq!(traces(), before, "after {signal:?}");
     }
     let directory = tempfile::tempdir().unwrap();
-    run(
-        directory.path(),
-        r#"
+    let scenario = r#"
         [run]
         duration = "5s"
-        [[path]]
-        name = "main"
-        rate = "6M"
-        rtt = "20ms"
-        queue = 50
         [[server]]
-        name = "origin"
+        node = "origin"
         command = ["iperf3", "-s"]
         [[client]]
         name = "idle"
         command = ["true"]
-        "#,
-    );
+    "#;
+    run(directory.path(), &(scenario.to_owned() + &network("6M", "10ms", 50, "")));
     assert_eq!(traces(), before, "after a run to its end");
 }
 
@@ -402,19 +448,14 @@ fn a_program_that_is_not_there_is_a_clear_error() {
     let text = r#"
         [run]
         duration = "5s"
-        [[path]]
-        name = "main"
-        rate = "6M"
-        rtt = "20ms"
-        queue = 50
         [[server]]
-        name = "origin"
+        node = "origin"
         command = ["no-such-server"]
         [[client]]
         name = "idle"
         command = ["true"]
     "#;
-    fs::write(&file, text).unwrap();
+    fs::write(&file, text.to_owned() + &network("6M", "10ms", 50, "")).unwrap();
     let output = Command::new(PROGRAM)
         .arg("run")
         .arg(&file)
@@ -443,22 +484,18 @@ fn live(sender: &str, receiver: &str, loss: f64) -> anabranch_testbed::report::L
             [live]
             latency = "400ms"
             settle = "2s"
-            [[path]]
-            name = "main"
-            rate = "1M"
-            rtt = "40ms"
-            queue = 50
-            loss = {loss}
             [[server]]
-            name = "studio"
+            node = "origin"
             [[client]]
             name = "relay"
             command = {}
             sender = {}
             output = "none"
+            {}
             "#,
             words(receiver),
-            words(sender)
+            words(sender),
+            network("1M", "20ms", 50, &format!("loss = {loss}\nreverse = {{ loss = 0 }}"))
         ),
     );
     summary.live.unwrap()
@@ -504,26 +541,29 @@ fn a_program_bound_to_an_interface_is_answered_there() {
         return;
     }
     let directory = tempfile::tempdir().unwrap();
-    let path = |name: &str| {
-        format!(
-            "[[path]]\nname = \"{name}\"\nrate = \"4M\"\nrtt = \"20ms\"\nqueue = 50\nserver = \"origin\"\n"
-        )
-    };
+    let more = r#"
+        [[link]]
+        name = "other"
+        from = "origin"
+        to = "client"
+        rate = "4M"
+        delay = "10ms"
+        reverse = { name = "other-back" }
+    "#;
     let summary = run(
         directory.path(),
         &format!(
-            r#"{}{}
+            r#"{}
             [run]
             duration = "20s"
             [[server]]
-            name = "origin"
+            node = "origin"
             command = ["sh", "-c", "iperf3 -s & sleep 2; iperf3 -c 10.77.0.1 -p 5202 --bind-dev path1 -t 2 -b 1M; wait"]
             [[client]]
             name = "iperf3"
             command = ["iperf3", "-s", "-p", "5202", "-1", "-J"]
             output = "none""#,
-            path("one"),
-            path("two")
+            network("4M", "10ms", 50, more)
         ),
     );
     let bps = log_as_json(directory.path())["end"]["sum_received"]["bits_per_second"].as_f64();

@@ -15,6 +15,8 @@ pub use anabranch_scenario::{
 
 use crate::model::Model;
 
+/// What only a world of real programs has.
+const PROGRAMS: [&str; 7] = ["film", "live", "server", "client", "event", "ping", "kernel"];
 /// Most rows of `flows.csv` and `links.csv` together: some hundred megabytes.
 const MOST_ROWS: u64 = 10_000_000;
 
@@ -41,6 +43,9 @@ pub fn parse(file: &str, text: &str, seed: Option<u64>, files: &mut dyn Files) -
 
 fn read(mut document: Table<'_>, seed: Option<u64>, files: &mut dyn Files) -> Result<Model, Fault> {
     let described = anabranch_scenario::read(&mut document, seed, files);
+    for key in PROGRAMS {
+        document.refuse(key, format_args!("the simulator runs no programs: only the testbed has `{key}`"));
+    }
     document.finish()?;
     let described = described?;
     if described.model.flows.is_empty() {

@@ -369,6 +369,19 @@ fn an_unknown_key_is_refused_with_its_place_and_the_right_name() {
 }
 
 #[test]
+fn programs_are_refused_where_they_stand() {
+    let programs = "[[server]]\nnode = \"a\"\n[[client]]\nname = \"curl\"\ncommand = [\"curl\"]\n[kernel]\n";
+    let error = error(&format!("{PATH}{programs}"));
+    let line = PATH.lines().count() + 1;
+    for (line, key) in [(line, "server"), (line + 2, "client"), (line + 5, "kernel")] {
+        let told =
+            format!("test.toml:{line}:1: the simulator runs no programs: only the testbed has `{key}`");
+        assert!(error.contains(&told), "{told}\n{error}");
+    }
+    assert!(!error.contains("is not a key"), "{error}");
+}
+
+#[test]
 fn wrong_values_are_refused_with_what_would_be_right() {
     for (from, to, expected) in [
         ("duration = \"10s\"", "duration = \"0s\"", "test.toml:3:12: `duration` is above zero"),

@@ -43,8 +43,8 @@ pub(super) fn carry(stage: &mut Stage<'_>, topology: &Topology) -> Result<Record
     let rate = scenario.film.as_ref().ok_or_else(missing)?.rate;
     let file = stage.order.film.clone().ok_or_else(missing)?;
     let film = fs::read(&file).map_err(Error::io(file.display().to_string()))?;
-    let server = scenario.server_of(&scenario.paths[0]);
-    let rtt = scenario.paths.iter().map(|path| path.rtt).max().unwrap_or(Duration::ZERO);
+    let server = scenario.paths[0].server;
+    let rtt = scenario.paths.iter().map(|path| path.rtt()).max().unwrap_or(Duration::ZERO);
 
     let limit = film.len().saturating_mul(MOST_COPIES);
     let collector = topology::within(&topology.client, || Collector::start(OUTPUT_PORT, limit))?
@@ -121,7 +121,7 @@ fn timed(
     hopeless: &mut impl FnMut(Duration) -> bool,
 ) -> Result<bool, Error> {
     let scenario = stage.scenario;
-    let end = end.min(scenario.run.duration);
+    let end = end.min(scenario.duration);
     let mut events = timetable(scenario).into_iter().peekable();
     let mut next_traffic = Duration::ZERO;
     loop {

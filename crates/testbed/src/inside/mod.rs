@@ -77,7 +77,7 @@ fn perform(stage: &mut Stage<'_>, topology: &Topology) -> Result<Summary, Error>
         let looks = scope.spawn(|| observe::connections(&topology.client, scenario.paths.len(), &done));
         let echoes = scope.spawn(|| match &scenario.ping {
             Some(ping) => {
-                let to = topology::server_address(scenario.path_index(ping.path.as_ref()));
+                let to = topology::server_address(ping.path);
                 let pinging = || ping::ping(to, ping.interval.into(), &done).map_err(Error::io("ping"));
                 topology::within(&topology.client, pinging)?
             }

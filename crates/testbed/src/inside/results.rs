@@ -49,7 +49,7 @@ pub(super) fn summarise(
         connections_mean: f64::from(totals.iter().sum::<u32>()) / totals.len().max(1) as f64,
         beyond_bytes: arrived.saturating_sub(received_bytes),
         congestion,
-        cross_bps: cross_bps(scenario, record.elapsed, &flows),
+        cross_bps: cross_bps(&scenario.cross, record.elapsed, &flows),
         flows,
         ping: ping_result(record, echoes, out)?,
         live: record.live,
@@ -101,7 +101,7 @@ fn flow_results(scenario: &Scenario, record: &Record, out: &Path) -> Result<Vec<
         let cross = scenario.cross.iter().find(|cross| cross.name == flow);
         let from = cross.map_or(Duration::ZERO, |cross| cross.start);
         let until = cross.and_then(|cross| cross.stop).unwrap_or(Duration::MAX).min(record.elapsed);
-        let server = scenario.server_of(&scenario.paths[path]);
+        let server = scenario.paths[path].server;
         let senders = record.senders[server].keys().filter(|(seen, _)| *seen == host);
         Flow {
             path: scenario.paths[path].name.clone(),
@@ -117,9 +117,9 @@ fn flow_results(scenario: &Scenario, record: &Record, out: &Path) -> Result<Vec<
 }
 
 /// Mean rate of all cross traffic, over the time in which any was meant to run.
-fn cross_bps(scenario: &Scenario, elapsed: Duration, flows: &[Flow]) -> f64 {
+fn cross_bps(groups: &[Cross], elapsed: Duration, flows: &[Flow]) -> f64 {
     let span = |cross: &Cross| (cross.start, cross.stop.unwrap_or(Duration::MAX).min(elapsed));
-    let mut spans: Vec<_> = scenario.cross.iter().map(span).collect();
+    let mut spans: Vec<_> = groups.iter().map(span).collect();
     spans.sort();
     let mut covered = Duration::ZERO;
     let mut until = Duration::ZERO;
@@ -156,26 +156,28 @@ fn ping_result(record: &Record, echoes: &[Echo], out: &Path) -> Result<Option<Pi
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scenario::Transport;
 
     #[test]
     fn cross_traffic_is_averaged_over_the_time_that_it_covers() {
-        let mut scenario = Scenario::parse(
-            r#"
-            run = { duration = "100s" }
-            path = [{ name = "main", rate = "6M", rtt = "80ms", queue = 50 }]
-            server = [{ name = "origin" }]
-            client = [{ name = "curl", command = ["curl"] }]
-            cross = [{ name = "a", start = "10s", stop = "30s" }, { name = "b", start = "20s" }]
-            "#,
-        )
-        .unwrap();
+        let cross = |name: &str, start, stop| Cross {
+            name: name.into(),
+            path: 0,
+            flows: 1,
+            delay: Duration::ZERO,
+            transport: Transport::Tcp("cubic".into()),
+            start,
+            stop,
+        };
+        let at = Duration::from_secs;
+        let mut both = [cross("a", at(10), Some(at(30))), cross("b", at(20), None)];
         let flow = |flow: &str| Flow { flow: flow.into(), payload_bytes: 1_000_000, ..Flow::default() };
         let flows = [flow("film"), flow("a"), flow("b")];
         // From 10 s to 50 s without a gap.
-        assert_eq!(cross_bps(&scenario, Duration::from_secs(50), &flows), 400_000.0);
+        assert_eq!(cross_bps(&both, Duration::from_secs(50), &flows), 400_000.0);
         // A run that ended before the second group started.
-        assert_eq!(cross_bps(&scenario, Duration::from_secs(20), &flows), 1_600_000.0);
-        scenario.cross[1].start = Duration::from_secs(40);
-        assert_eq!(cross_bps(&scenario, Duration::from_secs(60), &flows), 400_000.0);
+        assert_eq!(cross_bps(&both, Duration::from_secs(20), &flows), 1_600_000.0);
+        both[1].start = Duration::from_secs(40);
+        assert_eq!(cross_bps(&both, Duration::from_secs(60), &flows), 400_000.0);
     }
 }

@@ -12,7 +12,7 @@ use crate::Error;
 use crate::emulator::Emulator;
 use crate::meter::Count;
 use crate::programs::{self, Program, Stdout};
-use crate::scenario::{Client, Cross, CrossKind, Scenario};
+use crate::scenario::{Client, Cross, Scenario, Transport};
 use crate::timetable::Action;
 use crate::topology;
 
@@ -49,8 +49,7 @@ impl<'a> Stage<'a> {
             self.servers.push(server);
         }
         for (group, cross) in self.scenario.cross.iter().enumerate() {
-            let path = self.scenario.path_index(cross.path.as_ref());
-            let server = self.scenario.server_of(&self.scenario.paths[path]);
+            let server = self.scenario.paths[cross.path].server;
             let port = topology::cross_port(group);
             let arguments = ["iperf3", "-s", "-p", &port.to_string()].map(String::from);
             let log = self.log(&format!("cross-{}-server", cross.name));
@@ -95,28 +94,29 @@ impl<'a> Stage<'a> {
                 self.servers[server].kill();
                 self.servers[server] = self.start_server(server)?;
             }
-            Action::Change(event) => {
-                let event = &self.scenario.events[event];
-                let path = self.scenario.path_index(event.path.as_ref());
-                self.emulator.change(path, &self.scenario.paths[path], event)?;
+            Action::Change(path, way, number) => {
+                let change = &self.scenario.paths[path].direction(way).changes[number];
+                self.emulator.change(path, way, change)?;
             }
         }
         Ok(())
     }
 
     fn start_cross(&self, group: usize, cross: &Cross) -> Result<Program, Error> {
-        let path = self.scenario.path_index(cross.path.as_ref());
-        let end = cross.stop.unwrap_or(self.scenario.run.duration).max(cross.start + Duration::from_secs(1));
+        let end = cross.stop.unwrap_or(self.scenario.duration).max(cross.start + Duration::from_secs(1));
         let seconds = (end - cross.start).as_secs_f64().ceil().to_string();
-        let server = topology::server_address(path).to_string();
-        let client = topology::cross_address(path, group).to_string();
+        let server = topology::server_address(cross.path).to_string();
+        let client = topology::cross_address(cross.path, group).to_string();
         let port = topology::cross_port(group).to_string();
         let flows = cross.flows.to_string();
         let mut arguments =
             vec!["iperf3", "-c", &server, "-p", &port, "-B", &client, "-R", "-P", &flows, "-t", &seconds];
-        let rate = cross.rate.map(|rate| (rate.as_bps() / u64::from(cross.flows)).to_string());
-        if let (CrossKind::Udp, Some(rate)) = (cross.kind, &rate) {
-            arguments.extend(["-u", "-l", "1400", "-b", rate]);
+        let datagrams = match &cross.transport {
+            Transport::Udp { rate, payload } => Some((payload.get().to_string(), rate.as_bps().to_string())),
+            Transport::Tcp(_) => None,
+        };
+        if let Some((payload, rate)) = &datagrams {
+            arguments.extend(["-u", "-l", payload, "-b", rate]);
         }
         let arguments: Vec<_> = arguments.into_iter().map(String::from).collect();
         Program::start(topology::CLIENT, &arguments, Stdout::Log, &self.log(&format!("cross-{}", cross.name)))
@@ -176,8 +176,10 @@ impl<'a> Stage<'a> {
 /// The path, the name and the client's host byte of each flow.
 pub(super) fn flows(scenario: &Scenario) -> Vec<(usize, String, u8)> {
     let films = (0..scenario.paths.len()).map(|path| (path, "film".to_owned(), topology::CLIENT_HOST));
-    let groups = scenario.cross.iter().enumerate().map(|(group, cross)| {
-        (scenario.path_index(cross.path.as_ref()), cross.name.clone(), topology::cross_host(group))
-    });
+    let groups = scenario
+        .cross
+        .iter()
+        .enumerate()
+        .map(|(group, cross)| (cross.path, cross.name.clone(), topology::cross_host(group)));
     films.chain(groups).collect()
 }

@@ -76,7 +76,7 @@ pub(super) fn watch(stage: &mut Stage<'_>) -> Result<Record, Error> {
     };
     let film_bytes = stage.film_size()?;
     let mut player =
-        scenario.film.as_ref().map(|film| Playback::new(film.player(), Some(film.rate), Time::ZERO));
+        scenario.film.as_ref().map(|film| Playback::new(film.playback, Some(film.rate), Time::ZERO));
     let mut events = timetable(scenario).into_iter().peekable();
     let mut next_traffic = Duration::ZERO;
     let mut next_progress = Duration::ZERO;
@@ -104,7 +104,7 @@ pub(super) fn watch(stage: &mut Stage<'_>) -> Result<Record, Error> {
             next_senders = now + SENDERS_INTERVAL;
         }
         record.status = program.ended();
-        if record.status.is_some() || now >= scenario.run.duration {
+        if record.status.is_some() || now >= scenario.duration {
             break;
         }
         thread::sleep(TICK);

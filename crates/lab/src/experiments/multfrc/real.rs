@@ -49,21 +49,29 @@ rate = "1300k"
 duration = "{SECONDS}s"
 [live]
 latency = "672ms"
-[[path]]
-name = "main"
-rate = "{LINK_KBPS}k"
-rtt = "{TRIP_MS}ms"
-queue = 36
-loss = {loss:?}
-[[server]]
+[[node]]
 name = "studio"
+[[node]]
+name = "viewer"
+[[link]]
+name = "main"
+from = "studio"
+to = "viewer"
+rate = "{LINK_KBPS}k"
+delay = "{}ms"
+queue = "36 packets"
+loss = {loss:?}
+reverse = {{ loss = 0 }}
+[[server]]
+node = "studio"
 [[client]]
 name = "stream"
 command = ["sh", "{{here}}/receive.sh", "{{anabranch}}", "{{latency}}ms"]
 sender = ["sh", "{{here}}/send.sh", "{{anabranch}}", "{{latency}}ms", "{{address1}}", "{name}"]
 output = "none"
 "#,
-            SECONDS + 60
+            SECONDS + 60,
+            TRIP_MS / 2.0
         ),
         files: vec![("receive.sh", RECEIVE.into()), ("send.sh", SEND.into())],
         kernel: Vec::new(),

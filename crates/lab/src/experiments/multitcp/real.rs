@@ -47,21 +47,28 @@ seed = {seed}
 [film]
 rate = "720k"
 duration = "{FILM_SECONDS}s"
-prebuffer = "10s"
-pause = "5s"
-[[path]]
-name = "main"
-rate = "6M"
-rtt = "80ms"
-queue = 35
-[[server]]
+playback = {{ prebuffer = "10s", pause = "5s" }}
+[[node]]
 name = "origin"
+[[node]]
+name = "client"
+[[link]]
+name = "main"
+from = "origin"
+to = "client"
+rate = "6M"
+delay = "40ms"
+queue = "35 packets"
+[[server]]
+node = "origin"
 congestion = "reno"
-[[cross]]
+[[flow]]
 name = "tcps"
-flows = 9
-congestion = "reno"
-start = "0s"
+kind = "tcp"
+count = 9
+from = "origin"
+to = "client"
+tcp = {{ congestion = "reno" }}
 [[client]]
 name = "stream"
 command = {:?}

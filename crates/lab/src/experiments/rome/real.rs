@@ -34,22 +34,27 @@ pub(super) fn figure_8() -> Real {
 
 fn trial(scheme: Scheme, seed: u64) -> Trial {
     let paths = ACCESS.iter().zip(CROSS_FROM).enumerate().map(|(number, ((kbps, delay_ms), from))| {
-        let round_trip_ms = 2 * (delay_ms + ELSEWHERE_MS);
+        let delay_ms = delay_ms + ELSEWHERE_MS;
         format!(
             r#"
-[[path]]
-name = "path{number}"
-server = "server{number}"
-rate = "{kbps}k"
-rtt = "{round_trip_ms}ms"
-queue = 35
-[[server]]
+[[node]]
 name = "server{number}"
+[[link]]
+name = "path{number}"
+from = "server{number}"
+to = "client"
+rate = "{kbps}k"
+delay = "{delay_ms}ms"
+queue = "35 packets"
+[[server]]
+node = "server{number}"
 congestion = "reno"
-[[cross]]
+[[flow]]
 name = "tcp{number}"
-path = "path{number}"
-congestion = "reno"
+kind = "tcp"
+from = "server{number}"
+to = "client"
+tcp = {{ congestion = "reno" }}
 start = "{from}s"
 "#
         )
@@ -65,6 +70,8 @@ seed = {seed}
 [film]
 rate = "3M"
 duration = "{FILM_SECONDS}s"
+[[node]]
+name = "client"
 {paths}
 [[client]]
 name = "stream"

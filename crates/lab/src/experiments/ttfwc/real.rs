@@ -46,6 +46,7 @@ fn tuning(scheme: Scheme) -> &'static str {
 
 fn trial(scheme: Scheme, trip_ms: f64, seed: u64) -> Trial {
     let flows: String = (0..FLOWS).map(|number| flow(number, seed)).collect();
+    let controls: String = (0..FLOWS).map(control).collect();
     Trial {
         case: Case { setting: SETTING.into(), ..Case::new(scheme, trip_ms) },
         scenario: format!(
@@ -56,18 +57,26 @@ seed = {seed}
 [film]
 rate = "800k"
 duration = "2s"
-[[path]]
-name = "main"
-rate = "10M"
-rtt = "{trip_ms}ms"
-queue = 50
-[[server]]
+[[node]]
 name = "origin"
+[[node]]
+name = "client"
+[[link]]
+name = "main"
+from = "origin"
+to = "client"
+rate = "10M"
+delay = "{}ms"
+queue = "50 packets"
+[[server]]
+node = "origin"
 [[client]]
 name = "wait"
 command = ["sleep", "{SECONDS}"]
 output = "none"
-{flows}"#
+{flows}[kernel]
+{controls}"#,
+            trip_ms / 2.0
         ),
         files: Vec::new(),
         kernel: ["ttfwc", "--tuning", tuning(scheme)].map(Into::into).into(),
@@ -76,16 +85,36 @@ output = "none"
     }
 }
 
-/// A flow whose receiver is farther away by its number; it begins within the first 5 s, each seed in another
-/// order.
+/// A flow whose receiver is farther away by its number, behind the client; it begins within the first 5 s,
+/// each seed in another order.
 fn flow(number: u64, seed: u64) -> String {
-    let (name, control) = (name(number), if number.is_multiple_of(2) { "ttfwc" } else { "reno" });
+    let name = name(number);
     // All of it is on one way.
     let delay_ms = 2.0 * SPREAD_MS * number as f64 / (FLOWS - 1) as f64;
     let start_s = (5 * number + seed) % FLOWS;
     format!(
-        "[[cross]]\nname = \"{name}\"\ncongestion = \"{control}\"\ndelay = \"{delay_ms:.2}ms\"\nstart = \"{start_s}s\"\n"
+        r#"[[node]]
+name = "receiver{number}"
+[[link]]
+from = "client"
+to = "receiver{number}"
+rate = "1Gbps"
+delay = "{delay_ms:.2}ms"
+reverse = {{ delay = "0s" }}
+[[flow]]
+name = "{name}"
+kind = "tcp"
+from = "origin"
+to = "receiver{number}"
+start = "{start_s}s"
+"#
     )
+}
+
+/// The control of a flow: a line of `[kernel]`.
+fn control(number: u64) -> String {
+    let control = if number.is_multiple_of(2) { "ttfwc" } else { "reno" };
+    format!("{} = \"{control}\"\n", name(number))
 }
 
 fn name(number: u64) -> String {

@@ -50,24 +50,35 @@ fn trial(seed: u64) -> Trial {
 [run]
 duration = "{SECONDS}s"
 seed = {seed}
-[[path]]
-name = "main"
-rate = "12M"
-rtt = "140ms"
-queue = 140
-[[server]]
+[[node]]
 name = "origin"
+[[node]]
+name = "client"
+[[link]]
+name = "main"
+from = "origin"
+to = "client"
+rate = "12M"
+delay = "70ms"
+queue = "140 packets"
+[[server]]
+node = "origin"
 command = ["sh", "{{here}}/serve.sh", "{{anabranch}}"]
-[[cross]]
+[[flow]]
 name = "reno"
-congestion = "reno"
-flows = 3
-start = "0s"
-[[cross]]
+kind = "tcp"
+count = 3
+from = "origin"
+to = "client"
+tcp = {{ congestion = "reno" }}
+# A payload of 240 kbps in datagrams of 1400 bytes.
+[[flow]]
 name = "background"
 kind = "udp"
-rate = "240k"
-start = "0s"
+from = "origin"
+to = "client"
+rate = "244.8k"
+packet_size = "1428B"
 [[client]]
 name = "clients"
 output = "none"

@@ -1,0 +1,156 @@
+//! The programs of a run, and what happens to them: `[[server]]`, `[[client]]`, `[[event]]` and `[ping]`.
+
+use anabranch_scenario::model::{Model, NodeId};
+use anabranch_scenario::{Fault, Item, Table};
+use anabranch_units::Duration;
+
+/// No echo requests are closer together.
+const SHORTEST_INTERVAL: Duration = Duration::from_millis(5);
+
+/// What runs at a node at the far end of one or more paths.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Server {
+    /// The node's name.
+    pub name: String,
+    /// Congestion control of its connections to the client, any that the kernel has.
+    pub congestion: String,
+    /// What it runs; without it nginx serves the film at port 80. Placeholders: `{dir}` (the film's
+    /// directory).
+    pub command: Option<Vec<String>>,
+}
+
+impl Server {
+    /// Reads a `[[server]]`; the node is the place of its own.
+    pub(super) fn read(mut table: Table<'_>, model: &Model) -> Result<(NodeId, Self), Fault> {
+        let names: Vec<&str> = model.nodes.iter().map(|node| node.name.as_str()).collect();
+        let node = table.need("node", |item| item.place_in(&names, "node"));
+        let congestion = table.get("congestion", Item::name).unwrap_or("cubic");
+        let command = table.get("command", words);
+        table.finish()?;
+        let node = node?;
+        Ok((node, Self { name: names[node].into(), congestion: congestion.into(), command }))
+    }
+}
+
+/// A program to be measured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Client {
+    /// Its name on the command line and in the results.
+    pub name: String,
+    /// Program and arguments. Placeholders: `{url1}`, `{url2}`, ... and `{address1}`, ... (one a path, in
+    /// order), `{interface1}`, ..., `{rate}` (of the film, in bit/s), `{out}` (the file to write), `{dir}`
+    /// (the results' directory), `{latency}` (of live media, in ms), `{anabranch}` (the project's program).
+    pub command: Vec<String>,
+    /// For live media: the program at the server's end, while `command` receives. Same placeholders, where
+    /// `{address1}`, ... are the receiver's. The film comes to it at UDP port 5000 of its loopback; what the
+    /// receiver sends to UDP port 6000 of its own is collected.
+    pub sender: Option<Vec<String>>,
+    /// Where its media goes.
+    pub output: Output,
+}
+
+/// Where a client's media goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Output {
+    /// To standard output, in order.
+    #[default]
+    Stdout,
+    /// To the file `{out}`, in any order.
+    File,
+    /// Nowhere: what it prints is kept as a log.
+    None,
+}
+
+impl Client {
+    /// Reads a `[[client]]`; a sender needs live media.
+    pub(super) fn read(mut table: Table<'_>, has_live: bool) -> Result<Self, Fault> {
+        let name = table.need("name", |item| match item.name()? {
+            // It becomes the name of a directory.
+            name if name.starts_with('.') => Err(item.fault("a client's name begins with no dot")),
+            name => Ok(name.to_owned()),
+        });
+        let command = table.need("command", words);
+        let sender = table.get("sender", |item| match has_live {
+            true => words(item),
+            false => Err(item.fault("a client that has a sender needs [live] and [film]")),
+        });
+        let outputs = [("stdout", Output::Stdout), ("file", Output::File), ("none", Output::None)];
+        let output = table.get("output", |item| item.one_of(&outputs)).unwrap_or_default();
+        table.finish()?;
+        Ok(Self { name: name?, command: command?, sender, output })
+    }
+}
+
+/// A program and its arguments.
+fn words(item: Item<'_>) -> Result<Vec<String>, Fault> {
+    let words = item.each(|item| item.text().map(str::to_owned))?;
+    if words.is_empty() {
+        Err(item.fault(format_args!("`{}` names no program", item.key)))
+    } else {
+        Ok(words)
+    }
+}
+
+/// What happens to a server's program while the client runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// When, after the client's start.
+    pub at: Duration,
+    /// The server.
+    pub server: usize,
+    /// What happens to its program.
+    pub deed: Deed,
+}
+
+/// What happens to a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deed {
+    /// It is killed (SIGKILL).
+    Kill,
+    /// It is started again.
+    Start,
+}
+
+impl Event {
+    /// Reads an `[[event]]`.
+    pub(super) fn read(mut table: Table<'_>, servers: &[&str]) -> Result<Self, Fault> {
+        let at = table.need("at", Item::duration);
+        let mut server = |key| table.get(key, |item| Ok((item, item.place_in(servers, "server")?)));
+        let deed = match (server("kill"), server("start")) {
+            (Some((_, server)), None) => Ok((server, Deed::Kill)),
+            (None, Some((_, server))) => Ok((server, Deed::Start)),
+            (Some(_), Some((item, _))) => Err(item.fault("an event is one of `kill` and `start`")),
+            (None, None) if table.has("kill") || table.has("start") => Err(Fault::TOLD),
+            (None, None) => Err(Fault::new(table.span(), "an event says whom to `kill` or to `start`")),
+        };
+        let deed = table.kept(deed);
+        table.finish()?;
+        let (server, deed) = deed.ok_or(Fault::TOLD)?;
+        Ok(Self { at: at?, server, deed })
+    }
+}
+
+/// Echo requests from the client to a path's server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ping {
+    /// The path.
+    pub path: usize,
+    /// Time between requests.
+    pub interval: Duration,
+}
+
+impl Ping {
+    /// Reads `[ping]`.
+    pub(super) fn read(item: Item<'_>, paths: &[&str]) -> Result<Self, Fault> {
+        let mut table = item.table("[ping]")?;
+        let path = table.get("link", |item| item.place_in(paths, "link from a server")).unwrap_or(0);
+        let interval = table.get("interval", |item| match item.duration()? {
+            interval if interval < SHORTEST_INTERVAL => {
+                Err(item.fault(format_args!("the interval is at least {SHORTEST_INTERVAL}")))
+            }
+            interval => Ok(interval),
+        });
+        table.finish()?;
+        Ok(Self { path, interval: interval.unwrap_or(Duration::from_millis(100)) })
+    }
+}
