@@ -6,8 +6,7 @@ use anabranch_scenario::model::{Congestion, Flow, Kind, NodeId, Pattern, Source,
 use anabranch_scenario::{Described, Fault, Item, Origin, Table};
 use anabranch_units::{Bytes, Duration, Rate, Time};
 
-use super::MOST;
-use super::paths::Network;
+use super::paths::{MOST, Network};
 
 /// Most flows of a group: iperf3 has no more.
 const MOST_FLOWS: u32 = 128;

@@ -17,11 +17,10 @@ use anabranch_units::{Duration, Rate};
 use crate::Error;
 pub use cross::{Cross, Transport};
 pub use media::{Film, Live};
+use paths::MOST;
 pub use paths::{Change, Direction, LossPattern, Path, Way};
 pub use programs::{Client, Deed, Event, Output, Ping, Server};
 
-/// How many paths, servers, clients, groups or events a file may have; addresses are numbered in one byte.
-const MOST: usize = 64;
 /// The longest run.
 const LONGEST_RUN: Duration = Duration::from_secs(24 * 3600);
 

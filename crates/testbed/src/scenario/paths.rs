@@ -6,7 +6,8 @@ use anabranch_scenario::model::{self, Discipline, GilbertElliott, Limit, Link, L
 use anabranch_scenario::{Described, Fault, Origin, Table};
 use anabranch_units::{Duration, Rate, Time};
 
-use super::MOST;
+/// How many paths, servers, clients, groups or events a file may have; addresses are numbered in one byte.
+pub(super) const MOST: usize = 64;
 
 /// An emulated path: a link between a server and the client.
 #[derive(Clone, Debug, PartialEq)]
