@@ -51,6 +51,13 @@ pub fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
+/// The coefficient of variation: standard deviation (with n) over mean; `None` of nothing.
+pub fn variation(values: &[f64]) -> Option<f64> {
+    let mean = mean(values)?;
+    let squares: f64 = values.iter().map(|value| (value - mean) * (value - mean)).sum();
+    Some((squares / values.len() as f64).sqrt() / mean)
+}
+
 /// Jain's fairness index (Jain, Chiu and Hawe 1984): 1 when all are equal, 1/n when one has everything.
 /// `None` when nobody has anything.
 pub fn jain_index(shares: &[f64]) -> Option<f64> {

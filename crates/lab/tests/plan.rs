@@ -197,6 +197,60 @@ fn a_value_is_computed_from_the_point() {
     assert_eq!(measured(computed), measured(plain));
 }
 
+/// Two connections whose applications write 400 and 100 kbps, and the first one counts as four.
+const TWO: &str = r#"
+[[flow]]
+name = "four"
+kind = "tcp"
+from = "a"
+to = "b"
+rate = "400k"
+tcp = { congestion = "multcp:4" }
+[[flow]]
+name = "one"
+kind = "tcp"
+from = "a"
+to = "b"
+rate = "100k"
+tcp = { congestion = "reno" }
+"#;
+
+/// What is measured of them, with what it has to be.
+const OF_TWO: [(&str, f64); 6] = [
+    (r#"name = "n", measure = "goodput", flows = ["four", "one"], unit = "kbps", each = true"#, 250.0),
+    (r#"name = "n", measure = "jain_index", flows = ["four", "one"]"#, 25.0 / 34.0),
+    (r#"name = "n", measure = "weighted_jain_index", flows = ["four", "one"]"#, 1.0),
+    (r#"name = "n", measure = "goodput_ratio", flows = ["four"], others = ["one"]"#, 4.0),
+    (
+        r#"name = "n", measure = "goodput", flows = ["four"], unit = "kbps", to = 9, bin = 2, take = "mean""#,
+        400.0,
+    ),
+    (
+        r#"name = "n", measure = "goodput_ratio", flows = ["four"], others = ["one"], scales = [1, 5], take = "mean""#,
+        4.0,
+    ),
+];
+
+#[test]
+fn numbers_are_of_bins_of_each_flow_and_by_weight() {
+    for (keys, expected) in OF_TWO {
+        let what = if keys.contains("scales") {
+            format!("series = [{{ {keys} }}]\nrelation = [{{ series = \"n\", at = 5,")
+        } else {
+            format!("figure = [{{ {keys} }}]\nrelation = [{{ value = \"n\",")
+        };
+        let plan = format!(
+            "title = \"\"\nplace = \"\"\nclaim = \"\"\nscenario = \"scenario.toml\"\n\
+             scheme = [{{ name = \"first\" }}]\nrun = [{{}}]\n\
+             {what} id = \"n\", claim = \"\", ours = true, scheme = \"first\", \
+             expect = {{ about = {expected}, within = 0.05 }} }}]\n"
+        );
+        let outcome = outcome(&read(written(&plan, &format!("{SCENARIO}{TWO}"), PUBLISHED).path()));
+        let judged = &outcome.verdicts[0];
+        assert_eq!(judged.verdict, Verdict::Reproduces, "{keys}: {:?}", judged.measured);
+    }
+}
+
 #[test]
 fn a_folder_takes_the_place_of_the_programs_own() {
     let directory = tempfile::tempdir().unwrap();
@@ -219,6 +273,9 @@ fn a_mistake_is_told_with_its_line_and_what_would_be_right() {
         ("measure = \"throughput\"", "measure = \"throughtput\"", 25, "throughput"),
         ("flows = [\"stream\"]", "flows = [\"streem\"]", 23, "there are: stream"),
         ("flows = [\"stream\"]", "", 23, "of which `flows`"),
+        ("flows = [\"stream\"]", "flows = [\"stream\"]\nbin = 1", 23, "take"),
+        ("measure = \"throughput\"", "measure = \"goodput_ratio\"", 23, "of which `others`"),
+        ("bin = 2", "scales = [0]\ntake = \"mean\"", 38, "`scales` are seconds"),
         ("unit = \"kbps\"\n\n[[figure]]", "unit = \"kpbs\"\n\n[[figure]]", 27, "kbps"),
         ("throughput / point", "throughput / piont", 31, "did you mean 'point'"),
         ("throughput / point", "throughput / (point", 31, "this is no formula"),

@@ -2,10 +2,14 @@
 
 use anabranch_sim::scenario::{Fault, Item, Table};
 
-use super::measure::{Dimension, Quantity};
-use super::names::{number, text, unknown};
-use super::runs::{Figure, How, Measurement, Series};
+use super::names::{number, numbers, text, unknown};
+use super::quantity::{Dimension, Quantity};
+use super::runs::{Along, Figure, How, Measurement, Series};
+use super::take::Take;
 use super::term::{self, Known};
+
+/// Seconds: the least that a run's sampling can be.
+const SHORTEST_BIN: f64 = 1e-3;
 
 /// Reads every `[[figure]]`.
 pub(super) fn read(table: &mut Table<'_>, known: &mut Known) -> Vec<Figure> {
@@ -17,7 +21,7 @@ pub(super) fn read(table: &mut Table<'_>, known: &mut Known) -> Vec<Figure> {
         let how = if own.has("value") {
             own.need("value", |item| computed(item, &figures, &wrong)).map(|how| (how, own.get("unit", text)))
         } else {
-            measured(&mut own).map(|(measurement, unit)| (How::Measured(measurement), Some(unit)))
+            of_a_run(&mut own).map(|(measurement, unit)| (How::Measured(measurement), Some(unit)))
         };
         let read = own.finish().and_then(|()| {
             let (how, unit) = how?;
@@ -57,17 +61,19 @@ pub(super) fn read_series(table: &mut Table<'_>, known: &mut Known) -> Vec<Serie
     let mut series = Vec::new();
     for mut own in table.tables("series") {
         let name = own.need("name", text);
-        let bin = own.need("bin", |item| {
-            item.number(|bin| bin >= 1e-3 && bin.is_finite(), "of seconds, at least 0.001")
-        });
         let at = own.span();
-        let measurement = measured(&mut own);
+        let along = along(&mut own);
+        let take = match &along {
+            Ok(Along::Scales(_, take)) => Some(*take),
+            _ => None,
+        };
+        let measurement = measured(&mut own, take);
         let read = own.finish().and_then(|()| {
-            let (measurement, _) = measurement?;
+            let (along, (measurement, _)) = (along?, measurement?);
             if measurement.quantity.is_of_the_whole_run() {
                 return Err(Fault::new(at, "this is known at the end of a run only: it has no course"));
             }
-            Ok(Series { name: name?, measurement, bin: bin? })
+            Ok(Series { name: name?, measurement, along })
         });
         if let Some(one) = table.kept(read) {
             known.series.push(one.name.clone());
@@ -77,19 +83,56 @@ pub(super) fn read_series(table: &mut Table<'_>, known: &mut Known) -> Vec<Serie
     series
 }
 
+/// What a series is along: time, or the length of bins.
+fn along(own: &mut Table<'_>) -> Result<Along, Fault> {
+    if !own.has("scales") {
+        return own.need("bin", seconds).map(Along::Time);
+    }
+    let scales = own.need("scales", |item| match numbers(item)? {
+        scales if scales.iter().all(|scale| *scale >= SHORTEST_BIN) => Ok(scales),
+        _ => Err(item.fault(format_args!("`scales` are seconds, at least {SHORTEST_BIN}"))),
+    });
+    let take = own.need("take", |item| item.one_of(&Take::NAMES));
+    Ok(Along::Scales(scales?, take?))
+}
+
+fn seconds(item: Item<'_>) -> Result<f64, Fault> {
+    item.number(|bin| bin >= SHORTEST_BIN && bin.is_finite(), "of seconds, at least 0.001")
+}
+
+/// What is measured of a run: at once, of each flow, or in bins.
+fn of_a_run(own: &mut Table<'_>) -> Result<(Measurement, String), Fault> {
+    let at = own.span();
+    let each = own.get("each", Item::flag).unwrap_or(false);
+    let bin = own.get("bin", seconds);
+    let take = bin.map(|_| own.need("take", |item| item.one_of(&Take::NAMES))).transpose();
+    let measured = measured(own, take.as_ref().ok().copied().flatten());
+    let bins = bin.zip(take?);
+    let (measurement, unit) = measured?;
+    if bins.is_some() && measurement.quantity.is_of_the_whole_run() {
+        return Err(Fault::new(at, "this is known at the end of a run only: it has no bins"));
+    }
+    Ok((Measurement { each, bins, ..measurement }, unit))
+}
+
 /// What is measured, and its unit.
-fn measured(own: &mut Table<'_>) -> Result<(Measurement, String), Fault> {
+fn measured(own: &mut Table<'_>, take: Option<Take>) -> Result<(Measurement, String), Fault> {
     let at = own.span();
     let quantity = own.need("measure", |item| item.one_of(&Quantity::NAMES));
     let list = |item: Item<'_>| item.each(text);
     let flows = own.get("flows", list).unwrap_or_default();
     let links = own.get("links", list).unwrap_or_default();
+    let others = own.get("others", list).unwrap_or_default();
     let unit = own.item("unit");
     let window = (own.get("from", number), own.get("to", number));
     let quantity = quantity?;
-    let of_links = quantity.is_of_links();
-    if (of_links && links.is_empty()) || (!of_links && flows.is_empty()) {
-        let what = if of_links { "links" } else { "flows" };
+    let missing = match (quantity.is_of_links(), quantity == Quantity::GoodputRatio) {
+        (true, _) if links.is_empty() => Some("links"),
+        (false, _) if flows.is_empty() => Some("flows"),
+        (_, true) if others.is_empty() => Some("others"),
+        _ => None,
+    };
+    if let Some(what) = missing {
         return Err(Fault::new(at, format_args!("of which `{what}`? Write a list of their names")));
     }
     let window = match window {
@@ -97,8 +140,10 @@ fn measured(own: &mut Table<'_>) -> Result<(Measurement, String), Fault> {
         (from, Some(to)) if to > from.unwrap_or(0.0) => Some((from.unwrap_or(0.0), to)),
         _ => return Err(Fault::new(at, "`from` and `to` are seconds, the first before the other")),
     };
-    let (unit, factor) = read_unit(unit, quantity.dimension())?;
-    let measurement = Measurement { quantity, unit: factor, flows, links, window, at };
+    let dimension = if take == Some(Take::Variation) { Dimension::Pure } else { quantity.dimension() };
+    let (unit, factor) = read_unit(unit, dimension)?;
+    let measurement =
+        Measurement { quantity, unit: factor, flows, links, others, each: false, bins: None, window, at };
     Ok((measurement, unit))
 }
 

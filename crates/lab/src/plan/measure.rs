@@ -1,121 +1,14 @@
-//! What can be measured in a run: small sums over the samples of flows and links, by name.
+//! Measures of a run: small sums over the samples of flows and links.
 
-use anabranch_sim::model::{FlowId, LinkId};
+use anabranch_congestion::algorithm::Algorithm;
+use anabranch_sim::model::{FlowId, Kind, LinkId, Model};
 use anabranch_sim::report::{FlowSample, LinkSample};
 use anabranch_units::Time;
 
+use super::quantity::Quantity;
+use super::take::Take;
 use crate::simulate::Recording;
 use crate::statistics::{jain_index, mean};
-
-/// What a number is a number of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Dimension {
-    Rate,
-    Time,
-    Size,
-    Pure,
-}
-
-impl Dimension {
-    /// The units in which it can be told, and how much each is in SI units (bits a second, seconds, bytes).
-    pub(super) const fn units(self) -> &'static [(&'static str, f64)] {
-        match self {
-            Self::Rate => &[("bps", 1.0), ("kbps", 1e3), ("Mbps", 1e6)],
-            Self::Time => &[("s", 1.0), ("ms", 1e-3)],
-            Self::Size => &[("B", 1.0), ("kB", 1e3), ("MB", 1e6)],
-            Self::Pure => &[("", 1.0), ("%", 1e-2)],
-        }
-    }
-}
-
-/// Everything that has a name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Quantity {
-    Goodput,
-    Throughput,
-    Sent,
-    Loss,
-    Retransmitted,
-    Cwnd,
-    Srtt,
-    Connections,
-    VirtualConnections,
-    Buffer,
-    Jain,
-    Carried,
-    Wait,
-    Queue,
-    Dropped,
-    LossEvents,
-    Timeouts,
-    RoundTrip,
-    Completed,
-    StartUp,
-    Stalls,
-    Stalled,
-}
-
-impl Quantity {
-    /// The names in a plan.
-    pub(super) const NAMES: [(&'static str, Self); 22] = [
-        ("goodput", Self::Goodput),
-        ("throughput", Self::Throughput),
-        ("sent", Self::Sent),
-        ("loss", Self::Loss),
-        ("retransmitted", Self::Retransmitted),
-        ("cwnd", Self::Cwnd),
-        ("srtt", Self::Srtt),
-        ("connections", Self::Connections),
-        ("virtual_connections", Self::VirtualConnections),
-        ("buffer", Self::Buffer),
-        ("jain_index", Self::Jain),
-        ("carried", Self::Carried),
-        ("wait", Self::Wait),
-        ("queue", Self::Queue),
-        ("dropped", Self::Dropped),
-        ("loss_events", Self::LossEvents),
-        ("timeouts", Self::Timeouts),
-        ("round_trip", Self::RoundTrip),
-        ("completed", Self::Completed),
-        ("start_up", Self::StartUp),
-        ("stalls", Self::Stalls),
-        ("stalled", Self::Stalled),
-    ];
-
-    pub(super) const fn dimension(self) -> Dimension {
-        match self {
-            Self::Goodput | Self::Throughput | Self::Carried => Dimension::Rate,
-            Self::Srtt
-            | Self::Buffer
-            | Self::Wait
-            | Self::RoundTrip
-            | Self::Completed
-            | Self::StartUp
-            | Self::Stalled => Dimension::Time,
-            Self::Cwnd => Dimension::Size,
-            _ => Dimension::Pure,
-        }
-    }
-
-    /// Whether it is one of links, not of flows.
-    pub(super) const fn is_of_links(self) -> bool {
-        matches!(self, Self::Carried | Self::Wait | Self::Queue | Self::Dropped)
-    }
-
-    /// Whether it is known at the end of a run only.
-    pub(super) const fn is_of_the_whole_run(self) -> bool {
-        matches!(
-            self,
-            Self::LossEvents
-                | Self::Timeouts
-                | Self::RoundTrip
-                | Self::Completed
-                | Self::StartUp
-                | Self::Stalls
-                | Self::Stalled
-        )
-    }
-}
 
 /// A quantity of flows and links of a model.
 #[derive(Clone, Debug)]
@@ -123,6 +16,14 @@ pub(super) struct Bound {
     pub(super) quantity: Quantity,
     pub(super) flows: Vec<FlowId>,
     pub(super) links: Vec<LinkId>,
+    /// The flows that those are compared with.
+    pub(super) others: Vec<FlowId>,
+    /// What each of the flows weighs.
+    pub(super) weights: Vec<f64>,
+    /// Whether it is the mean of the flows, each by itself.
+    pub(super) each: bool,
+    /// Bins of time, by their seconds, and what becomes of their values; none: it is of all the time at once.
+    pub(super) bins: Option<(f64, Take)>,
     /// A sample counts that ends after this moment and not after the other; neither: what the run counts.
     pub(super) window: Option<(f64, f64)>,
 }
@@ -130,12 +31,49 @@ pub(super) struct Bound {
 impl Bound {
     /// Its value in a run, in SI units; not finite where there is none.
     pub(super) fn of(&self, run: &Recording) -> f64 {
+        if self.each {
+            let each = self.flows.iter().zip(&self.weights).map(|(flow, weight)| {
+                Self { flows: vec![*flow], weights: vec![*weight], each: false, ..self.clone() }.of(run)
+            });
+            return mean(&each.collect::<Vec<f64>>()).unwrap_or(f64::NAN);
+        }
         if self.quantity.is_of_the_whole_run() {
             return self.of_totals(run);
         }
-        let warm_up = run.ended.since(Time::ZERO + run.totals.counted);
-        let (from, to) = self.window.unwrap_or((warm_up.as_secs_f64(), run.ended.as_secs_f64()));
+        if let Some((seconds, take)) = self.bins {
+            return self.in_bins(run, seconds, take);
+        }
+        let (from, to) = self.counted(run);
         self.between(run, from, to)
+    }
+
+    /// What becomes of its values in whole bins of so many seconds; those that are not finite do not count.
+    fn in_bins(&self, run: &Recording, seconds: f64, take: Take) -> f64 {
+        let (from, to) = self.counted(run);
+        let mut values = Vec::new();
+        let mut start = from;
+        // Not a sum of bins, whose errors would grow.
+        for number in 1.. {
+            let end = from + seconds * f64::from(number);
+            if end > to + 1e-9 {
+                break;
+            }
+            values.push(self.between(run, start, end));
+            start = end;
+        }
+        values.retain(|value| value.is_finite());
+        take.of(&values).unwrap_or(f64::NAN)
+    }
+
+    /// What counts of a run, in seconds.
+    fn counted(&self, run: &Recording) -> (f64, f64) {
+        let warm_up = run.ended.since(Time::ZERO + run.totals.counted);
+        self.window.unwrap_or((warm_up.as_secs_f64(), run.ended.as_secs_f64()))
+    }
+
+    /// The same number by the length of the bins.
+    pub(super) fn over_scales(&self, run: &Recording, scales: &[f64], take: Take) -> Vec<(f64, f64)> {
+        scales.iter().map(|scale| (*scale, self.in_bins(run, *scale, take))).collect()
     }
 
     /// Its course: the values of intervals of so many seconds, at their ends.
@@ -153,13 +91,13 @@ impl Bound {
     }
 
     fn between(&self, run: &Recording, from: f64, to: f64) -> f64 {
-        // Samples end at whole nanoseconds.
-        let within = |at: Time| at.as_secs_f64() > from + 1e-9 && at.as_secs_f64() <= to + 1e-9;
-        let flows: Vec<&FlowSample> = (run.flows.iter())
-            .filter(|sample| within(sample.at) && self.flows.contains(&sample.flow))
+        let flows: Vec<&FlowSample> = within(&run.flows, |sample| sample.at, from, to)
+            .iter()
+            .filter(|sample| self.flows.contains(&sample.flow))
             .collect();
-        let links: Vec<&LinkSample> = (run.links.iter())
-            .filter(|sample| within(sample.at) && self.links.contains(&sample.link))
+        let links: Vec<&LinkSample> = within(&run.links, |sample| sample.at, from, to)
+            .iter()
+            .filter(|sample| self.links.contains(&sample.link))
             .collect();
         let seconds = to - from;
         let flow = |value: fn(&FlowSample) -> f64| flows.iter().map(|sample| value(sample)).sum::<f64>();
@@ -184,12 +122,20 @@ impl Bound {
                     flows.iter().filter_map(|sample| Some(sample.buffer?.as_secs_f64())).collect();
                 mean(&buffers).unwrap_or(f64::NAN)
             }
-            Quantity::Jain => {
-                let share = |id: &FlowId| {
+            Quantity::Jain | Quantity::WeightedJain => {
+                let delivered = |id: &FlowId| -> f64 {
                     let own = flows.iter().filter(|sample| sample.flow == *id);
                     own.map(|sample| sample.delivered.as_f64()).sum()
                 };
-                jain_index(&self.flows.iter().map(share).collect::<Vec<f64>>()).unwrap_or(f64::NAN)
+                let is_weighted = self.quantity == Quantity::WeightedJain;
+                let weight = |weight: &f64| if is_weighted { *weight } else { 1.0 };
+                let each = self.flows.iter().zip(&self.weights);
+                let shares: Vec<f64> = each.map(|(id, own)| delivered(id) / weight(own)).collect();
+                jain_index(&shares).unwrap_or(f64::NAN)
+            }
+            Quantity::GoodputRatio => {
+                let others = Self { flows: self.others.clone(), quantity: Quantity::Goodput, ..self.clone() };
+                flow(|sample| sample.delivered.as_f64()) * 8.0 / seconds / others.between(run, from, to)
             }
             Quantity::Carried => link(|sample| sample.transmitted.as_f64()) * 8.0 / seconds,
             Quantity::Wait => {
@@ -227,5 +173,23 @@ impl Bound {
             Quantity::Stalled => of_mean(media().map(|media| media.stalled.as_secs_f64()).collect()),
             _ => f64::NAN,
         }
+    }
+}
+
+/// The samples that end after one moment and not after another.
+fn within<T>(samples: &[T], at: fn(&T) -> Time, from: f64, to: f64) -> &[T] {
+    // Samples end at whole nanoseconds, and are in the order of time.
+    let until = |moment: f64| samples.partition_point(|sample| at(sample).as_secs_f64() <= moment + 1e-9);
+    let end = until(to);
+    samples.get(until(from).min(end)..end).unwrap_or_default()
+}
+
+/// What a flow weighs: its weight in its group, as how many flows it counts, or one.
+pub(super) fn weight(model: &Model, flow: FlowId) -> f64 {
+    let Some(Kind::Tcp { tcp, .. }) = model.flows.get(flow).map(|flow| &flow.kind) else { return 1.0 };
+    match (&tcp.share, tcp.congestion) {
+        (Some(share), _) => share.weight.get(),
+        (None, Algorithm::MulTcp(flows)) => flows,
+        (None, _) => 1.0,
     }
 }

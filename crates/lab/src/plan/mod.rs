@@ -10,8 +10,10 @@ mod judged;
 mod measure;
 mod names;
 mod published;
+mod quantity;
 mod runs;
 mod shown;
+mod take;
 mod term;
 mod written;
 

@@ -7,7 +7,9 @@ use anabranch_sim::scenario::{self, Error, Fault, Files, Span};
 use exmex::{Express, FlatEx};
 use toml::Value;
 
-use super::measure::{Bound, Quantity};
+use super::measure::{self, Bound};
+use super::quantity::Quantity;
+use super::take::Take;
 use crate::case::{Case, Measured};
 use crate::experiment::Job;
 use crate::papers::Papers;
@@ -61,8 +63,16 @@ pub(super) enum How {
 pub(super) struct Series {
     pub(super) name: String,
     pub(super) measurement: Measurement,
-    /// Seconds.
-    pub(super) bin: f64,
+    pub(super) along: Along,
+}
+
+/// What a course is along.
+#[derive(Clone, Debug)]
+pub(super) enum Along {
+    /// Time, in bins of so many seconds.
+    Time(f64),
+    /// The length of bins: these many seconds, and what becomes of the values of all bins.
+    Scales(Vec<f64>, Take),
 }
 
 /// A quantity of flows and links by their names.
@@ -73,6 +83,12 @@ pub(super) struct Measurement {
     pub(super) unit: f64,
     pub(super) flows: Vec<String>,
     pub(super) links: Vec<String>,
+    /// Flows that those are compared with.
+    pub(super) others: Vec<String>,
+    /// Whether it is the mean of the flows, each by itself.
+    pub(super) each: bool,
+    /// The seconds of bins, and what becomes of their values.
+    pub(super) bins: Option<(f64, Take)>,
     pub(super) window: Option<(f64, f64)>,
     pub(super) at: Span,
 }
@@ -192,9 +208,21 @@ impl Files for Beside<'_> {
 
 impl Measurement {
     fn bind(&self, model: &Model) -> Result<Bound, Fault> {
-        let flows = named(self.at, "flow", &self.flows, model.flows.iter().map(|flow| &*flow.name))?;
+        let known = model.flows.iter().map(|flow| &*flow.name);
+        let flows = named(self.at, "flow", &self.flows, known.clone())?;
+        let others = named(self.at, "flow", &self.others, known)?;
         let links = named(self.at, "link", &self.links, model.links.iter().map(|link| &*link.name))?;
-        Ok(Bound { quantity: self.quantity, flows, links, window: self.window })
+        let weights = flows.iter().map(|flow| measure::weight(model, *flow)).collect();
+        Ok(Bound {
+            quantity: self.quantity,
+            flows,
+            links,
+            others,
+            weights,
+            each: self.each,
+            bins: self.bins,
+            window: self.window,
+        })
     }
 }
 
@@ -246,7 +274,11 @@ fn measure(
         measured.figure(&figure.name, value, &figure.unit)
     });
     series.iter().fold(measured, |measured, (series, bound)| {
-        let course = bound.course(run, series.bin).into_iter();
-        measured.series(&series.name, course.map(|(at, value)| (at, value / series.measurement.unit)))
+        let course = match &series.along {
+            Along::Time(bin) => bound.course(run, *bin),
+            Along::Scales(scales, take) => bound.over_scales(run, scales, *take),
+        };
+        measured
+            .series(&series.name, course.into_iter().map(|(at, value)| (at, value / series.measurement.unit)))
     })
 }

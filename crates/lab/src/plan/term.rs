@@ -7,6 +7,7 @@ use anabranch_sim::scenario::{Fault, Item, Table};
 use exmex::{Express, FlatEx};
 
 use super::names::{self, unknown};
+use super::take::Take;
 use crate::results::OneSeed;
 use crate::scheme::Scheme;
 
@@ -82,14 +83,6 @@ struct Over {
     take: Take,
 }
 
-/// What becomes of the numbers of several points.
-#[derive(Clone, Copy, Debug)]
-enum Take {
-    Least,
-    Largest,
-    Mean,
-}
-
 /// The run that is looked at.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
@@ -123,9 +116,10 @@ impl Term {
             _ => names::number(item).map(At::This),
         });
         let points = table.get("points", names::numbers);
-        let takes = [("least", Take::Least), ("largest", Take::Largest), ("mean", Take::Mean)];
         let over = match points {
-            Some(points) => Some(Over { points, take: table.need("take", |item| item.one_of(&takes))? }),
+            Some(points) => {
+                Some(Over { points, take: table.need("take", |item| item.one_of(&Take::NAMES))? })
+            }
             None => None,
         };
         let own = Self::read_where(table, known);
@@ -193,14 +187,7 @@ impl Term {
                 numbers.push(self.at(source, Place { scheme, point, next })?);
             }
         }
-        let count = numbers.len();
-        let number = match take {
-            Take::Least => numbers.into_iter().reduce(f64::min),
-            Take::Largest => numbers.into_iter().reduce(f64::max),
-            // No more points than a person writes: exact.
-            Take::Mean => numbers.into_iter().reduce(|sum, one| sum + one).map(|sum| sum / count as f64),
-        };
-        number.ok_or_else(|| "one point has no next one".into())
+        take.of(&numbers).ok_or_else(|| "one point has no next one".into())
     }
 
     fn at<'a, S: Source<'a>>(&'a self, source: S, place: Place) -> Result<f64, String> {

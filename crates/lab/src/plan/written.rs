@@ -87,6 +87,8 @@ fn read_run(mut own: Table<'_>, schemes: &[(Scheme, Changes)]) -> Result<Vec<Run
 struct Computed {
     key: String,
     formula: FlatEx<f64>,
+    /// What stands before the number.
+    before: Option<String>,
     unit: Option<String>,
 }
 
@@ -94,14 +96,18 @@ impl Computed {
     fn at(&self, point: f64) -> Result<Value, String> {
         let variables = vec![point; self.formula.var_names().len()];
         match self.formula.eval(&variables) {
-            Ok(number) if number.is_finite() => Ok(with_unit(number, self.unit.as_deref())),
+            Ok(number) if number.is_finite() => {
+                let Some(before) = &self.before else { return Ok(with_unit(number, self.unit.as_deref())) };
+                Ok(Value::String(format!("{before}{number}{}", self.unit.as_deref().unwrap_or_default())))
+            }
             Ok(number) => Err(format!("`{}` is {number} at {point}", self.key)),
             Err(error) => Err(format!("`{}`: {error}", self.key)),
         }
     }
 }
 
-/// Keys of the scenario, each with a formula of `point`, or a table of the formula and its unit.
+/// Keys of the scenario, each with a formula of `point`, or a table of the formula and its unit or what stands
+/// before it.
 fn computed(item: Item<'_>) -> Result<Vec<Computed>, Fault> {
     let formula = |item: Item<'_>| match term::parse(item, item.text()?)? {
         formula if formula.var_names().iter().all(|name| name == "point") => Ok(formula),
@@ -110,12 +116,13 @@ fn computed(item: Item<'_>) -> Result<Vec<Computed>, Fault> {
     let one = |entry: Item<'_>| {
         let key = entry.key.to_owned();
         if entry.text().is_ok() {
-            return Ok(Computed { key, formula: formula(entry)?, unit: None });
+            return Ok(Computed { key, formula: formula(entry)?, before: None, unit: None });
         }
         let mut table = entry.table("a computed value")?;
-        let (value, unit) = (table.need("value", formula), table.need("unit", text));
+        let value = table.need("value", formula);
+        let (before, unit) = (table.get("before", text), table.get("unit", text));
         table.finish()?;
-        Ok(Computed { key, formula: value?, unit: Some(unit?) })
+        Ok(Computed { key, formula: value?, before, unit })
     };
     let table = item.table("`computed`")?;
     table.entries().map(one).collect()

@@ -2,7 +2,7 @@
 
 use crate::case::Measured;
 use crate::simulate::Recording;
-use crate::statistics::mean;
+use crate::statistics::{mean, variation};
 
 /// The time scales at which figures 3 and 5 look, seconds.
 pub(super) const SCALES: [usize; 6] = [1, 2, 5, 10, 20, 60];
@@ -55,14 +55,6 @@ fn bins(seconds: &[Vec<f64>], weights: &[f64], plain: usize, scale: usize) -> (V
     (accuracies, ratios)
 }
 
-/// The coefficient of variation: standard deviation over mean.
-fn variation(values: &[f64]) -> f64 {
-    let Some(mean) = mean(values) else { return f64::NAN };
-    let square =
-        values.iter().map(|value| (value - mean) * (value - mean)).sum::<f64>() / values.len() as f64;
-    square.sqrt() / mean
-}
-
 /// Both metrics over all time scales, and of the whole run; the first `warm_up` seconds do not count.
 pub(super) fn metrics(run: &Recording, weights: &[f64], warm_up: usize) -> Measured {
     metrics_of(&seconds(run), weights, warm_up)
@@ -79,9 +71,9 @@ pub(super) fn metrics_of(all: &[Vec<f64>], weights: &[f64], warm_up: usize) -> M
         let (accuracies, ratios) = bins(counted, weights, plain, scale);
         let at = scale as f64;
         series[0].push((at, mean(&accuracies).unwrap_or(f64::NAN)));
-        series[1].push((at, variation(&accuracies)));
+        series[1].push((at, variation(&accuracies).unwrap_or(f64::NAN)));
         series[2].push((at, mean(&ratios).unwrap_or(f64::NAN)));
-        series[3].push((at, variation(&ratios)));
+        series[3].push((at, variation(&ratios).unwrap_or(f64::NAN)));
         if scale == 1 {
             measured =
                 measured.figure(LEAST_ACCURACY, accuracies.iter().copied().fold(f64::NAN, f64::min), "");

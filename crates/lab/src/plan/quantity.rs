@@ -1,0 +1,115 @@
+//! What can be measured, by name, and in which units it is told.
+
+/// What a number is a number of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Dimension {
+    Rate,
+    Time,
+    Size,
+    Pure,
+}
+
+impl Dimension {
+    /// The units in which it can be told, and how much each is in SI units (bits a second, seconds, bytes).
+    pub(super) const fn units(self) -> &'static [(&'static str, f64)] {
+        match self {
+            Self::Rate => &[("bps", 1.0), ("kbps", 1e3), ("Mbps", 1e6)],
+            Self::Time => &[("s", 1.0), ("ms", 1e-3)],
+            Self::Size => &[("B", 1.0), ("kB", 1e3), ("MB", 1e6)],
+            Self::Pure => &[("", 1.0), ("%", 1e-2)],
+        }
+    }
+}
+
+/// Everything that has a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Quantity {
+    Goodput,
+    Throughput,
+    Sent,
+    Loss,
+    Retransmitted,
+    Cwnd,
+    Srtt,
+    Connections,
+    VirtualConnections,
+    Buffer,
+    Jain,
+    WeightedJain,
+    GoodputRatio,
+    Carried,
+    Wait,
+    Queue,
+    Dropped,
+    LossEvents,
+    Timeouts,
+    RoundTrip,
+    Completed,
+    StartUp,
+    Stalls,
+    Stalled,
+}
+
+impl Quantity {
+    /// The names in a plan.
+    pub(super) const NAMES: [(&'static str, Self); 24] = [
+        ("goodput", Self::Goodput),
+        ("throughput", Self::Throughput),
+        ("sent", Self::Sent),
+        ("loss", Self::Loss),
+        ("retransmitted", Self::Retransmitted),
+        ("cwnd", Self::Cwnd),
+        ("srtt", Self::Srtt),
+        ("connections", Self::Connections),
+        ("virtual_connections", Self::VirtualConnections),
+        ("buffer", Self::Buffer),
+        ("jain_index", Self::Jain),
+        ("weighted_jain_index", Self::WeightedJain),
+        ("goodput_ratio", Self::GoodputRatio),
+        ("carried", Self::Carried),
+        ("wait", Self::Wait),
+        ("queue", Self::Queue),
+        ("dropped", Self::Dropped),
+        ("loss_events", Self::LossEvents),
+        ("timeouts", Self::Timeouts),
+        ("round_trip", Self::RoundTrip),
+        ("completed", Self::Completed),
+        ("start_up", Self::StartUp),
+        ("stalls", Self::Stalls),
+        ("stalled", Self::Stalled),
+    ];
+
+    pub(super) const fn dimension(self) -> Dimension {
+        match self {
+            Self::Goodput | Self::Throughput | Self::Carried => Dimension::Rate,
+            Self::Srtt
+            | Self::Buffer
+            | Self::Wait
+            | Self::RoundTrip
+            | Self::Completed
+            | Self::StartUp
+            | Self::Stalled => Dimension::Time,
+            Self::Cwnd => Dimension::Size,
+            _ => Dimension::Pure,
+        }
+    }
+
+    /// Whether it is one of links, not of flows.
+    pub(super) const fn is_of_links(self) -> bool {
+        matches!(self, Self::Carried | Self::Wait | Self::Queue | Self::Dropped)
+    }
+
+    /// Whether it is known at the end of a run only.
+    pub(super) const fn is_of_the_whole_run(self) -> bool {
+        matches!(
+            self,
+            Self::LossEvents
+                | Self::Timeouts
+                | Self::RoundTrip
+                | Self::Completed
+                | Self::StartUp
+                | Self::Stalls
+                | Self::Stalled
+        )
+    }
+}
