@@ -1,24 +1,17 @@
 //! VPS: weights among flows of one sender that together take no more than plain flows would.
 
+mod courses;
 mod measure;
+mod more_flows;
 mod network;
 mod real;
-mod scales;
-mod sweeps;
 
 use crate::experiment::Experiment;
 use crate::real::Real;
 
-/// Every experiment of the paper, by figure.
+/// Those that no folder describes yet.
 pub(super) fn experiments() -> Vec<Experiment> {
-    vec![
-        scales::figure_3(),
-        scales::figure_4(),
-        scales::figure_5(),
-        sweeps::figure_6(),
-        sweeps::figure_7(),
-        sweeps::figure_9(),
-    ]
+    vec![courses::figure_4(), more_flows::figure_6()]
 }
 
 /// Figure 3 over HTTP/3.

@@ -1,11 +1,11 @@
-//! Figure 2 of the paper, and figure 8 with its longer ways.
+//! Figure 2 of the paper.
 
 use anabranch_congestion::algorithm::Algorithm;
 use anabranch_congestion::vps::Weight;
 use anabranch_sim::model::{Form, Kind, Model, Pattern, Recovery, Share, Source, Tcp};
 use anabranch_units::{Bytes, Duration, Rate};
 
-use crate::scheme::{MULTCP, RENO, Scheme, VPS, WINDOWS};
+use crate::scheme::{MULTCP, Scheme, VPS};
 use crate::validation::network::{Network, PLENTY, tcp};
 
 /// What the paper leaves open, or what was done otherwise, in all its simulations.
@@ -27,15 +27,12 @@ pub(super) const WARM_UP: u64 = 20;
 pub(super) struct Setup {
     pub scheme: Scheme,
     pub weights: Vec<f64>,
-    /// How much longer the way to the second receiver is than to the first, one way, in ms; to the third by
-    /// twice as much, and so on.
-    pub spread_ms: f64,
     pub seconds: u64,
 }
 
 impl Setup {
     pub(super) fn new(scheme: Scheme, weights: &[f64], seconds: u64) -> Self {
-        Self { scheme, weights: weights.to_vec(), spread_ms: 0.0, seconds }
+        Self { scheme, weights: weights.to_vec(), seconds }
     }
 
     /// How many weighted flows there are.
@@ -54,22 +51,22 @@ impl Setup {
         for host in [server, other] {
             network.duplex(host, left, 100.0, 10.0, PLENTY);
         }
-        let receiver = |network: &mut Network, number: usize| {
+        let receiver = |network: &mut Network| {
             let node = network.node();
-            network.duplex(right, node, 100.0, 10.0 + self.spread_ms * number as f64, PLENTY);
+            network.duplex(right, node, 100.0, 10.0, PLENTY);
             node
         };
-        for (number, weight) in self.weights.iter().enumerate() {
-            let to = receiver(&mut network, number);
+        for weight in &self.weights {
+            let to = receiver(&mut network);
             let kind = Kind::Tcp { from: server, to, tcp: self.tcp(*weight), source: Source::Greedy };
             network.flow(kind, (0.0, 5.0), None);
         }
-        for number in 0..count {
-            let to = receiver(&mut network, number);
+        for _ in 0..count {
+            let to = receiver(&mut network);
             let kind = Kind::Tcp { from: other, to, tcp: reno(), source: Source::Greedy };
             network.flow(kind, (0.0, 5.0), None);
         }
-        let to = receiver(&mut network, 0);
+        let to = receiver(&mut network);
         let half_second = Duration::from_millis(500);
         let rate = Rate::from_kbps(160 * count as u64);
         let pattern = Pattern::Exponential { rate, on: half_second, off: half_second };
@@ -79,15 +76,14 @@ impl Setup {
 
     fn tcp(&self, weight: f64) -> Tcp {
         match self.scheme {
-            MULTCP => Tcp { congestion: Algorithm::MulTcp(weight), ..reno() },
-            VPS | WINDOWS => {
+            VPS => {
                 let weight = Weight::new(weight).unwrap_or(Weight::ONE);
-                let form = if self.scheme == VPS { Form::Vps } else { Form::Window };
-                Tcp { share: Some(Share { group: "group".into(), weight, watches: false, form }), ..reno() }
+                let share = Share { group: "group".into(), weight, watches: false, form: Form::Vps };
+                Tcp { share: Some(share), ..reno() }
             }
             other => {
-                debug_assert_eq!(other, RENO);
-                reno()
+                debug_assert_eq!(other, MULTCP);
+                Tcp { congestion: Algorithm::MulTcp(weight), ..reno() }
             }
         }
     }

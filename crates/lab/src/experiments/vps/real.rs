@@ -2,9 +2,9 @@
 
 use anabranch_units::Duration;
 
+use super::courses::WEIGHTS;
 use super::measure::metrics_of;
 use super::network::WARM_UP;
-use super::scales::WEIGHTS;
 use crate::case::{Case, Measured};
 use crate::real::{Observed, Real, Trial};
 use crate::scheme::VPS;
