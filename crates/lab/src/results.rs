@@ -92,6 +92,11 @@ impl<'a> OneSeed<'a> {
         Self { setting, ..self }
     }
 
+    /// Whether it has no setting.
+    pub fn is_plain(self) -> bool {
+        self.setting.is_empty()
+    }
+
     /// The same seed and setting in another variant.
     #[must_use]
     pub fn variant(self, variant: &'a str) -> Self {

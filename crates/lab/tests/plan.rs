@@ -83,6 +83,10 @@ flows = ["stream"]
 unit = "kbps"
 bin = 2
 
+[[series]]
+name = "part of the course"
+value = "course / point"
+
 [[relation]]
 id = "whole"
 claim = "part of a slow stream that arrives"
@@ -111,7 +115,7 @@ expect = { between = [-10, 10] }
 
 [relation.where]
 early = { series = "course", at = 4, point = 500 }
-late = { series = "course", at = 10, point = 500 }
+late = { value = "500 * part", where = { part = { series = "part of the course", at = 10, point = 500 } } }
 
 [[plot]]
 id = "throughput"
@@ -179,6 +183,14 @@ fn a_folder_is_an_experiment() {
     assert_eq!(published, ["all of it", "1", "ours, not in the paper"]);
     let cause = outcome.verdicts[1].cause.as_deref().unwrap();
     assert!(cause.starts_with("the link is too slow (twice the rate: 0.99"), "{cause}");
+    let in_setting = PLAN.replacen("[[run]]", "[[run]]\nsetting = \"once\"", 1);
+    let in_setting = in_setting.replace("scheme = \"first\"", "scheme = \"first\"\nsetting = \"once\"");
+    let elsewhere = self::outcome(&read(written(&in_setting, SCENARIO, PUBLISHED).path()));
+    assert_eq!(
+        elsewhere.verdicts[1].cause.as_deref(),
+        Some(cause),
+        "a cause's setting replaces a relation's"
+    );
     let rows: Vec<&str> = outcome.tables[0].rows.iter().map(|(label, _)| label.as_str()).collect();
     assert_eq!(rows[..2], ["first at 500 ", "first at 2000 "]);
     assert_eq!(outcome.tables[0].rows[0].1[1].published, Some(500.0));
@@ -216,8 +228,13 @@ tcp = { congestion = "reno" }
 "#;
 
 /// What is measured of them, with what it has to be.
-const OF_TWO: [(&str, f64); 6] = [
-    (r#"name = "n", measure = "goodput", flows = ["four", "one"], unit = "kbps", each = true"#, 250.0),
+const OF_TWO: [(&str, f64); 8] = [
+    (r#"name = "n", measure = "goodput", flows = ["four", "one"], unit = "kbps", each = "least""#, 100.0),
+    (
+        r#"name = "n", measure = "sent", flows = ["one"], from = 4, to = 10, bin = 2, until = { at_least = 10 }"#,
+        2.0,
+    ),
+    (r#"name = "n", measure = "goodput", flows = ["four", "one"], unit = "kbps", each = "mean""#, 250.0),
     (r#"name = "n", measure = "jain_index", flows = ["four", "one"]"#, 25.0 / 34.0),
     (r#"name = "n", measure = "weighted_jain_index", flows = ["four", "one"]"#, 1.0),
     (r#"name = "n", measure = "goodput_ratio", flows = ["four"], others = ["one"]"#, 4.0),
@@ -293,22 +310,23 @@ fn a_mistake_is_told_with_its_line_and_what_would_be_right() {
             11,
             "`flow.stream.rate` is inf at 500",
         ),
-        ("id = \"whole\"", "id = \"hole\"", 41, "did you mean 'whole'"),
-        ("id = \"all\"", "id = \"whole\"", 48, "a second relation has the id 'whole'"),
-        ("point = 500\n", "point = 501\n", 40, "no run of 'first' at 501"),
-        ("about = 1, within = 0.02", "about = 1", 46, "`about` and `within` go together"),
-        ("above = 0.9", "abvoe = 0.9", 55, "did you mean `above`"),
+        ("id = \"whole\"", "id = \"hole\"", 45, "did you mean 'whole'"),
+        ("id = \"all\"", "id = \"whole\"", 52, "a second relation has the id 'whole'"),
+        ("point = 500\n", "point = 501\n", 44, "no run of 'first' at 501"),
+        ("about = 1, within = 0.02", "about = 1", 50, "`about` and `within` go together"),
+        ("above = 0.9", "abvoe = 0.9", 59, "did you mean `above`"),
         (
             "shown_by = [\"twice the rate\"]",
             "shown_by = [\"twice the rat\"]",
-            56,
+            60,
             "did you mean 'twice the rate'",
         ),
-        ("series = \"course\"", "series = \"curse\"", 67, "did you mean 'course'"),
+        ("course / point", "curse / point", 42, "did you mean 'course'"),
+        ("series = \"course\"", "series = \"curse\"", 71, "did you mean 'course'"),
         (
             "published = \"curve\" }]\n\n[[table]]",
             "published = \"curves\" }]\n\n[[table]]",
-            76,
+            80,
             "did you mean 'curve'",
         ),
         ("scenario = \"scenario.toml\"", "scenario = \"scenari.toml\"", 6, "cannot read the scenario"),

@@ -3,9 +3,9 @@
 use anabranch_sim::scenario::{Fault, Item, Table};
 
 use super::names::{number, numbers, text, unknown};
+use super::numbers::{Along, Course, Figure, Formula, How, Measurement, Series};
 use super::quantity::{Dimension, Quantity};
-use super::runs::{Along, Figure, How, Measurement, Series};
-use super::take::Take;
+use super::take::{Summary, Take};
 use super::term::{self, Known};
 
 /// Seconds: the least that a run's sampling can be.
@@ -19,7 +19,8 @@ pub(super) fn read(table: &mut Table<'_>, known: &mut Known) -> Vec<Figure> {
         let name = own.need("name", text);
         let told = name.clone();
         let how = if own.has("value") {
-            own.need("value", |item| computed(item, &figures, &wrong)).map(|how| (how, own.get("unit", text)))
+            own.need("value", |item| computed(item, "figure", &known.figures, &wrong))
+                .map(|formula| (How::Computed(formula), own.get("unit", text)))
         } else {
             of_a_run(&mut own).map(|(measurement, unit)| (How::Measured(measurement), Some(unit)))
         };
@@ -38,49 +39,60 @@ pub(super) fn read(table: &mut Table<'_>, known: &mut Known) -> Vec<Figure> {
     figures
 }
 
-/// A formula of figures before it; those with mistakes are known, and told already.
-fn computed(item: Item<'_>, figures: &[Figure], wrong: &[String]) -> Result<How, Fault> {
+/// A formula of what has these names before it; what has mistakes is known, and told already.
+fn computed(item: Item<'_>, what: &str, names: &[String], wrong: &[String]) -> Result<Formula, Fault> {
     let formula = term::parse(item, item.text()?)?;
     let variable = |name: &String| {
-        let place = figures.iter().position(|figure| figure.name == *name);
+        let place = names.iter().position(|known| known == name);
         if place.is_some() || name == "point" {
             return Ok(place);
         }
         if wrong.contains(name) {
             return Err(Fault::TOLD);
         }
-        let names: Vec<&str> = figures.iter().map(|figure| &*figure.name).chain(["point"]).collect();
-        Err(unknown(&item, "figure before this one", name, &names))
+        let names: Vec<&str> = names.iter().map(String::as_str).chain(["point"]).collect();
+        Err(unknown(&item, &format!("{what} before this one"), name, &names))
     };
     let variables = exmex::Express::var_names(&formula).iter().map(variable).collect::<Result<_, _>>()?;
-    Ok(How::Computed { formula: Box::new(formula), variables })
+    Ok(Formula { formula: Box::new(formula), variables })
 }
 
 /// Reads every `[[series]]`.
 pub(super) fn read_series(table: &mut Table<'_>, known: &mut Known) -> Vec<Series> {
     let mut series = Vec::new();
+    let mut wrong = Vec::new();
     for mut own in table.tables("series") {
         let name = own.need("name", text);
-        let at = own.span();
-        let along = along(&mut own);
-        let take = match &along {
-            Ok(Along::Scales(_, take)) => Some(*take),
-            _ => None,
+        let how = if own.has("value") {
+            own.need("value", |item| computed(item, "series", &known.series, &wrong)).map(Course::Computed)
+        } else {
+            course(&mut own)
         };
-        let measurement = measured(&mut own, take);
-        let read = own.finish().and_then(|()| {
-            let (along, (measurement, _)) = (along?, measurement?);
-            if measurement.quantity.is_of_the_whole_run() {
-                return Err(Fault::new(at, "this is known at the end of a run only: it has no course"));
+        let told = name.clone();
+        let read = own.finish().and_then(|()| Ok(Series { name: name?, how: how? }));
+        match table.kept(read) {
+            Some(one) => {
+                known.series.push(one.name.clone());
+                series.push(one);
             }
-            Ok(Series { name: name?, measurement, along })
-        });
-        if let Some(one) = table.kept(read) {
-            known.series.push(one.name.clone());
-            series.push(one);
+            None => wrong.extend(told),
         }
     }
     series
+}
+
+fn course(own: &mut Table<'_>) -> Result<Course, Fault> {
+    let at = own.span();
+    let along = along(own);
+    let measurement = measured(own, |of| match along {
+        Ok(Along::Scales(_, Take::Variation)) => Dimension::Pure,
+        _ => of,
+    });
+    let (along, (measurement, _)) = (along?, measurement?);
+    if measurement.quantity.is_of_the_whole_run() {
+        return Err(Fault::new(at, "this is known at the end of a run only: it has no course"));
+    }
+    Ok(Course::Measured(measurement, along))
 }
 
 /// What a series is along: time, or the length of bins.
@@ -103,11 +115,22 @@ fn seconds(item: Item<'_>) -> Result<f64, Fault> {
 /// What is measured of a run: at once, of each flow, or in bins.
 fn of_a_run(own: &mut Table<'_>) -> Result<(Measurement, String), Fault> {
     let at = own.span();
-    let each = own.get("each", Item::flag).unwrap_or(false);
+    let take = |item: Item<'_>| item.one_of(&Take::NAMES);
+    let each = own.get("each", take);
     let bin = own.get("bin", seconds);
-    let take = bin.map(|_| own.need("take", |item| item.one_of(&Take::NAMES))).transpose();
-    let measured = measured(own, take.as_ref().ok().copied().flatten());
-    let bins = bin.zip(take?);
+    let summary = match bin {
+        Some(_) if own.has("until") => own.need("until", Summary::until).map(Some),
+        Some(_) => own.need("take", take).map(|take| Some(Summary::Take(take))),
+        None => Ok(None),
+    };
+    let dimension = |of: Dimension| match summary {
+        Ok(Some(Summary::Take(Take::Variation))) => Dimension::Pure,
+        Ok(Some(Summary::UntilAtLeast(_) | Summary::UntilAtMost(_))) => Dimension::Time,
+        _ if each == Some(Take::Variation) => Dimension::Pure,
+        _ => of,
+    };
+    let measured = measured(own, dimension);
+    let bins = bin.zip(summary?);
     let (measurement, unit) = measured?;
     if bins.is_some() && measurement.quantity.is_of_the_whole_run() {
         return Err(Fault::new(at, "this is known at the end of a run only: it has no bins"));
@@ -116,7 +139,10 @@ fn of_a_run(own: &mut Table<'_>) -> Result<(Measurement, String), Fault> {
 }
 
 /// What is measured, and its unit.
-fn measured(own: &mut Table<'_>, take: Option<Take>) -> Result<(Measurement, String), Fault> {
+fn measured(
+    own: &mut Table<'_>,
+    dimension: impl Fn(Dimension) -> Dimension,
+) -> Result<(Measurement, String), Fault> {
     let at = own.span();
     let quantity = own.need("measure", |item| item.one_of(&Quantity::NAMES));
     let list = |item: Item<'_>| item.each(text);
@@ -140,10 +166,9 @@ fn measured(own: &mut Table<'_>, take: Option<Take>) -> Result<(Measurement, Str
         (from, Some(to)) if to > from.unwrap_or(0.0) => Some((from.unwrap_or(0.0), to)),
         _ => return Err(Fault::new(at, "`from` and `to` are seconds, the first before the other")),
     };
-    let dimension = if take == Some(Take::Variation) { Dimension::Pure } else { quantity.dimension() };
-    let (unit, factor) = read_unit(unit, dimension)?;
+    let (unit, factor) = read_unit(unit, dimension(quantity.dimension()))?;
     let measurement =
-        Measurement { quantity, unit: factor, flows, links, others, each: false, bins: None, window, at };
+        Measurement { quantity, unit: factor, flows, links, others, each: None, bins: None, window, at };
     Ok((measurement, unit))
 }
 

@@ -7,7 +7,7 @@ use anabranch_sim::scenario::{Fault, Item, Table};
 use super::names::{self, number, text};
 use super::published::Published;
 use super::runs::Run;
-use super::term::{Known, Place, Source, Term};
+use super::term::{Known, Source, Term};
 use crate::experiment::{Cause, Expected, Relation};
 use crate::scheme::Scheme;
 
@@ -34,7 +34,7 @@ impl Judged {
             published: self.published,
             unit: self.unit,
             variant: String::new(),
-            value: Box::new(move |seed| term.of(seed, Place::new(None, 0.0)).ok()),
+            value: Box::new(move |seed| term.judged(seed).ok()),
             expected: self.expected,
             cause: self.cause,
         }
@@ -74,7 +74,7 @@ fn relation(mut own: Table<'_>, known: &Known, published: &Published, runs: &[Ru
     let term = term?;
     let settings = cause.iter().flat_map(|cause| &cause.shown_by).map(String::as_str);
     for setting in settings.chain([""]) {
-        term.of(Planned { runs, setting }, Place::new(None, 0.0)).map_err(|missing| {
+        term.judged(Planned { runs, setting }).map_err(|missing| {
             let of = if setting.is_empty() { String::new() } else { format!(" in the setting '{setting}'") };
             Fault::new(at, format_args!("'{id}' cannot be measured{of}: {missing}"))
         })?;
@@ -139,6 +139,10 @@ impl Planned<'_> {
 impl<'a> Source<'a> for Planned<'a> {
     fn in_setting(self, setting: &'a str) -> Self {
         Self { setting, ..self }
+    }
+
+    fn is_plain(self) -> bool {
+        self.setting.is_empty()
     }
 
     fn figure(self, scheme: Scheme, point: f64, _name: &str) -> Option<f64> {

@@ -6,7 +6,7 @@ use anabranch_sim::report::{FlowSample, LinkSample};
 use anabranch_units::Time;
 
 use super::quantity::Quantity;
-use super::take::Take;
+use super::take::{Summary, Take};
 use crate::simulate::Recording;
 use crate::statistics::{jain_index, mean};
 
@@ -20,10 +20,10 @@ pub(super) struct Bound {
     pub(super) others: Vec<FlowId>,
     /// What each of the flows weighs.
     pub(super) weights: Vec<f64>,
-    /// Whether it is the mean of the flows, each by itself.
-    pub(super) each: bool,
+    /// What becomes of the flows' values, each by itself; none: it is of all flows at once.
+    pub(super) each: Option<Take>,
     /// Bins of time, by their seconds, and what becomes of their values; none: it is of all the time at once.
-    pub(super) bins: Option<(f64, Take)>,
+    pub(super) bins: Option<(f64, Summary)>,
     /// A sample counts that ends after this moment and not after the other; neither: what the run counts.
     pub(super) window: Option<(f64, f64)>,
 }
@@ -31,26 +31,26 @@ pub(super) struct Bound {
 impl Bound {
     /// Its value in a run, in SI units; not finite where there is none.
     pub(super) fn of(&self, run: &Recording) -> f64 {
-        if self.each {
+        if let Some(take) = self.each {
             let each = self.flows.iter().zip(&self.weights).map(|(flow, weight)| {
-                Self { flows: vec![*flow], weights: vec![*weight], each: false, ..self.clone() }.of(run)
+                Self { flows: vec![*flow], weights: vec![*weight], each: None, ..self.clone() }.of(run)
             });
-            return mean(&each.collect::<Vec<f64>>()).unwrap_or(f64::NAN);
+            return take.of(&each.collect::<Vec<f64>>()).unwrap_or(f64::NAN);
         }
         if self.quantity.is_of_the_whole_run() {
             return self.of_totals(run);
         }
-        if let Some((seconds, take)) = self.bins {
-            return self.in_bins(run, seconds, take);
+        if let Some((seconds, summary)) = self.bins {
+            return summary.of(&self.in_bins(run, seconds));
         }
         let (from, to) = self.counted(run);
         self.between(run, from, to)
     }
 
-    /// What becomes of its values in whole bins of so many seconds; those that are not finite do not count.
-    fn in_bins(&self, run: &Recording, seconds: f64, take: Take) -> f64 {
+    /// Its values in whole bins of so many seconds, with their ends from the first one's beginning.
+    fn in_bins(&self, run: &Recording, seconds: f64) -> Vec<(f64, f64)> {
         let (from, to) = self.counted(run);
-        let mut values = Vec::new();
+        let mut bins = Vec::new();
         let mut start = from;
         // Not a sum of bins, whose errors would grow.
         for number in 1.. {
@@ -58,11 +58,10 @@ impl Bound {
             if end > to + 1e-9 {
                 break;
             }
-            values.push(self.between(run, start, end));
+            bins.push((end - from, self.between(run, start, end)));
             start = end;
         }
-        values.retain(|value| value.is_finite());
-        take.of(&values).unwrap_or(f64::NAN)
+        bins
     }
 
     /// What counts of a run, in seconds.
@@ -73,7 +72,7 @@ impl Bound {
 
     /// The same number by the length of the bins.
     pub(super) fn over_scales(&self, run: &Recording, scales: &[f64], take: Take) -> Vec<(f64, f64)> {
-        scales.iter().map(|scale| (*scale, self.in_bins(run, *scale, take))).collect()
+        scales.iter().map(|scale| (*scale, Summary::Take(take).of(&self.in_bins(run, *scale)))).collect()
     }
 
     /// Its course: the values of intervals of so many seconds, at their ends.

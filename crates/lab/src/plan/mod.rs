@@ -9,6 +9,7 @@ mod figures;
 mod judged;
 mod measure;
 mod names;
+mod numbers;
 mod published;
 mod quantity;
 mod runs;

@@ -18,6 +18,8 @@ const LONGEST_FORMULA: usize = 500;
 pub(super) trait Source<'a>: Copy {
     /// The same in another setting.
     fn in_setting(self, setting: &'a str) -> Self;
+    /// Whether it is that without a setting.
+    fn is_plain(self) -> bool;
     /// A figure of a run.
     fn figure(self, scheme: Scheme, point: f64, name: &str) -> Option<f64>;
     /// A value of a series of a run.
@@ -27,6 +29,10 @@ pub(super) trait Source<'a>: Copy {
 impl<'a> Source<'a> for OneSeed<'a> {
     fn in_setting(self, setting: &'a str) -> Self {
         self.setting(setting)
+    }
+
+    fn is_plain(self) -> bool {
+        OneSeed::is_plain(self)
     }
 
     fn figure(self, scheme: Scheme, point: f64, name: &str) -> Option<f64> {
@@ -165,12 +171,26 @@ impl Term {
         term
     }
 
+    /// The number that is judged: in its own setting, or in one that a cause asks for.
+    ///
+    /// # Errors
+    /// A run that is needed does not exist or has not measured it; in words.
+    pub(super) fn judged<'a, S: Source<'a>>(&'a self, source: S) -> Result<f64, String> {
+        let place = Place::new(None, 0.0);
+        if source.is_plain() { self.of(source, place) } else { self.here(source, place) }
+    }
+
     /// The number.
     ///
     /// # Errors
     /// A run that is needed does not exist or has not measured it; in words.
     pub(super) fn of<'a, S: Source<'a>>(&'a self, source: S, place: Place) -> Result<f64, String> {
         let source = self.setting.as_deref().map_or(source, |setting| source.in_setting(setting));
+        self.here(source, place)
+    }
+
+    /// The number in the source's setting.
+    fn here<'a, S: Source<'a>>(&'a self, source: S, place: Place) -> Result<f64, String> {
         let scheme = self.scheme.or(place.scheme);
         let (point, next) = match self.point {
             Some(At::This(point)) => (point, None),
