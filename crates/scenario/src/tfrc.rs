@@ -38,7 +38,9 @@ fn scheme(item: Item<'_>) -> Result<(Filter, Scheme), Fault> {
         }
         Named::Multfrc => (Filter::All, Ok(Scheme::Several(control(&mut table, multfrc::Parameters::PAPER)))),
         Named::AioTfrc => {
-            (Filter::First, Ok(Scheme::AllInOne(control(&mut table, multfrc::Parameters::PAPER))))
+            let filters = [("first", Filter::First), ("all", Filter::All)];
+            let filter = table.get("filter", |item| item.one_of(&filters)).unwrap_or(Filter::First);
+            (filter, Ok(Scheme::AllInOne(control(&mut table, multfrc::Parameters::PAPER))))
         }
         Named::Auto => (Filter::All, Ok(Scheme::AllInOne(control(&mut table, multfrc::Parameters::AUTO)))),
     };

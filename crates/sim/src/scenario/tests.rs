@@ -350,6 +350,8 @@ fn a_scheme_says_over_how_many_connections() {
     assert_eq!(control("{ kind = \"fixed\", connections = 8 }"), (Filter::All, Scheme::Fixed(8)));
     assert_eq!(control("\"multfrc\""), (Filter::All, Scheme::MULTFRC));
     assert_eq!(control("\"aio-tfrc\""), (Filter::First, Scheme::AIO_TFRC));
+    let of_all = "{ kind = \"aio-tfrc\", filter = \"all\" }";
+    assert_eq!(control(of_all), (Filter::All, Scheme::AIO_TFRC));
     assert_eq!(control("\"auto\""), (Filter::All, Scheme::AUTO));
     let keys = "increase = 6, decrease = 2, round_trips = 20, tolerance = 0.1, most_connections = 9";
     let expected = multfrc::Parameters {
