@@ -45,7 +45,7 @@ pub(super) fn assumed() -> Vec<String> {
 
 /// A stream over the path, in intervals so short that its packets can be told one by one.
 pub(super) fn packet_by_packet(path: Wireless, sending: Sending, seed: u64) -> Model {
-    let mut model = path.model(sending, 1, &[(0, SECOND_LOSS_RATE)], seed);
+    let mut model = path.model(sending, 1, SECOND_LOSS_RATE, seed);
     model.run.sampling = INTERVAL;
     model
 }
@@ -347,7 +347,7 @@ mod tests {
     fn a_fading_link_carries_as_much_as_the_steady_one() {
         let mean = |seed| {
             let sending = Sending::new(TFRC, Connections::TFRC);
-            let model = fading(PATH.model(sending, 1, &[(0, LOSS_RATE)], seed));
+            let model = fading(PATH.model(sending, 1, LOSS_RATE, seed));
             let end = Time::ZERO + model.run.duration;
             let changes = &model.links[BOTTLENECK].changes;
             let until = changes.iter().skip(1).map(|change| change.at).chain([end]);

@@ -1,7 +1,7 @@
 //! The path of figures 1 and 6: a fixed host, a base, and a mobile behind a link that loses packets.
 
 use anabranch_congestion::multfrc::analysis::utilization;
-use anabranch_sim::model::{Change, Kind, Loss, Model};
+use anabranch_sim::model::{Kind, Loss, Model};
 use anabranch_units::{Bytes, Duration, Time};
 
 use super::sending::Sending;
@@ -56,21 +56,13 @@ impl Wireless {
         2.0 * (10.0 + self.delay_ms) + per_packet(8.0 * self.size.as_f64()) + per_packet(REPORT_BITS)
     }
 
-    /// Streams over the path, with losses from moments on.
-    pub(super) fn model(&self, sending: Sending, streams: u32, losses: &[(u64, f64)], seed: u64) -> Model {
+    /// Streams over the path at one loss rate.
+    pub(super) fn model(&self, sending: Sending, streams: u32, loss: f64, seed: u64) -> Model {
         let mut network = Network::new(seed, self.seconds, self.warm_up, Duration::from_secs(1));
         let (host, base, mobile) = (network.node(), network.node(), network.node());
         network.duplex(host, base, ACCESS_KBPS / 1e3, 10.0, PLENTY);
         let bottleneck = network.duplex(base, mobile, self.kbps / 1e3, self.delay_ms, self.queue);
-        let link = &mut network.model.links[bottleneck];
-        let change = |(second, loss): &(u64, f64)| Change {
-            at: Time::ZERO + Duration::from_secs(*second),
-            rate: None,
-            delay: None,
-            loss: Some(Loss::Bernoulli(*loss)),
-        };
-        link.loss = losses.first().map_or(Loss::None, |(_, loss)| Loss::Bernoulli(*loss));
-        link.changes = losses.iter().skip(1).map(change).collect();
+        network.model.links[bottleneck].loss = Loss::Bernoulli(loss);
         for _ in 0..streams {
             let (parameters, scheme) = (sending.tfrc, sending.connections);
             let kind = Kind::Tfrc { from: host, to: mobile, size: self.size, parameters, scheme };
@@ -83,7 +75,7 @@ impl Wireless {
     pub(super) fn job(self, case: Case, sending: Sending, streams: u32, loss: f64, seed: u64) -> Job {
         Job {
             case,
-            models: vec![self.model(sending, streams, &[(0, loss)], seed)],
+            models: vec![self.model(sending, streams, loss, seed)],
             decisions: &[],
             measure: Box::new(move |recordings| {
                 recordings.first().map_or_else(Measured::default, |run| self.measure(run, loss))
@@ -117,37 +109,5 @@ impl Wireless {
         let within = run.flows.iter().filter(|sample| sample.at > moment(from) && sample.at <= moment(to));
         let (sum, count) = within.fold((0.0, 0.0), |(sum, count), sample| (sum + sample.flows, count + 1.0));
         sum / count * run.totals.flows.len() as f64
-    }
-
-    /// The courses of the figures of dynamics: kbps, loss, milliseconds and connections, each over `bin`
-    /// seconds.
-    pub(super) fn courses(&self, run: &Recording, bin: usize) -> Measured {
-        let mut courses = [const { Vec::new() }; 4];
-        let stream: Vec<_> = run.flow(0).collect();
-        let link: Vec<_> = run.link(BOTTLENECK).collect();
-        for (flows, links) in stream.chunks(bin).zip(link.chunks(bin)) {
-            let (Some(last), seconds) = (flows.last(), flows.len() as f64) else { continue };
-            let at = last.at.as_secs_f64();
-            let bytes: f64 = flows.iter().map(|sample| sample.arrived_wire.as_f64()).sum();
-            let sent: u64 = flows.iter().map(|sample| sample.sent).sum();
-            let lost: u64 = flows.iter().map(|sample| sample.lost).sum();
-            let waited: f64 = links.iter().map(|sample| sample.waited.as_secs_f64()).sum();
-            let packets: u64 = links.iter().map(|sample| sample.packets).sum();
-            let connections: f64 = flows.iter().map(|sample| sample.flows).sum();
-            let values = [
-                bytes * 8e-3 / seconds,
-                lost as f64 / sent as f64,
-                self.least_rtt_ms() + waited * 1e3 / packets as f64,
-                connections / seconds,
-            ];
-            for (course, value) in courses.iter_mut().zip(values) {
-                course.push((at, value));
-            }
-        }
-        let names = [THROUGHPUT, LOSS, RTT, CONNECTIONS];
-        names
-            .into_iter()
-            .zip(courses)
-            .fold(Measured::default(), |measured, (name, course)| measured.series(name, course))
     }
 }
