@@ -1,6 +1,6 @@
 //! Ours: the tuning parameter by the buffer of the player, the first item of the thesis's future work.
 
-use anabranch_congestion::tfwc::{BufferRule, Update};
+use anabranch_congestion::tfwc::BufferRule;
 use anabranch_film::content::Policy;
 use anabranch_film::playback;
 use anabranch_film::session::Pace;
@@ -29,10 +29,10 @@ const VARIATION: &str = "variation of the throughput while the buffer is safe";
 
 /// The dumbbell of figure 5.5 with a media stream in the first flow's place.
 fn with_stream(scheme: Scheme, seed: u64) -> Model {
-    let plain = control(SACK, Update::Accurate);
+    let plain = control(SACK);
     let of_stream = if scheme == AUTO { TTFWC_0_0 } else { scheme };
     let sender = |number: usize| Sender {
-        control: if number == 0 { control(of_stream, Update::Accurate) } else { plain },
+        control: if number == 0 { control(of_stream) } else { plain },
         access_ms: (1.0, 2.6 * number as f64 / (FLOWS - 1) as f64),
     };
     let senders: Vec<Sender> = (0..FLOWS).map(sender).collect();

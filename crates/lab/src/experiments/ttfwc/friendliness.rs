@@ -1,6 +1,5 @@
 //! Figures 5.6 to 5.8: as many flows of TTFWC as of TCP.
 
-use anabranch_congestion::tfwc::Update;
 use anabranch_units::Duration;
 
 use super::network::{ASSUMED, Path, Sender, control, loss, model, rates};
@@ -39,17 +38,17 @@ pub(super) const PATH: Path = Path {
 const FARTHER: &str = "farther";
 
 /// So many of a scheme and as many TCPs, one by one; the receivers are 0 to 2.6 ms away.
-pub(super) fn senders(scheme: Scheme, update: Update, count: usize) -> Vec<Sender> {
+fn senders(scheme: Scheme, count: usize) -> Vec<Sender> {
     let last = (2 * count - 1) as f64;
     let sender = |number: usize| {
         let scheme = if number.is_multiple_of(2) { scheme } else { SACK };
-        Sender { control: control(scheme, update), access_ms: (1.0, 2.6 * number as f64 / last) }
+        Sender { control: control(scheme), access_ms: (1.0, 2.6 * number as f64 / last) }
     };
     (0..2 * count).map(sender).collect()
 }
 
 /// Every second value, from the first or from the second on.
-pub(super) fn every_second(values: &[f64], from: usize) -> Vec<f64> {
+fn every_second(values: &[f64], from: usize) -> Vec<f64> {
     values.iter().copied().skip(from).step_by(2).collect()
 }
 
@@ -142,11 +141,11 @@ fn one(
             };
             for scheme in &schemes {
                 for n in COUNTS {
-                    let senders = senders(*scheme, Update::Accurate, n as usize);
+                    let senders = senders(*scheme, n as usize);
                     jobs.push(job(Case::new(*scheme, n), &senders));
                 }
             }
-            let mut two = senders(scheme, Update::Accurate, 1);
+            let mut two = senders(scheme, 1);
             let [one, other] = [two[0].access_ms, two[1].access_ms];
             (two[0].access_ms, two[1].access_ms) = (other, one);
             jobs.push(job(Case { setting: FARTHER.into(), ..Case::new(scheme, 1.0) }, &two));

@@ -5,18 +5,15 @@ mod friendliness;
 mod network;
 mod real;
 mod responsiveness;
-mod smoothness;
 
 use crate::experiment::Experiment;
 use crate::real::Real;
 use crate::scheme::Scheme;
 
-/// Those that no folder describes yet: figures 5.1 to 5.9, and ours on the mean interval and on the player's
-/// buffer.
+/// Those that no folder describes yet: figures 5.1 to 5.8, and ours on the player's buffer.
 pub(super) fn experiments() -> Vec<Experiment> {
     let mut all = responsiveness::experiments();
     all.extend(friendliness::experiments());
-    all.extend(smoothness::experiments());
     all.push(buffer::experiment());
     all
 }

@@ -41,9 +41,11 @@ pub(super) struct Sender {
 }
 
 /// The control that a scheme stands for; plain TCP is Reno.
-pub(super) fn control(scheme: Scheme, update: Update) -> Algorithm {
-    let tuned =
-        |tp| Algorithm::Tfwc(Parameters { tuning: Tuning::new(tp).unwrap_or(Tuning::SMOOTHEST), update });
+pub(super) fn control(scheme: Scheme) -> Algorithm {
+    let tuned = |tp| {
+        let tuning = Tuning::new(tp).unwrap_or(Tuning::SMOOTHEST);
+        Algorithm::Tfwc(Parameters { tuning, update: Update::Accurate })
+    };
     match scheme {
         TTFWC_0_0 => tuned(0.0),
         TTFWC_0_4 => tuned(0.4),

@@ -1,6 +1,5 @@
 //! Figures 5.1 to 5.4: two flows beside datagrams that come and go.
 
-use anabranch_congestion::tfwc::Update;
 use anabranch_sim::model::{Kind, Model};
 use anabranch_units::{Bytes, Duration};
 
@@ -67,7 +66,7 @@ fn with_small_datagrams(mut model: Model) -> Model {
 }
 
 fn job(scheme: Scheme, setting: &str, period: f64, seed: u64) -> Job {
-    let control = control(scheme, Update::Accurate);
+    let control = control(scheme);
     let senders = [1.2, 1.4].map(|far| Sender { control, access_ms: (1.0, far) });
     let model = in_bins(model(&PATH, &senders, Some((10, period)), seed));
     Job {
