@@ -1,7 +1,7 @@
 //! `[[flow]]` of kind `tfrc`: how it behaves, and over how many connections.
 
 use anabranch_congestion::aggregate::Scheme;
-use anabranch_congestion::multfrc::{self, Law};
+use anabranch_congestion::multfrc::{self, Law, Least};
 use anabranch_congestion::tfrc::{Filter, Parameters};
 
 use crate::error::Fault;
@@ -19,11 +19,14 @@ enum Named {
     Auto,
 }
 
-/// The keys `parameters` and `scheme` of a flow.
+/// The keys `parameters`, `damping` and `scheme` of a flow.
 pub(crate) fn read(table: &mut Table<'_>) -> Result<(Parameters, Scheme), Fault> {
     let parameters = table
         .get("parameters", |item| item.one_of(&[("rfc5348", Parameters::RFC5348), ("ns2", Parameters::NS2)]));
-    let parameters = parameters.unwrap_or_default();
+    let mut parameters = parameters.unwrap_or_default();
+    if table.get("damping", Item::flag) == Some(false) {
+        parameters.sqrt_rtt_weight = None;
+    }
     let scheme = table.get("scheme", scheme);
     let (filter, scheme) = scheme.unwrap_or((parameters.filter, Scheme::TFRC));
     Ok((Parameters { filter, ..parameters }, scheme))
@@ -74,6 +77,8 @@ pub(crate) fn control(table: &mut Table<'_>, mut control: multfrc::Parameters) -
     if let Some(tolerance) = table.get("tolerance", |item| item.ratio(0.0..=100.0)) {
         control.tolerance = tolerance;
     }
+    let least = |item: Item<'_>| item.one_of(&[("mean", Least::Average), ("sample", Least::Sample)]);
+    control.least = table.get("least_round_trip", least).unwrap_or(control.least);
     if let Some(most) = table.get("most_connections", |item| item.count(1..=MOST_CONNECTIONS)) {
         control.most_connections = most;
     }

@@ -328,6 +328,8 @@ fn tfrc_is_that_of_the_rfc_unless_another_is_named() {
         ("", (Bytes::new(1000), Parameters::RFC5348)),
         ("packet_size = \"1040B\"\nparameters = \"rfc5348\"", (Bytes::new(1040), Parameters::RFC5348)),
         ("parameters = \"ns2\"", (Bytes::new(1000), Parameters::NS2)),
+        ("damping = true", (Bytes::new(1000), Parameters::RFC5348)),
+        ("damping = false", (Bytes::new(1000), Parameters { sqrt_rtt_weight: None, ..Parameters::RFC5348 })),
     ] {
         let model = model(&path("kind = \"tcp\"", &format!("kind = \"tfrc\"\n{settings}")));
         let found = match model.flows[0].kind {
@@ -353,11 +355,12 @@ fn a_scheme_says_over_how_many_connections() {
     let of_all = "{ kind = \"aio-tfrc\", filter = \"all\" }";
     assert_eq!(control(of_all), (Filter::All, Scheme::AIO_TFRC));
     assert_eq!(control("\"auto\""), (Filter::All, Scheme::AUTO));
-    let keys = "increase = 6, decrease = 2, round_trips = 20, tolerance = 0.1, most_connections = 9";
+    let keys = "increase = 6, decrease = 2, round_trips = 20, tolerance = 0.1, most_connections = 9, least_round_trip = \"sample\"";
     let expected = multfrc::Parameters {
         round_trips: 20,
         tolerance: Ratio::from_f64(0.1),
         most_connections: 9,
+        least: multfrc::Least::Sample,
         ..multfrc::Parameters::FAST
     };
     assert_eq!(control(&format!("{{ kind = \"multfrc\", {keys} }}")).1, Scheme::Several(expected));
