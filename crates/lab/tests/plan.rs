@@ -231,7 +231,7 @@ tcp = { congestion = "reno" }
 const OF_TWO: [(&str, f64); 8] = [
     (r#"name = "n", measure = "goodput", flows = ["four", "one"], unit = "kbps", each = "least""#, 100.0),
     (
-        r#"name = "n", measure = "sent", flows = ["one"], from = 4, to = 10, bin = 2, until = { at_least = 10 }"#,
+        r#"name = "n", measure = "sent", flows = ["one"], from = 4, to = 10, bin = 2, step = 0.5, until = { at_least = 10 }"#,
         2.0,
     ),
     (r#"name = "n", measure = "goodput", flows = ["four", "one"], unit = "kbps", each = "mean""#, 250.0),

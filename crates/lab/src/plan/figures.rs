@@ -5,7 +5,7 @@ use anabranch_sim::scenario::{Fault, Item, Table};
 use super::names::{number, numbers, text, unknown};
 use super::numbers::{Along, Course, Figure, Formula, How, Measurement, Series};
 use super::quantity::{Dimension, Quantity};
-use super::take::{Summary, Take};
+use super::take::{Bins, Summary, Take};
 use super::term::{self, Known};
 
 /// Seconds: the least that a run's sampling can be.
@@ -117,8 +117,11 @@ fn of_a_run(own: &mut Table<'_>) -> Result<(Measurement, String), Fault> {
     let at = own.span();
     let take = |item: Item<'_>| item.one_of(&Take::NAMES);
     let each = own.get("each", take);
-    let bin = own.get("bin", seconds);
-    let summary = match bin {
+    let bins = own.get("bin", seconds).map(|bin| {
+        let step = own.get("step", seconds).unwrap_or(bin);
+        Bins { seconds: bin, step }
+    });
+    let summary = match bins {
         Some(_) if own.has("until") => own.need("until", Summary::until).map(Some),
         Some(_) => own.need("take", take).map(|take| Some(Summary::Take(take))),
         None => Ok(None),
@@ -130,7 +133,7 @@ fn of_a_run(own: &mut Table<'_>) -> Result<(Measurement, String), Fault> {
         _ => of,
     };
     let measured = measured(own, dimension);
-    let bins = bin.zip(summary?);
+    let bins = bins.zip(summary?);
     let (measurement, unit) = measured?;
     if bins.is_some() && measurement.quantity.is_of_the_whole_run() {
         return Err(Fault::new(at, "this is known at the end of a run only: it has no bins"));

@@ -6,7 +6,7 @@ use anabranch_sim::report::{FlowSample, LinkSample};
 use anabranch_units::Time;
 
 use super::quantity::Quantity;
-use super::take::{Summary, Take};
+use super::take::{Bins, Summary, Take};
 use crate::simulate::Recording;
 use crate::statistics::{jain_index, mean};
 
@@ -22,8 +22,8 @@ pub(super) struct Bound {
     pub(super) weights: Vec<f64>,
     /// What becomes of the flows' values, each by itself; none: it is of all flows at once.
     pub(super) each: Option<Take>,
-    /// Bins of time, by their seconds, and what becomes of their values; none: it is of all the time at once.
-    pub(super) bins: Option<(f64, Summary)>,
+    /// Bins of time, and what becomes of their values; none: it is of all the time at once.
+    pub(super) bins: Option<(Bins, Summary)>,
     /// A sample counts that ends after this moment and not after the other; neither: what the run counts.
     pub(super) window: Option<(f64, f64)>,
 }
@@ -40,28 +40,27 @@ impl Bound {
         if self.quantity.is_of_the_whole_run() {
             return self.of_totals(run);
         }
-        if let Some((seconds, summary)) = self.bins {
-            return summary.of(&self.in_bins(run, seconds));
+        if let Some((bins, summary)) = self.bins {
+            return summary.of(&self.in_bins(run, bins));
         }
         let (from, to) = self.counted(run);
         self.between(run, from, to)
     }
 
-    /// Its values in whole bins of so many seconds, with their ends from the first one's beginning.
-    fn in_bins(&self, run: &Recording, seconds: f64) -> Vec<(f64, f64)> {
+    /// Its values in whole bins, with their ends from the first one's beginning.
+    fn in_bins(&self, run: &Recording, Bins { seconds, step }: Bins) -> Vec<(f64, f64)> {
         let (from, to) = self.counted(run);
-        let mut bins = Vec::new();
-        let mut start = from;
-        // Not a sum of bins, whose errors would grow.
-        for number in 1.. {
-            let end = from + seconds * f64::from(number);
-            if end > to + 1e-9 {
+        let mut values = Vec::new();
+        // Not a sum of steps, whose errors would grow.
+        for number in 0.. {
+            let start = step * f64::from(number);
+            let end = start + seconds;
+            if from + end > to + 1e-9 {
                 break;
             }
-            bins.push((end - from, self.between(run, start, end)));
-            start = end;
+            values.push((end, self.between(run, from + start, from + end)));
         }
-        bins
+        values
     }
 
     /// What counts of a run, in seconds.
@@ -72,7 +71,9 @@ impl Bound {
 
     /// The same number by the length of the bins.
     pub(super) fn over_scales(&self, run: &Recording, scales: &[f64], take: Take) -> Vec<(f64, f64)> {
-        scales.iter().map(|scale| (*scale, Summary::Take(take).of(&self.in_bins(run, *scale)))).collect()
+        let of =
+            |scale: f64| Summary::Take(take).of(&self.in_bins(run, Bins { seconds: scale, step: scale }));
+        scales.iter().map(|scale| (*scale, of(*scale))).collect()
     }
 
     /// Its course: the values of intervals of so many seconds, at their ends.

@@ -6,7 +6,7 @@ use exmex::{Express, FlatEx};
 
 use super::measure::{self, Bound};
 use super::quantity::Quantity;
-use super::take::{Summary, Take};
+use super::take::{Bins, Summary, Take};
 use crate::case::Measured;
 use crate::simulate::Recording;
 
@@ -67,8 +67,8 @@ pub(super) struct Measurement {
     pub(super) others: Vec<String>,
     /// What becomes of the flows' values, each by itself.
     pub(super) each: Option<Take>,
-    /// The seconds of bins, and what becomes of their values.
-    pub(super) bins: Option<(f64, Summary)>,
+    /// Bins of time, and what becomes of their values.
+    pub(super) bins: Option<(Bins, Summary)>,
     pub(super) window: Option<(f64, f64)>,
     pub(super) at: Span,
 }

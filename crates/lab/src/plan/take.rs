@@ -39,6 +39,15 @@ impl Take {
     }
 }
 
+/// Bins of time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Bins {
+    /// How long each is, in seconds.
+    pub(super) seconds: f64,
+    /// How much later than the one before it each begins.
+    pub(super) step: f64,
+}
+
 /// What becomes of the values of bins of time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Summary {
