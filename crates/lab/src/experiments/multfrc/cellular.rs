@@ -298,7 +298,7 @@ pub(super) fn table_ii() -> Experiment {
                 decisions: &[],
                 measure: Box::new(move |runs| {
                     let Some(run) = runs.first() else { return Measured::default() };
-                    let mut measured = path.measure(run, SECOND_LOSS_RATE);
+                    let mut measured = path.measure(run);
                     measured.figures.extend(by_count(run).figures);
                     measured.figures.extend(bursts_by_count(run).figures);
                     measured

@@ -1,4 +1,4 @@
-//! The dumbbell of figure 11: streams and TCPs over one lossy link.
+//! The dumbbell of figure 11 as table V has it: streams and TCPs over one lossy link.
 
 use anabranch_sim::model::{Kind, Loss, Model, Recovery, Tcp};
 use anabranch_units::Duration;
@@ -17,8 +17,8 @@ const LEAST_RTT_MS: f64 = 502.0;
 const WARM_UP: u64 = 200;
 /// The shared link's place.
 const BOTTLENECK: usize = 0;
-/// How long tables IV and V run.
-pub(super) const RUN: Duration = Duration::from_secs(5000);
+const SECONDS: u64 = 5000;
+const SAMPLING: Duration = Duration::from_secs(10);
 
 /// What the paper leaves open about the dumbbell.
 pub(super) const DUMBBELL: [&str; 3] = [
@@ -27,17 +27,9 @@ pub(super) const DUMBBELL: [&str; 3] = [
     "SACK TCP as ns-2 has it, with unlimited windows and 1000 bytes of payload; starts within 5 s",
 ];
 
-/// Streams and TCPs over a dumbbell; `late`: how many of the streams begin at which second.
-pub(super) fn model(
-    sending: Sending,
-    (streams, tcps): (usize, usize),
-    loss: f64,
-    (late, second): (usize, f64),
-    (duration, sampling): (Duration, Duration),
-    seed: u64,
-) -> Model {
-    let mut network = Network::new(seed, 0, WARM_UP, sampling);
-    network.model.run.duration = duration;
+/// Streams and TCPs over a dumbbell.
+pub(super) fn model(sending: Sending, (streams, tcps): (usize, usize), loss: f64, seed: u64) -> Model {
+    let mut network = Network::new(seed, SECONDS, WARM_UP, SAMPLING);
     let (left, right) = (network.node(), network.node());
     let bottleneck = network.duplex(left, right, MBPS, 230.0, 312);
     network.model.links[bottleneck].loss = Loss::Bernoulli(loss);
@@ -46,8 +38,7 @@ pub(super) fn model(
         let (sender, receiver) = (network.node(), network.node());
         network.duplex(sender, left, 100.0, 10.0, PLENTY);
         network.duplex(right, receiver, 100.0, 10.0, PLENTY);
-        let begin = if index < streams && index + late >= streams { second } else { 0.0 };
-        let start = (begin, begin + 5.0);
+        let start = (0.0, 5.0);
         if index < streams {
             let (parameters, scheme) = (sending.tfrc, sending.connections);
             network.flow(
@@ -67,8 +58,6 @@ pub(super) const TCP_RATE: &str = "rate of a TCP";
 pub(super) const UTILIZATION: &str = "utilization";
 pub(super) const RTT: &str = "round trip";
 pub(super) const CONNECTIONS: &str = "connections";
-pub(super) const LEAST_SHARE: &str = "least share";
-pub(super) const LARGEST_SHARE: &str = "largest share";
 
 /// Means over the run; `streams`: how many of the flows are streams.
 pub(super) fn measure(run: &Recording, streams: usize) -> Measured {
@@ -77,18 +66,12 @@ pub(super) fn measure(run: &Recording, streams: usize) -> Measured {
     let rates: Vec<f64> = totals.flows.iter().map(|flow| flow.delivered.as_f64() * 8e-3 / seconds).collect();
     let (streams, tcps) = rates.split_at(streams);
     let link = &totals.links[BOTTLENECK];
-    let mean_stream = mean(streams).unwrap_or(f64::NAN);
-    let share = |choose: fn(f64, f64) -> f64| {
-        streams.iter().copied().reduce(choose).map_or(f64::NAN, |rate| rate / mean_stream)
-    };
     let counts: Vec<f64> =
         run.flows.iter().filter(|sample| sample.flow < streams.len()).map(|sample| sample.flows).collect();
     Measured::default()
-        .figure(STREAM_RATE, mean_stream, "kbps")
+        .figure(STREAM_RATE, mean(streams).unwrap_or(f64::NAN), "kbps")
         .figure(TCP_RATE, mean(tcps).unwrap_or(f64::NAN), "kbps")
         .figure(UTILIZATION, link.transmitted.as_f64() * 8e-6 / seconds / MBPS, "")
         .figure(RTT, LEAST_RTT_MS + link.waited.as_secs_f64() * 1e3 / link.packets as f64, "ms")
         .figure(CONNECTIONS, mean(&counts).unwrap_or(f64::NAN), "")
-        .figure(LEAST_SHARE, share(f64::min), "")
-        .figure(LARGEST_SHARE, share(f64::max), "")
 }

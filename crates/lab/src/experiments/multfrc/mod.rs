@@ -2,11 +2,9 @@
 
 mod cellular;
 mod dumbbell;
-mod newcomers;
 mod packets;
 mod real;
 mod sending;
-mod steady;
 mod table_v;
 mod video;
 mod wireless;
@@ -17,15 +15,7 @@ use crate::real::Real;
 
 /// Those that no folder describes yet, by figure and table.
 pub(super) fn experiments() -> Vec<Experiment> {
-    vec![
-        cellular::table_i(),
-        cellular::table_ii(),
-        steady::figure_10(),
-        newcomers::figure_12(),
-        newcomers::figure_13(),
-        table_v::table_v(),
-        video::figure_17(),
-    ]
+    vec![cellular::table_i(), cellular::table_ii(), table_v::table_v(), video::figure_17()]
 }
 
 /// Figure 7 (i) over QUIC.

@@ -2,13 +2,18 @@
 
 use anabranch_units::Duration;
 
-use super::steady::LOSSES;
-use super::wireless::{CONNECTIONS, LOSS, LOSS_RATIO, RTT, RTT_RATIO, THROUGHPUT, UTILIZATION};
+use super::wireless::{CONNECTIONS, LOSS, RTT, THROUGHPUT};
 use crate::case::{Case, Measured};
 use crate::real::{Observed, Real, Traffic, Trial};
 use crate::scheme::{AUTO, MULTFRC, Scheme};
 use crate::statistics::mean;
 
+/// Further figures of the simulated run, in `papers/multfrc/fig7i`.
+const UTILIZATION: &str = "utilization";
+const LOSS_RATIO: &str = "loss / p_w";
+const RTT_RATIO: &str = "round trip / least";
+
+const LOSSES: [f64; 5] = [0.0, 0.02, 0.04, 0.06, 0.08];
 const SECONDS: u64 = 90;
 /// What counts: until the media ends.
 const COUNTED_S: std::ops::Range<f64> = 30.5..SECONDS as f64 - 0.5;

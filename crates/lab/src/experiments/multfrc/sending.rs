@@ -2,7 +2,7 @@
 
 use anabranch_congestion::aggregate::Scheme as Connections;
 use anabranch_congestion::multfrc::Parameters as Control;
-use anabranch_congestion::tfrc::{Filter, Parameters};
+use anabranch_congestion::tfrc::Parameters;
 
 use crate::scheme::{self, Scheme};
 
@@ -27,17 +27,6 @@ impl Sending {
 
     pub(super) fn multfrc(control: Control) -> Self {
         Self::new(scheme::MULTFRC, Connections::Several(control))
-    }
-
-    /// AIO-TFRC that looks at all virtual connections.
-    pub(super) fn aio_tfrc(control: Control) -> Self {
-        Self::new(scheme::AIO_TFRC, Connections::AllInOne(control))
-    }
-
-    /// AIO-TFRC that looks at the first virtual connection.
-    pub(super) fn aio_tfrc_first(control: Control) -> Self {
-        let tfrc = Parameters { filter: Filter::First, ..Parameters::RFC5348 };
-        Self { tfrc, ..Self::new(scheme::AIO_TFRC_FIRST, Connections::AllInOne(control)) }
     }
 
     pub(super) fn auto() -> Self {

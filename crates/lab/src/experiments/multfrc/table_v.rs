@@ -2,10 +2,10 @@
 
 use anabranch_congestion::aggregate::Scheme as Connections;
 use anabranch_congestion::multfrc::Parameters as Control;
-use anabranch_units::{Duration, Ratio};
+use anabranch_units::Ratio;
 
 use super::describe::{Figure, course, explained, plot_courses, table};
-use super::dumbbell::{CONNECTIONS, DUMBBELL, RTT, RUN, STREAM_RATE, TCP_RATE, UTILIZATION, measure, model};
+use super::dumbbell::{CONNECTIONS, DUMBBELL, RTT, STREAM_RATE, TCP_RATE, UTILIZATION, measure, model};
 use super::sending::{ASSUMED, Sending};
 use crate::case::{Case, Measured};
 use crate::experiment::{Expected, Experiment, Job, Jobs, Relation};
@@ -190,9 +190,8 @@ pub(super) fn table_v() -> Experiment {
             let mut jobs = Vec::new();
             let mut add = |case: Case, sending: Sending, counts: (usize, usize)| {
                 let loss = case.point;
-                let run = (RUN, Duration::from_secs(10));
                 jobs.push(Job {
-                    models: vec![model(sending, counts, loss, (0, 0.0), run, seed)],
+                    models: vec![model(sending, counts, loss, seed)],
                     case,
                     decisions: &[],
                     measure: Box::new(move |runs| {

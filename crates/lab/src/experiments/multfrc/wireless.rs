@@ -1,6 +1,5 @@
 //! The path of figures 1 and 6: a fixed host, a base, and a mobile behind a link that loses packets.
 
-use anabranch_congestion::multfrc::analysis::utilization;
 use anabranch_sim::model::{Kind, Loss, Model};
 use anabranch_units::{Bytes, Duration, Time};
 
@@ -19,17 +18,10 @@ const REPORT_BITS: f64 = 320.0;
 const ACCESS_KBPS: f64 = 1e5;
 
 pub(super) const THROUGHPUT: &str = "throughput";
-pub(super) const UTILIZATION: &str = "utilization";
 pub(super) const LOSS: &str = "loss";
-/// Losses as a multiple of p_w.
-pub(super) const LOSS_RATIO: &str = "loss / p_w";
 pub(super) const RTT: &str = "round trip";
-/// The mean round trip as a multiple of that without a queue.
-pub(super) const RTT_RATIO: &str = "round trip / least";
 /// Mean number of open connections, or of those that one stands for.
 pub(super) const CONNECTIONS: &str = "connections";
-/// The utilization that equation (10) gives for that number.
-pub(super) const PREDICTED: &str = "equation (10)";
 
 /// A path.
 #[derive(Clone, Copy)]
@@ -46,10 +38,6 @@ pub(super) struct Wireless {
 }
 
 impl Wireless {
-    /// 1 Mbps and 168 ms, as ns-2's reference has it: 80 ms one way, and the times of transmission.
-    pub(super) const FAST: Self =
-        Self { kbps: 1000.0, size: SIZE, delay_ms: 70.0, queue: 50, seconds: 9000, warm_up: 200 };
-
     /// Milliseconds without a queue.
     fn least_rtt_ms(&self) -> f64 {
         let per_packet = |bits: f64| bits / self.kbps + bits / ACCESS_KBPS;
@@ -78,12 +66,12 @@ impl Wireless {
             models: vec![self.model(sending, streams, loss, seed)],
             decisions: &[],
             measure: Box::new(move |recordings| {
-                recordings.first().map_or_else(Measured::default, |run| self.measure(run, loss))
+                recordings.first().map_or_else(Measured::default, |run| self.measure(run))
             }),
         }
     }
 
-    pub(super) fn measure(&self, run: &Recording, loss: f64) -> Measured {
+    pub(super) fn measure(&self, run: &Recording) -> Measured {
         let totals = &run.totals;
         let received: f64 = totals.flows.iter().map(|flow| flow.arrived_wire.as_f64()).sum();
         let sent: u64 = totals.flows.iter().map(|flow| flow.sent).sum();
@@ -92,15 +80,11 @@ impl Wireless {
         let lost = (link.dropped + link.lost) as f64 / sent as f64;
         let rtt = self.least_rtt_ms() + link.waited.as_secs_f64() * 1e3 / link.packets as f64;
         let connections = self.mean_connections(run, self.warm_up, self.seconds);
-        let measured = Measured::default()
+        Measured::default()
             .figure(THROUGHPUT, throughput, "kbps")
-            .figure(UTILIZATION, throughput / (self.kbps * (1.0 - loss)), "")
             .figure(LOSS, lost, "")
             .figure(RTT, rtt, "ms")
-            .figure(RTT_RATIO, rtt / self.least_rtt_ms(), "")
             .figure(CONNECTIONS, connections, "")
-            .figure(PREDICTED, utilization(connections, 1.0), "");
-        if loss > 0.0 { measured.figure(LOSS_RATIO, lost / loss, "") } else { measured }
     }
 
     /// The mean number of connections that the streams stand for between two seconds.
