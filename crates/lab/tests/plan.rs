@@ -193,6 +193,8 @@ fn a_folder_is_an_experiment() {
     );
     let rows: Vec<&str> = outcome.tables[0].rows.iter().map(|(label, _)| label.as_str()).collect();
     assert_eq!(rows[..2], ["first at 500 ", "first at 2000 "]);
+    let other = PLAN.replace("id = \"figures\"", "id = \"figures\"\nschemes = [\"second\"]");
+    assert!(read(written(&other, SCENARIO, PUBLISHED).path()).tables[0].rows.is_empty());
     assert_eq!(outcome.tables[0].rows[0].1[1].published, Some(500.0));
     assert_eq!(outcome.tables[0].rows[1].1[1].published, None);
 }
@@ -323,6 +325,7 @@ fn a_mistake_is_told_with_its_line_and_what_would_be_right() {
         ),
         ("course / point", "curse / point", 42, "did you mean 'course'"),
         ("series = \"course\"", "series = \"curse\"", 71, "did you mean 'course'"),
+        ("id = \"figures\"", "id = \"figures\"\nschemes = [\"frist\"]", 84, "did you mean 'first'"),
         (
             "published = \"curve\" }]\n\n[[table]]",
             "published = \"curves\" }]\n\n[[table]]",

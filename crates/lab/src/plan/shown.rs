@@ -24,6 +24,8 @@ struct Rows {
     id: String,
     title: String,
     label: String,
+    /// Whose runs have a row; none: those of all.
+    schemes: Option<Vec<Scheme>>,
     columns: Vec<Column>,
     published: Published,
 }
@@ -62,7 +64,7 @@ impl Rows {
             label: label(run),
             cells: self.columns.iter().map(|column| cell(run, column)).collect(),
         };
-        let rows = runs.iter().map(row).collect();
+        let rows = runs.iter().filter(|run| has_row(run, self.schemes.as_deref())).map(row).collect();
         let heads = self.columns.iter().map(|column| column.head.clone());
         Table {
             columns: std::iter::once("run".to_owned()).chain(heads).collect(),
@@ -89,6 +91,7 @@ pub(super) fn read(document: &mut Document<'_>, known: &Known, published: &Publi
 fn table(mut own: Document<'_>, known: &Known, published: &Published, runs: &[Run]) -> Result<Rows, Fault> {
     let (id, title) = id_and_title(&mut own);
     let label = own.get("label", text).unwrap_or_else(|| "{scheme}".into());
+    let schemes = own.get("schemes", |item| item.each(names::scheme));
     let mut columns = Vec::new();
     for mut inner in own.tables("column") {
         let at = inner.span();
@@ -97,7 +100,7 @@ fn table(mut own: Document<'_>, known: &Known, published: &Published, runs: &[Ru
         let term = Term::read(&mut inner, known);
         let read = inner.finish().and_then(|()| {
             let term = Arc::new(term?);
-            for run in runs {
+            for run in runs.iter().filter(|run| has_row(run, schemes.as_deref())) {
                 let place = Place::new(Some(run.scheme), run.point);
                 term.of(Planned { runs, setting: &run.setting }, place)
                     .map_err(|missing| Fault::new(at, missing))?;
@@ -107,7 +110,11 @@ fn table(mut own: Document<'_>, known: &Known, published: &Published, runs: &[Ru
         columns.extend(own.kept(read));
     }
     own.finish()?;
-    Ok(Rows { id: id?, title: title?, label, columns, published: published.clone() })
+    Ok(Rows { id: id?, title: title?, label, schemes, columns, published: published.clone() })
+}
+
+fn has_row(run: &Run, schemes: Option<&[Scheme]>) -> bool {
+    schemes.is_none_or(|schemes| schemes.contains(&run.scheme))
 }
 
 fn published_name(item: Item<'_>, published: &Published) -> Result<String, Fault> {
