@@ -1,11 +1,9 @@
 //! MULTFRC: live streams over links that lose packets by themselves.
 
 mod cellular;
-mod dumbbell;
 mod packets;
 mod real;
 mod sending;
-mod table_v;
 mod video;
 mod wireless;
 
@@ -15,7 +13,7 @@ use crate::real::Real;
 
 /// Those that no folder describes yet, by figure and table.
 pub(super) fn experiments() -> Vec<Experiment> {
-    vec![cellular::table_i(), cellular::table_ii(), table_v::table_v(), video::figure_17()]
+    vec![cellular::table_i(), cellular::table_ii(), video::figure_17()]
 }
 
 /// Figure 7 (i) over QUIC.

@@ -9,8 +9,6 @@ use crate::experiment::Job;
 use crate::simulate::Recording;
 use crate::validation::network::{Network, PLENTY};
 
-/// Size of a packet on the wire in the simulations.
-pub(super) const SIZE: Bytes = Bytes::new(1000);
 /// Links of the model: host to base and back, base to mobile and back.
 pub(super) const BOTTLENECK: usize = 2;
 /// A report's size on the wire, and the fast link's rate in bits per millisecond.
