@@ -100,8 +100,9 @@ fn read_steps(table: &mut Table<'_>, published: &Published) -> Result<Steps, Fau
     let runs = written::read_runs(table, &schemes);
     is_right(table)?;
     let mut known = Known { settings: settings(&runs), ..Known::default() };
-    let figures = figures::read(table, &mut known);
     let series = figures::read_series(table, &mut known);
+    is_right(table)?;
+    let figures = figures::read(table, &mut known);
     is_right(table)?;
     for mut own in table.tables("value") {
         let name = own.need("name", text);

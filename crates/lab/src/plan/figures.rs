@@ -2,12 +2,15 @@
 
 use anabranch_sim::scenario::{Fault, Item, Table};
 
-use super::names::{number, numbers, text, unknown};
-use super::numbers::{Along, Course, Figure, Formula, How, Measurement, Series};
+use super::names::{self, number, numbers, text, unknown};
+use super::numbers::{Along, Course, Figure, Formula, How, Measurement, Series, Variable};
 use super::quantity::{Dimension, Quantity};
 use super::take::{Bins, Summary, Take};
 use super::term::{self, Known};
 
+/// What names stand for, in words.
+const FIGURE: &str = "figure";
+const SERIES: &str = "series";
 /// Seconds: the least that a run's sampling can be.
 const SHORTEST_BIN: f64 = 1e-3;
 
@@ -19,8 +22,10 @@ pub(super) fn read(table: &mut Table<'_>, known: &mut Known) -> Vec<Figure> {
         let name = own.need("name", text);
         let told = name.clone();
         let how = if own.has("value") {
-            own.need("value", |item| computed(item, "figure", &known.figures, &wrong))
+            own.need("value", |item| computed(item, FIGURE, &known.figures, &wrong))
                 .map(|formula| (How::Computed(formula), own.get("unit", text)))
+        } else if own.has("series") {
+            of_series(&mut own, known).map(|how| (how, own.get("unit", text)))
         } else {
             of_a_run(&mut own).map(|(measurement, unit)| (How::Measured(measurement), Some(unit)))
         };
@@ -42,19 +47,33 @@ pub(super) fn read(table: &mut Table<'_>, known: &mut Known) -> Vec<Figure> {
 /// A formula of what has these names before it; what has mistakes is known, and told already.
 fn computed(item: Item<'_>, what: &str, names: &[String], wrong: &[String]) -> Result<Formula, Fault> {
     let formula = term::parse(item, item.text()?)?;
+    let is_series = what == SERIES;
     let variable = |name: &String| {
-        let place = names.iter().position(|known| known == name);
-        if place.is_some() || name == "point" {
-            return Ok(place);
+        if let Some(place) = names.iter().position(|known| known == name) {
+            return Ok(Variable::Before(place));
         }
-        if wrong.contains(name) {
-            return Err(Fault::TOLD);
+        match &**name {
+            "point" => Ok(Variable::Point),
+            "x" if is_series => Ok(Variable::X),
+            _ if wrong.contains(name) => Err(Fault::TOLD),
+            _ => {
+                let names: Vec<&str> = names.iter().map(String::as_str).chain(["point"]).collect();
+                Err(unknown(&item, &format!("{what} before this one"), name, &names))
+            }
         }
-        let names: Vec<&str> = names.iter().map(String::as_str).chain(["point"]).collect();
-        Err(unknown(&item, &format!("{what} before this one"), name, &names))
     };
     let variables = exmex::Express::var_names(&formula).iter().map(variable).collect::<Result<_, _>>()?;
     Ok(Formula { formula: Box::new(formula), variables })
+}
+
+/// What becomes of the values of a series.
+fn of_series(own: &mut Table<'_>, known: &Known) -> Result<How, Fault> {
+    let place = own.need("series", |item| {
+        let name = names::known(&item, SERIES, item.text()?, known.series.iter().map(String::as_str))?;
+        Ok(known.series.iter().position(|known| known == name).unwrap_or_default())
+    });
+    let take = own.need("take", |item| item.one_of(&Take::NAMES));
+    Ok(How::OfSeries(place?, take?))
 }
 
 /// Reads every `[[series]]`.
@@ -64,7 +83,7 @@ pub(super) fn read_series(table: &mut Table<'_>, known: &mut Known) -> Vec<Serie
     for mut own in table.tables("series") {
         let name = own.need("name", text);
         let how = if own.has("value") {
-            own.need("value", |item| computed(item, "series", &known.series, &wrong)).map(Course::Computed)
+            own.need("value", |item| computed(item, SERIES, &known.series, &wrong)).map(Course::Computed)
         } else {
             course(&mut own)
         };

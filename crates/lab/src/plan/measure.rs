@@ -156,6 +156,10 @@ impl Bound {
         let media = || flows.iter().filter_map(|flow| flow.media);
         let of_mean = |values: Vec<f64>| mean(&values).unwrap_or(f64::NAN);
         match self.quantity {
+            Quantity::Drops => {
+                let sent: u64 = flows.iter().map(|flow| flow.sent).sum();
+                flows.iter().map(|flow| flow.dropped as f64).sum::<f64>() / sent as f64
+            }
             Quantity::LossEvents => flows.iter().map(|flow| flow.loss_events as f64).sum(),
             Quantity::Timeouts => flows.iter().map(|flow| flow.timeouts as f64).sum(),
             Quantity::RoundTrip => of_mean(flows.iter().map(|flow| flow.rtt_mean.as_secs_f64()).collect()),

@@ -23,6 +23,8 @@ pub(super) struct Figure {
 pub(super) enum How {
     Measured(Measurement),
     Computed(Formula),
+    /// What becomes of a series' values, by its place.
+    OfSeries(usize, Take),
 }
 
 /// A course of a run.
@@ -48,11 +50,22 @@ pub(super) enum Along {
     Scales(Vec<f64>, Take),
 }
 
-/// A formula of what is before it, by its place, and of the point (none).
+/// A formula, and what its variables are in their order.
 #[derive(Clone, Debug)]
 pub(super) struct Formula {
     pub(super) formula: Box<FlatEx<f64>>,
-    pub(super) variables: Vec<Option<usize>>,
+    pub(super) variables: Vec<Variable>,
+}
+
+/// What a formula is of.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Variable {
+    /// A figure or series before it, by its place.
+    Before(usize),
+    /// The run's point.
+    Point,
+    /// Where on its course.
+    X,
 }
 
 /// A quantity of flows and links by their names.
@@ -91,7 +104,7 @@ impl Numbers {
         let figures = figures.iter().map(|figure| {
             let bound = match &figure.how {
                 How::Measured(measurement) => Some(measurement.bind(model)?),
-                How::Computed(_) => None,
+                How::Computed(_) | How::OfSeries(..) => None,
             };
             Ok::<_, Fault>((figure.clone(), bound))
         });
@@ -111,12 +124,20 @@ impl Numbers {
 
     /// What they are in a recording.
     pub(super) fn of(&self, run: &Recording) -> Measured {
+        let courses = self.courses(run);
         let mut values: Vec<f64> = Vec::new();
         for (figure, bound) in &self.figures {
             values.push(match (&figure.how, bound) {
                 (How::Measured(measurement), Some(bound)) => bound.of(run) / measurement.unit,
                 (How::Measured(_), None) => f64::NAN,
-                (How::Computed(formula), _) => formula.of(self.point, |place| values.get(place).copied()),
+                (How::Computed(formula), _) => {
+                    formula.of(self.point, f64::NAN, |place| values.get(place).copied())
+                }
+                (How::OfSeries(place, take), _) => {
+                    let course = courses.get(*place).into_iter().flatten().map(|(_, value)| *value);
+                    let finite: Vec<f64> = course.filter(|value| value.is_finite()).collect();
+                    take.of(&finite).unwrap_or(f64::NAN)
+                }
             });
         }
         let named = self.figures.iter().zip(values);
@@ -124,7 +145,7 @@ impl Numbers {
             measured.figure(&figure.name, value, &figure.unit)
         });
         let names = self.series.iter().map(|(series, _)| series.name.as_str());
-        names.zip(self.courses(run)).fold(measured, |measured, (name, course)| measured.series(name, course))
+        names.zip(courses).fold(measured, |measured, (name, course)| measured.series(name, course))
     }
 
     fn courses(&self, run: &Recording) -> Vec<Vec<(f64, f64)>> {
@@ -147,21 +168,31 @@ impl Numbers {
 }
 
 impl Formula {
-    fn of(&self, point: f64, before: impl Fn(usize) -> Option<f64>) -> f64 {
-        let variable = |place: &Option<usize>| place.map_or(Some(point), &before);
+    fn of(&self, point: f64, x: f64, before: impl Fn(usize) -> Option<f64>) -> f64 {
+        let variable = |variable: &Variable| match variable {
+            Variable::Before(place) => before(*place),
+            Variable::Point => Some(point),
+            Variable::X => Some(x),
+        };
         let variables: Option<Vec<f64>> = self.variables.iter().map(variable).collect();
         variables.and_then(|variables| self.formula.eval(&variables).ok()).unwrap_or(f64::NAN)
     }
 
-    /// At the places of the first course that it is of, where all of them have a value.
+    /// At the places of the first course that it is of, or of the one before it, where all have a value.
     fn course(&self, point: f64, before: &[Vec<(f64, f64)>]) -> Vec<(f64, f64)> {
-        let Some(first) = self.variables.iter().flatten().next().and_then(|place| before.get(*place)) else {
-            return Vec::new();
+        let of = |variable: &Variable| match variable {
+            Variable::Before(place) => before.get(*place),
+            _ => None,
         };
-        let at = |x: f64, place: usize| {
-            before.get(place)?.iter().find(|(at, _)| *at == x).map(|(_, value)| *value)
+        let Some(places) = self.variables.iter().find_map(of).or(before.last()) else { return Vec::new() };
+        let at = |number: usize, x: f64, place: usize| {
+            let course = before.get(place)?;
+            let beside = course.get(number).filter(|(at, _)| *at == x);
+            beside.or_else(|| course.iter().find(|(at, _)| *at == x)).map(|(_, value)| *value)
         };
-        first.iter().map(|(x, _)| (*x, self.of(point, |place| at(*x, place)))).collect()
+        let value =
+            |(number, (x, _)): (usize, &(f64, f64))| (*x, self.of(point, *x, |place| at(number, *x, place)));
+        places.iter().enumerate().map(value).collect()
     }
 }
 

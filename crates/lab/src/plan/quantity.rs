@@ -41,6 +41,7 @@ pub(super) enum Quantity {
     Wait,
     Queue,
     Dropped,
+    Drops,
     LossEvents,
     Timeouts,
     RoundTrip,
@@ -52,7 +53,7 @@ pub(super) enum Quantity {
 
 impl Quantity {
     /// The names in a plan.
-    pub(super) const NAMES: [(&'static str, Self); 24] = [
+    pub(super) const NAMES: [(&'static str, Self); 25] = [
         ("goodput", Self::Goodput),
         ("throughput", Self::Throughput),
         ("sent", Self::Sent),
@@ -70,6 +71,7 @@ impl Quantity {
         ("wait", Self::Wait),
         ("queue", Self::Queue),
         ("dropped", Self::Dropped),
+        ("drops", Self::Drops),
         ("loss_events", Self::LossEvents),
         ("timeouts", Self::Timeouts),
         ("round_trip", Self::RoundTrip),
@@ -103,7 +105,8 @@ impl Quantity {
     pub(super) const fn is_of_the_whole_run(self) -> bool {
         matches!(
             self,
-            Self::LossEvents
+            Self::Drops
+                | Self::LossEvents
                 | Self::Timeouts
                 | Self::RoundTrip
                 | Self::Completed
