@@ -36,7 +36,7 @@ fn with_stream(scheme: Scheme, seed: u64) -> Model {
         access_ms: (1.0, 2.6 * number as f64 / (FLOWS - 1) as f64),
     };
     let senders: Vec<Sender> = (0..FLOWS).map(sender).collect();
-    let mut model = model(&PATH, &senders, None, seed);
+    let mut model = model(&PATH, &senders, seed);
     if let Some(flow) = model.flows.first_mut()
         && let Kind::Tcp { from, to, tcp, .. } = &flow.kind
     {

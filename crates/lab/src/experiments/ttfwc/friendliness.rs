@@ -132,7 +132,7 @@ fn one(
                 let count = senders.len() / 2;
                 Job {
                     case,
-                    models: vec![model(&PATH, senders, None, seed)],
+                    models: vec![model(&PATH, senders, seed)],
                     decisions: &[],
                     measure: Box::new(move |runs| {
                         runs.first().map_or_else(Measured::default, |run| measure(run, count))

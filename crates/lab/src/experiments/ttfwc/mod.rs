@@ -4,16 +4,14 @@ mod buffer;
 mod friendliness;
 mod network;
 mod real;
-mod responsiveness;
 
 use crate::experiment::Experiment;
 use crate::real::Real;
 use crate::scheme::Scheme;
 
-/// Those that no folder describes yet: figures 5.1 to 5.8, and ours on the player's buffer.
+/// Those that no folder describes yet: figures 5.6 to 5.8, and ours on the player's buffer.
 pub(super) fn experiments() -> Vec<Experiment> {
-    let mut all = responsiveness::experiments();
-    all.extend(friendliness::experiments());
+    let mut all = friendliness::experiments();
     all.push(buffer::experiment());
     all
 }

@@ -2,8 +2,8 @@
 
 use anabranch_congestion::algorithm::Algorithm;
 use anabranch_congestion::tfwc::{Parameters, Tuning, Update};
-use anabranch_sim::model::{Kind, Model, Pattern, Recovery, Tcp};
-use anabranch_units::{Bytes, Duration, Rate};
+use anabranch_sim::model::{Model, Recovery, Tcp};
+use anabranch_units::{Bytes, Duration};
 
 use crate::scheme::{Scheme, TTFWC_0_0, TTFWC_0_4, TTFWC_0_9};
 use crate::simulate::Recording;
@@ -54,8 +54,8 @@ pub(super) fn control(scheme: Scheme) -> Algorithm {
     }
 }
 
-/// Flows, and constant datagrams at so many Mbps that are off and on for so many seconds each.
-pub(super) fn model(path: &Path, senders: &[Sender], datagrams: Option<(u64, f64)>, seed: u64) -> Model {
+/// Flows through the bottleneck.
+pub(super) fn model(path: &Path, senders: &[Sender], seed: u64) -> Model {
     let mut network = Network::new(seed, path.seconds, path.warm_up, Duration::from_secs(1));
     let (left, right) = (network.node(), network.node());
     network.duplex(left, right, path.mbps, path.delay_ms, path.queue);
@@ -70,16 +70,7 @@ pub(super) fn model(path: &Path, senders: &[Sender], datagrams: Option<(u64, f64
             send_jitter: path.jitter,
             ..tcp(Recovery::Sack)
         };
-        network.greedy(from, to, &settings, (0.0, if datagrams.is_some() { 0.1 } else { 5.0 }));
-    }
-    if let Some((mbps, period)) = datagrams {
-        let (from, to) = (network.node(), network.node());
-        network.duplex(from, left, access, 1.0, PLENTY);
-        network.duplex(right, to, access, 1.0, PLENTY);
-        let period = Duration::from_secs_f64(period);
-        let pattern =
-            Pattern::OnOff { rate: Rate::from_mbps(mbps), on: period, off: period, off_first: true };
-        network.flow(Kind::Udp { from, to, size: Bytes::new(1000), pattern }, (0.0, 0.0), None);
+        network.greedy(from, to, &settings, (0.0, 5.0));
     }
     network.model
 }
