@@ -29,6 +29,11 @@ impl EngineError {
         Self { message: message.into(), cure }
     }
 
+    /// Nobody wants the film any more.
+    pub(super) fn ended() -> Self {
+        Self::new("the stream was ended", Cure::Again)
+    }
+
     /// A byte came again and is another one.
     pub(super) fn another_byte(position: u64) -> Self {
         Self::new(

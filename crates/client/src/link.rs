@@ -1,4 +1,4 @@
-//! One connection of a stream: a task that sends the session's requests and hands it what arrives.
+//! One connection of a film: a task that sends the requests that it is told and hands its owner what arrives.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,20 +12,33 @@ use bytes::BytesMut;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
-use super::command::{Asked, Command, EARLY_READS, End};
+use super::allowance::Allowance;
+use super::command::{Asked, Command, EARLY_READS, End, Report};
 use super::error::Cure;
-use super::pacer::{LARGEST_READ, Pacer};
-use super::shared::{Beginning, Shared};
-use super::stripe;
+use super::pacer::LARGEST_READ;
+use super::shared::Shared;
+use super::unheard::Unheard;
+use super::{growth, stripe};
+
+/// What the task of a connection begins with.
+pub(super) struct Beginning {
+    pub(super) shared: Arc<Shared>,
+    pub(super) id: ConnectionId,
+    pub(super) path: PathId,
+    /// A connection of the probing, where there is one.
+    pub(super) first: Option<Connection>,
+    pub(super) commands: mpsc::UnboundedReceiver<Command>,
+    pub(super) allowance: Arc<Allowance>,
+}
 
 /// Starts the task of a connection.
 pub(super) fn start(beginning: Beginning) -> AbortHandle {
     tokio::spawn(run(beginning)).abort_handle()
 }
 
-/// Runs a connection until it ends; tells the session about everything.
+/// Runs a connection until it ends; tells the owner about everything.
 async fn run(beginning: Beginning) {
-    let Beginning { shared, id, path, first, commands, pacer: own_pacer } = beginning;
+    let Beginning { shared, id, path, first, commands, allowance } = beginning;
     let is_probed = first.is_some();
     let connection = match first {
         Some(connection) => Ok(connection),
@@ -42,43 +55,31 @@ async fn run(beginning: Beginning) {
     };
     let end = match joined {
         Err(end) => end,
-        Ok(Ok(member)) => member.serve(&shared, commands, &own_pacer).await,
+        Ok(Ok(member)) => member.serve(&shared, commands, &allowance).await,
         Ok(Err(connection)) => {
-            shared.connected(id, &connection);
+            let (control, rtt) = (connection.control(), connection.handshake_rtt());
+            shared.report(Report::Connected { id, control, rtt }).await;
             let queue = VecDeque::new();
-            Link { shared: &shared, id, path, connection, queue, left: 0, reads: 0, own_pacer }
-                .serve(commands)
-                .await
+            Link {
+                shared: &shared,
+                id,
+                path,
+                connection,
+                queue,
+                left: 0,
+                position: 0,
+                reads: 0,
+                allowance: &allowance,
+            }
+            .serve(commands)
+            .await
         }
     };
     let end = match end {
-        End::Grown { to } => shared.look_at_growth(id, path, to).await,
+        End::Grown { to } => growth::look(&shared, id, path, to).await,
         end => end,
     };
-    shared.log_end(
-        id,
-        path,
-        match &end {
-            End::Failed(error) | End::Lost(error, _) => Some(error.as_str()),
-            End::Fatal(error) => Some(&*error.message),
-            End::Refused(
-                Refusal::TooMany { said: error, .. } | Refusal::Trouble(error) | Refusal::Gone(error),
-            ) => Some(error.as_str()),
-            End::Closed | End::Grown { .. } => None,
-        },
-    );
-    match end {
-        End::Closed | End::Grown { .. } => shared.tell(|session, now| session.closed(id, None, now)),
-        End::Failed(error) => shared.tell(|session, now| session.closed(id, Some(&error), now)),
-        End::Refused(refusal) => {
-            if matches!(refusal, Refusal::Gone(_)) {
-                shared.lock().gone.insert(path, Cure::OtherUrl);
-            }
-            shared.tell(|session, now| session.refused(id, &refusal, now));
-        }
-        End::Lost(error, cure) => shared.path_lost(id, path, &error, cure),
-        End::Fatal(error) => shared.fail(error),
-    }
+    shared.report(Report::Ended { id, path, end }).await;
 }
 
 struct Link<'a> {
@@ -90,9 +91,11 @@ struct Link<'a> {
     queue: VecDeque<Asked>,
     /// Bytes of the present answer that belong to its request and have not come.
     left: u64,
+    /// Where the next of them belongs.
+    position: u64,
     /// Reads so far, up to [`EARLY_READS`].
     reads: u32,
-    own_pacer: Arc<Pacer>,
+    allowance: &'a Allowance,
 }
 
 impl Link<'_> {
@@ -107,17 +110,17 @@ impl Link<'_> {
                 command = commands.recv() => {
                     let Some(Command::Ask(asked)) = command else { return End::Closed };
                     if std::mem::take(&mut adopted) {
-                        self.left = asked.range.end - asked.range.start;
+                        (self.position, self.left) = (asked.range.start, asked.range.end - asked.range.start);
                     }
                     self.queue.push_back(asked);
                     if let Err(error) = self.send_waiting() {
                         return End::Failed(error.to_string());
                     }
                 }
-                received = receive(self.shared, self.id, &self.own_pacer, &mut self.connection, &mut buffer),
+                received = receive(self.shared, self.allowance, &mut self.connection, &mut buffer),
                     if !adopted =>
                 {
-                    let received = match received {
+                    let (received, unheard) = match received {
                         Ok(received) => received,
                         Err(error) => return End::Failed(error.to_string()),
                     };
@@ -132,15 +135,14 @@ impl Link<'_> {
                             }
                         }
                         Received::Data(count) => {
-                            self.shared.pacer.spend(count);
-                            self.own_pacer.spend(count);
-                            if let Err(end) = self.data(&mut buffer) {
+                            self.allowance.spend(self.shared, count);
+                            if let Err(end) = self.data(buffer.split(), unheard.only(count)).await {
                                 return end;
                             }
                         }
                         Received::End { keep_alive } => {
                             answering = false;
-                            if let Err(end) = self.ended() {
+                            if let Err(end) = self.ended().await {
                                 return end;
                             }
                             if !keep_alive {
@@ -189,9 +191,8 @@ impl Link<'_> {
         match head.status {
             200 | 206 => {}
             429 | 503 => return Err(too_many()),
-            // On one of several connections it means: not so many.
-            403 if self.shared.has_others(self.path, self.id) => return Err(too_many()),
-            401 | 403 | 404 | 410 => return Err(End::Refused(Refusal::Gone(said()))),
+            403 => return Err(End::Forbidden { after: head.retry_after, said: said() }),
+            401 | 404 | 410 => return Err(End::Refused(Refusal::Gone(said()))),
             416 => return Err(End::changed("it has no bytes any more where there were some")),
             _ => return Err(End::Refused(Refusal::Trouble(said()))),
         }
@@ -212,7 +213,7 @@ impl Link<'_> {
             if let Some(difference) = resized.or(difference) {
                 return Err(End::changed(&difference));
             }
-            self.left = asked.range.end - asked.range.start;
+            (self.position, self.left) = (asked.range.start, asked.range.end - asked.range.start);
             return Ok(());
         }
         // With 200 it is all of the film, which the server sends when it has become another one.
@@ -248,55 +249,60 @@ impl Link<'_> {
             }
             _ => {}
         }
-        self.left = range.length();
+        (self.position, self.left) = (asked.start, range.length());
         Ok(())
     }
 
-    fn data(&mut self, buffer: &mut BytesMut) -> Result<(), End> {
-        let count = anabranch_units::Bytes::of(buffer.len()).get();
-        if count > self.left {
+    async fn data(&mut self, bytes: BytesMut, unheard: Unheard) -> Result<(), End> {
+        let count = anabranch_units::Bytes::of(bytes.len()).get();
+        let Some(asked) = self.queue.front().filter(|_| count <= self.left) else {
             return Err(End::Failed("the server sends more than it was asked for".into()));
-        }
+        };
         self.left -= count;
         if self.reads < EARLY_READS {
             self.reads += 1;
             // Where it cannot be set there is nothing to keep.
             let _ = self.connection.control().keep_window();
         }
-        self.shared.arrived(self.id, buffer).map_err(End::Fatal)
+        let range = self.position..self.position + count;
+        self.position = range.end;
+        self.shared.store.take(range.start, bytes.freeze()).map_err(End::Fatal)?;
+        let (id, request) = (self.id, asked.request);
+        self.shared.report(Report::Arrived { id, request, range, unheard }).await;
+        Ok(())
     }
 
     /// An answer is complete, perhaps with fewer bytes than were asked for, but with those that it promised.
-    fn ended(&mut self) -> Result<(), End> {
+    async fn ended(&mut self) -> Result<(), End> {
         let Some(asked) = self.queue.pop_front() else { return Ok(()) };
         if !self.shared.ranges {
-            return self.shared.whole_ended(self.id).map_err(|how| End::changed(&how));
+            self.shared.report(Report::WholeEnded { id: self.id, path: self.path }).await;
+            return Ok(());
         }
         if self.left > 0 {
             return Err(End::Failed("the server sends less than it says".into()));
         }
-        self.shared.answer_ended(self.id, asked.request);
+        if self.position < asked.range.end {
+            self.shared.report(Report::CutShort { id: self.id, request: asked.request }).await;
+        }
         Ok(())
     }
 }
 
-/// Waits until reading is allowed, then for something to read.
+/// Waits until reading is allowed, then for something to read. What goes with it goes to the owner.
 async fn receive(
     shared: &Shared,
-    id: ConnectionId,
-    own: &Pacer,
+    allowance: &Allowance,
     connection: &mut Connection,
     buffer: &mut BytesMut,
-) -> Result<Received, Error> {
-    if !shared.ranges {
-        shared.wanted().await;
-    }
-    let room = shared.may_read(id, own).await.as_usize();
+) -> Result<(Received, Unheard), Error> {
+    let (room, unheard) = allowance.read(shared).await;
+    let room = room.as_usize();
     if room < LARGEST_READ.as_usize() {
         // A buffer of just this size: what is read at once is what may be read.
         *buffer = BytesMut::with_capacity(room);
     } else if buffer.capacity() < LARGEST_READ.as_usize() / 2 {
         shared.buffers.renew(buffer);
     }
-    connection.receive(buffer).await
+    Ok((connection.receive(buffer).await?, unheard))
 }

@@ -3,6 +3,7 @@
 use anabranch_film::session;
 use anabranch_units::{Duration, Rate, Time};
 
+use super::published::Figures;
 use super::shared::Shared;
 
 /// One replica's part.
@@ -34,17 +35,12 @@ pub struct Status {
 }
 
 pub(super) fn of(shared: &Shared) -> Status {
-    let core = shared.lock();
-    let mut session = core.session.status();
+    let Figures { mut session, have, first_bytes } = shared.published.figures().clone();
     // The first replica was the reference of the probing, whose first bytes are used.
-    let first_bytes = core.first_bytes;
     session.totals.received += first_bytes;
     if let Some(path) = session.paths.first_mut() {
         path.0 += first_bytes;
     }
-    let bytes = core.session.have().total();
-    let size = core.session.size();
-    drop(core);
     let count = shared.urls().count();
     let replicas = shared.urls().enumerate().map(|(index, url)| {
         let own = session.paths.iter().skip(index).step_by(count.max(1));
@@ -52,7 +48,12 @@ pub(super) fn of(shared: &Shared) -> Status {
         ReplicaStatus { url: url.to_owned(), bytes, errors }
     });
     let replicas = replicas.collect();
-    let recent_rate = session.connections.iter().map(|connection| connection.rate).sum();
-    let elapsed = shared.now().since(Time::ZERO);
-    Status { elapsed, bytes, size, session, replicas, recent_rate }
+    Status {
+        elapsed: shared.now().since(Time::ZERO),
+        bytes: have.total(),
+        size: shared.published.standing().borrow().size,
+        recent_rate: session.connections.iter().map(|connection| connection.rate).sum(),
+        session,
+        replicas,
+    }
 }

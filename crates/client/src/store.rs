@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anabranch_protocol::ranges::RangeSet;
+use anabranch_units::Bytes as Bytes64;
 use bytes::{Bytes, BytesMut};
 
 use super::disk::{Disk, Medium, Place};
@@ -28,14 +29,20 @@ pub enum Storage {
     },
 }
 
+/// The bytes of a film. Connections add them, readers take them, the owner drops them.
 #[derive(Debug)]
-pub(super) enum Store {
-    /// Pieces by their position; they do not overlap.
-    Memory {
-        pieces: BTreeMap<u64, Bytes>,
-        total: u64,
-    },
-    File(Disk),
+pub(super) struct Store {
+    kept: Mutex<Kept>,
+    disk: Option<Disk>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    /// What has come and is not dropped.
+    have: RangeSet,
+    /// What of it is in memory, by position, where it does not go into a file. They do not overlap.
+    pieces: BTreeMap<u64, Bytes>,
+    total: u64,
 }
 
 /// Where bytes were found.
@@ -69,107 +76,93 @@ impl Found {
 impl Store {
     /// # Errors
     /// There is no thread to write a file.
-    pub(super) fn new(storage: Storage) -> io::Result<(Self, RangeSet)> {
-        Ok(match storage {
-            Storage::Memory => (Self::Memory { pieces: BTreeMap::new(), total: 0 }, RangeSet::new()),
-            Storage::File { file, have, .. } => (Self::File(Disk::start(file)?), have),
-        })
+    pub(super) fn new(storage: Storage) -> io::Result<Self> {
+        let (have, disk) = match storage {
+            Storage::Memory => (RangeSet::new(), None),
+            Storage::File { file, have, .. } => (have, Some(Disk::start(file)?)),
+        };
+        Ok(Self { kept: Mutex::new(Kept { have, ..Kept::default() }), disk })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The worker that writes, where it goes into a file.
     pub(super) fn disk(&self) -> Option<&Disk> {
-        match self {
-            Self::Memory { .. } => None,
-            Self::File(disk) => Some(disk),
-        }
+        self.disk.as_ref()
     }
 
     pub(super) fn is_file(&self) -> bool {
-        self.disk().is_some()
+        self.disk.is_some()
     }
 
-    /// Takes what has arrived for `offset`, leaving the buffer empty; `have` is there already.
+    /// What has come and is not dropped.
+    pub(super) fn have(&self) -> RangeSet {
+        self.lock().have.clone()
+    }
+
+    /// What of a range is not there.
+    pub(super) fn missing(&self, range: Range<u64>) -> Vec<Range<u64>> {
+        self.lock().have.gaps(range).collect()
+    }
+
+    /// Takes what has arrived for `offset`; tells how much of it is new.
     ///
     /// # Errors
     /// It is not what came for the same place before. Of a file the worker tells that, and what cannot be
     /// written.
-    pub(super) fn take(
-        &mut self,
-        offset: u64,
-        buffer: &mut BytesMut,
-        have: &RangeSet,
-    ) -> Result<(), EngineError> {
-        let range = offset..offset + anabranch_units::Bytes::of(buffer.len()).get();
-        let there: Vec<_> = have.iter_within(range.clone()).collect();
-        if let Some(position) = self.contradiction(offset, buffer, &there) {
-            return Err(EngineError::another_byte(position));
-        }
-        let (arrived, gaps) = (buffer.split().freeze(), have.gaps(range));
-        match self {
-            Self::Memory { pieces, total } => {
-                for gap in gaps {
-                    let piece = arrived.slice(index(gap.start - offset)..index(gap.end - offset));
-                    *total += gap.end - gap.start;
-                    pieces.insert(gap.start, piece);
-                }
+    pub(super) fn take(&self, offset: u64, arrived: Bytes) -> Result<u64, EngineError> {
+        let range = offset..offset + length(&arrived);
+        let mut kept = self.lock();
+        let there: Vec<_> = kept.have.iter_within(range.clone()).collect();
+        let gaps: Vec<_> = kept.have.gaps(range.clone()).collect();
+        if self.disk.is_none() {
+            if let Some(position) = kept.contradiction(offset, &arrived, &there) {
+                return Err(EngineError::another_byte(position));
             }
-            Self::File(disk) => {
-                disk.write(offset, arrived, there, gaps.collect());
+            for gap in &gaps {
+                let piece = arrived.slice(index(gap.start - offset)..index(gap.end - offset));
+                kept.total += gap.end - gap.start;
+                kept.pieces.insert(gap.start, piece);
             }
         }
-        Ok(())
+        let new = kept.have.insert(range);
+        // Readers look for it where it waits to be written, as soon as it is there.
+        if let Some(disk) = &self.disk {
+            disk.write(offset, arrived, there, gaps);
+        }
+        Ok(new)
     }
 
-    /// The position of the first byte of `arrived`, which belongs at `offset`, that is another one `there` in
-    /// memory.
-    fn contradiction(&self, offset: u64, arrived: &[u8], there: &[Range<u64>]) -> Option<u64> {
-        let Self::Memory { .. } = self else { return None };
-        for &Range { start: mut position, end } in there {
-            while position < end {
-                let Some(Found::Here(old)) = self.find(position, index(end - position)) else { break };
-                let new = &arrived[index(position - offset)..];
-                if let Some(at) = old.iter().zip(new).position(|(old, new)| old != new) {
-                    return Some(position + anabranch_units::Bytes::of(at).get());
-                }
-                position += anabranch_units::Bytes::of(old.len()).get();
-            }
-        }
-        None
-    }
-
-    /// Up to `most` bytes at `position`, which have arrived; `None`: they are not kept any more.
+    /// Up to `most` bytes at `position`; `None`: none are there.
     pub(super) fn find(&self, position: u64, most: usize) -> Option<Found> {
-        match self {
-            Self::Memory { pieces, .. } => {
-                let (start, piece) = pieces.range(..=position).next_back()?;
-                let from = index(position - start);
-                (from < piece.len()).then(|| Found::Here(piece.slice(from..piece.len().min(from + most))))
-            }
-            Self::File(disk) => Some(match disk.find(position, most) {
-                Place::Memory(bytes) => Found::Here(bytes),
-                Place::Disk(count) => Found::There(disk.medium.clone(), count),
-            }),
-        }
+        let kept = self.lock();
+        let Some(disk) = &self.disk else { return kept.find(position, most).map(Found::Here) };
+        let there = Bytes64::new(kept.have.run_end(position) - position).as_usize();
+        (there > 0).then(|| match disk.find(position, most.min(there)) {
+            Place::Memory(bytes) => Found::Here(bytes),
+            Place::Disk(count) => Found::There(disk.medium.clone(), count),
+        })
     }
 
     /// Bytes in memory.
     pub(super) fn in_memory(&self) -> u64 {
-        match self {
-            Self::Memory { total, .. } => *total,
-            Self::File(_) => 0,
-        }
+        self.lock().total
     }
 
     /// Drops the pieces that touch none of the `wanted` ranges; tells which bytes are gone.
-    pub(super) fn evict(&mut self, wanted: &[Range<u64>]) -> Vec<Range<u64>> {
-        let Self::Memory { pieces, total } = self else { return Vec::new() };
+    pub(super) fn evict(&self, wanted: &[Range<u64>]) -> Vec<Range<u64>> {
+        let mut kept = self.lock();
+        let Kept { have, pieces, total } = &mut *kept;
         let mut gone = Vec::new();
         pieces.retain(|start, piece| {
-            let end = start + anabranch_units::Bytes::of(piece.len()).get();
-            let keep = wanted.iter().any(|wanted| *start < wanted.end && end > wanted.start);
+            let range = *start..start + length(piece);
+            let keep = wanted.iter().any(|wanted| range.start < wanted.end && range.end > wanted.start);
             if !keep {
-                *total -= end - start;
-                gone.push(*start..end);
+                *total -= range.end - range.start;
+                have.remove(range.clone());
+                gone.push(range);
             }
             keep
         });
@@ -177,19 +170,45 @@ impl Store {
     }
 }
 
+impl Kept {
+    /// The position of the first byte of `arrived`, which belongs at `offset`, that is another one `there`.
+    fn contradiction(&self, offset: u64, arrived: &[u8], there: &[Range<u64>]) -> Option<u64> {
+        for &Range { start: mut position, end } in there {
+            while position < end {
+                let Some(old) = self.find(position, index(end - position)) else { break };
+                let new = &arrived[index(position - offset)..];
+                if let Some(at) = old.iter().zip(new).position(|(old, new)| old != new) {
+                    return Some(position + Bytes64::of(at).get());
+                }
+                position += length(&old);
+            }
+        }
+        None
+    }
+
+    /// Up to `most` bytes in memory at `position`.
+    fn find(&self, position: u64, most: usize) -> Option<Bytes> {
+        let (start, piece) = self.pieces.range(..=position).next_back()?;
+        let from = index(position - start);
+        (from < piece.len()).then(|| piece.slice(from..piece.len().min(from.saturating_add(most))))
+    }
+}
+
+fn length(bytes: &Bytes) -> u64 {
+    Bytes64::of(bytes.len()).get()
+}
+
 /// A distance within one piece, which is in memory and so fits.
 fn index(distance: u64) -> usize {
-    anabranch_units::Bytes::new(distance).as_usize()
+    Bytes64::new(distance).as_usize()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn write(store: &mut Store, have: &mut RangeSet, offset: u64, text: &str) {
-        let range = offset..offset + text.len() as u64;
-        store.take(offset, &mut BytesMut::from(text), have).unwrap();
-        have.insert(range);
+    fn write(store: &Store, offset: u64, text: &'static str) {
+        store.take(offset, Bytes::from_static(text.as_bytes())).unwrap();
     }
 
     async fn read(store: &Store, position: u64, most: usize) -> Option<Bytes> {
@@ -198,9 +217,9 @@ mod tests {
 
     #[tokio::test]
     async fn overlapping_arrivals_are_kept_once() {
-        let (mut store, mut have) = Store::new(Storage::Memory).unwrap();
-        write(&mut store, &mut have, 4, "efgh");
-        write(&mut store, &mut have, 0, "abcdef");
+        let store = Store::new(Storage::Memory).unwrap();
+        write(&store, 4, "efgh");
+        write(&store, 0, "abcdef");
         assert_eq!(store.in_memory(), 8);
         assert_eq!(read(&store, 0, 100).await.unwrap(), "abcd");
         assert_eq!(read(&store, 5, 2).await.unwrap(), "fg");
@@ -211,11 +230,11 @@ mod tests {
     async fn other_bytes_for_a_place_that_has_some_are_refused() {
         let file = Arc::new(tempfile::tempfile().unwrap());
         for storage in [Storage::Memory, Storage::File { file, have: RangeSet::new(), in_doubt: false }] {
-            let (mut store, mut have) = Store::new(storage).unwrap();
-            write(&mut store, &mut have, 2, "cde");
-            write(&mut store, &mut have, 6, "gh");
-            write(&mut store, &mut have, 0, "abcdefghij");
-            let taken = store.take(5, &mut BytesMut::from("fgHi"), &have);
+            let store = Store::new(storage).unwrap();
+            write(&store, 2, "cde");
+            write(&store, 6, "gh");
+            write(&store, 0, "abcdefghij");
+            let taken = store.take(5, Bytes::from_static(b"fgHi")).map(|_| ());
             let error = match store.disk() {
                 Some(disk) => taken.and(disk.backlog.flushed().await),
                 None => taken,
@@ -226,14 +245,27 @@ mod tests {
         }
     }
 
+    #[tokio::test]
+    async fn of_a_file_only_what_has_come_is_found() {
+        let file = Arc::new(tempfile::tempfile().unwrap());
+        let mut have = RangeSet::new();
+        have.insert(0..2);
+        let store = Store::new(Storage::File { file, have, in_doubt: false }).unwrap();
+        write(&store, 4, "efgh");
+        assert!(store.find(2, 10).is_none() && store.find(8, 1).is_none());
+        assert_eq!(read(&store, 6, 10).await.unwrap(), "gh");
+        assert!(matches!(store.find(1, 10), Some(Found::There(_, 1))));
+    }
+
     #[test]
     fn what_no_reader_is_near_goes() {
-        let (mut store, mut have) = Store::new(Storage::Memory).unwrap();
+        let store = Store::new(Storage::Memory).unwrap();
         for offset in 0..10 {
-            write(&mut store, &mut have, offset * 2, "xy");
+            write(&store, offset * 2, "xy");
         }
         let gone: u64 = store.evict(&[6..8, 8..9]).into_iter().map(|range| range.end - range.start).sum();
         assert_eq!((gone, store.in_memory()), (16, 4));
         assert!(store.find(6, 1).is_some() && store.find(0, 1).is_none());
+        assert_eq!(store.have().total(), 4);
     }
 }

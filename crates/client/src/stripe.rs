@@ -23,12 +23,13 @@ use anabranch_protocol::stripe::frame::{DATA_HEADER_BYTES, Frame, FrameError};
 use anabranch_protocol::stripe::{SIZE_HEADER, TOKEN_HEADER};
 use bytes::{Buf, BufMut, BytesMut};
 use tokio::io::{AsyncReadExt, AsyncWrite};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
-use super::command::{Command, EARLY_READS, End};
+use super::allowance::Allowance;
+use super::command::{Command, EARLY_READS, End, Report};
 use super::membership::{Brought, GroupName};
-use super::pacer::Pacer;
 use super::shared::Shared;
+use super::unheard::Unheard;
 
 /// What the answer to the upgrade says.
 enum Answer {
@@ -50,7 +51,9 @@ pub(super) async fn join(
     mut connection: Connection,
     is_probed: bool,
 ) -> Result<Result<Member, Connection>, End> {
-    let Some(name) = shared.group_name(path) else { return Ok(Err(connection)) };
+    let (answer, name) = oneshot::channel();
+    shared.report(Report::Joining { path, answer }).await;
+    let Ok(Some(name)) = name.await else { return Ok(Err(connection)) };
     let patience = shared.settings.connect_timeout;
     let answer = tokio::time::timeout(patience.into(), upgrade(shared, path, &name, &mut connection)).await;
     let refused = match answer {
@@ -61,21 +64,24 @@ pub(super) async fn join(
         },
         // The server closed a connection that was idle since the probing.
         Ok(Err(Error::Closed)) if is_probed => return Err(End::Closed),
-        Ok(Err(error)) if shared.has_striped(path) => return Err(End::Failed(error.to_string())),
+        Ok(Err(error)) if name.has_worked => return Err(End::Failed(error.to_string())),
         Ok(Err(error)) => Some(error.to_string()),
         Err(_) => Some(format!("no answer to the upgrade within {patience}")),
     };
     let Some(why) = refused else {
         let rtt = connection.handshake_rtt();
         let Some((stream, input)) = connection.into_upgraded() else { return Err(End::Closed) };
-        if !shared.joined_group(id, path, name.number, stream.control(), rtt) {
+        let (answer, is_in) = oneshot::channel();
+        let (number, control) = (name.number, stream.control());
+        shared.report(Report::Joined { id, path, number, control, rtt, answer }).await;
+        if !is_in.await.unwrap_or(false) {
             // The group ended while this connection was joining it.
             return Err(End::Closed);
         }
         let (output, is_leaving, reads) = (BytesMut::new(), false, 0);
         return Ok(Ok(Member { id, path, stream, input, output, is_leaving, reads }));
     };
-    shared.stripes_no_more(path, &why);
+    shared.report(Report::NotStriped { path, error: why }).await;
     let options = shared.settings.connect_options(shared.interface(path));
     match Connection::connect(shared.replica(path).target.origin(), &options).await {
         Ok(connection) => Ok(Err(connection)),
@@ -157,18 +163,16 @@ pub(super) struct Member {
 }
 
 impl Member {
-    /// Sends what the session orders and hands it what arrives, until the connection ends.
+    /// Sends what it is told and hands over what arrives, until the connection ends.
     pub(super) async fn serve(
         mut self,
         shared: &Arc<Shared>,
         mut commands: mpsc::UnboundedReceiver<Command>,
-        own: &Pacer,
+        allowance: &Allowance,
     ) -> End {
         let control = self.stream.control();
         // Frames can have come with the answer to the upgrade.
-        if let Err(end) = self.take_frames(shared) {
-            return end;
-        }
+        self.take_frames(shared, None).await;
         loop {
             tokio::select! {
                 biased;
@@ -181,16 +185,13 @@ impl Member {
                     Some(Command::Leave) => self.is_leaving = true,
                     Some(Command::Ask(_)) | None => return End::Closed,
                 },
-                received = self.receive(shared, own) => match received {
+                received = self.receive(shared, allowance) => match received {
                     // When something was due, the session finds out; a server may also end an idle group.
-                    Ok(0) => return End::Closed,
-                    Ok(count) => {
-                        shared.pacer.spend(count);
-                        own.spend(count);
+                    Ok((0, _)) => return End::Closed,
+                    Ok((count, unheard)) => {
+                        allowance.spend(shared, count);
                         self.keep_window(&control);
-                        if let Err(end) = self.take_frames(shared) {
-                            return end;
-                        }
+                        self.take_frames(shared, Some(unheard.only(count))).await;
                     }
                     Err(_) if self.is_leaving => return End::Closed,
                     Err(error) => return End::Failed(Error::from(error).to_string()),
@@ -207,24 +208,26 @@ impl Member {
     }
 
     /// Writes what waits, and reads when reading is allowed. Nothing is lost when the future is dropped.
-    async fn receive(&mut self, shared: &Shared, own: &Pacer) -> io::Result<usize> {
+    async fn receive(&mut self, shared: &Shared, allowance: &Allowance) -> io::Result<(usize, Unheard)> {
         poll_fn(|context| {
             self.write(context);
             Poll::Ready(())
         })
         .await;
-        let room = shared.may_read(self.id, own).await.as_usize();
+        let (room, unheard) = allowance.read(shared).await;
+        let room = room.as_usize();
         if self.input.capacity() - self.input.len() < room {
             let begun = self.input.split();
             shared.buffers.renew(&mut self.input);
             self.input.extend_from_slice(&begun);
         }
-        poll_fn(|context| {
+        let count = poll_fn(|context| {
             self.write(context);
             // The future keeps nothing between two polls.
             pin!(self.stream.read_buf(&mut (&mut self.input).limit(room))).poll(context)
         })
-        .await
+        .await?;
+        Ok((count, unheard))
     }
 
     /// Writes what the socket takes. A failure shows when reading.
@@ -243,21 +246,18 @@ impl Member {
         };
     }
 
-    /// Hands over every whole frame that has arrived.
-    fn take_frames(&mut self, shared: &Arc<Shared>) -> Result<(), End> {
-        let mut brought = Vec::new();
+    /// Hands over every whole frame that has arrived. Where something is wrong, the owner ends this task.
+    async fn take_frames(&mut self, shared: &Shared, unheard: Option<Unheard>) {
+        let mut frames = Vec::new();
         let broken = loop {
             match self.next_frame() {
-                Ok(Some(frame)) => brought.push(frame),
+                Ok(Some(frame)) => frames.push(frame),
                 Ok(None) => break None,
                 Err(error) => break Some(error),
             }
         };
-        let taken = shared.brought(self.id, brought).map_err(End::Fatal)?;
-        let Some(error) = taken.or(broken) else { return Ok(()) };
-        let error = format!("the server breaks the striping protocol: {error}");
-        shared.stripes_no_more(self.path, &error);
-        Err(End::Failed(error))
+        let (id, path) = (self.id, self.path);
+        shared.report(Report::Brought { id, path, frames, broken, unheard }).await;
     }
 
     fn next_frame(&mut self) -> Result<Option<Brought>, String> {

@@ -81,7 +81,7 @@ pub(super) async fn fetch(
         let _watch = reporter.watch(&film);
         get(&film, &saver, output).await
     };
-    film.shut_down();
+    film.shut_down().await;
     let result = match result {
         // A digest says more than any server.
         Ok(()) if arguments.digest.is_some() => Ok(None),

@@ -97,7 +97,7 @@ async fn fetch<W: Write>(
         // It says more than any server.
         return check.finish().map_err(|found| mismatch("what was written", wanted, found));
     }
-    film.shut_down();
+    film.shut_down().await;
     let grown = tokio::select! {
         grown = film.check() => grown.map_err(Failure::failed)?,
         failure = stopped() => return Err(failure),

@@ -1,0 +1,60 @@
+//! How much a connection may read, and when.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anabranch_units::Bytes;
+
+use super::pacer::{LARGEST_READ, Pacer};
+use super::shared::Shared;
+use super::unheard::{Budget, Unheard};
+
+/// So much of a connection is read at most that the owner does not know of: while it hears of one read, the
+/// next can be done.
+const UNHEARD: Bytes = Bytes::new(2 * LARGEST_READ.get());
+
+/// What the owner sets, and the connection's task heeds.
+#[derive(Debug)]
+pub(super) struct Allowance {
+    /// Paces this connection alone, where the system has no window to set.
+    pub(super) pacer: Pacer,
+    /// A reader waits for what it brings, and has got nothing yet.
+    brings_first_bytes: AtomicBool,
+    unheard: Budget,
+}
+
+impl Allowance {
+    /// Without ranges everything that comes counts before more is read: nothing else bounds what is read
+    /// ahead.
+    pub(super) fn new(has_ranges: bool) -> Self {
+        Self {
+            pacer: Pacer::new(),
+            brings_first_bytes: AtomicBool::new(false),
+            unheard: Budget::new(if has_ranges { UNHEARD } else { LARGEST_READ }),
+        }
+    }
+
+    pub(super) fn set_brings_first_bytes(&self, brings: bool) {
+        self.brings_first_bytes.store(brings, Ordering::Relaxed);
+    }
+
+    /// Waits until the connection may read, and tells how much at once. What goes with it goes to the owner.
+    pub(super) async fn read(&self, shared: &Shared) -> (Bytes, Unheard) {
+        let unheard = self.unheard.take(LARGEST_READ).await;
+        if !shared.ranges {
+            shared.wanted().await;
+        }
+        shared.disk_keeps_up().await;
+        // What a reader waits for that has got nothing yet comes first: the limit holds afterwards.
+        if shared.pacer.is_limited() && self.brings_first_bytes.load(Ordering::Relaxed) {
+            return (LARGEST_READ, unheard);
+        }
+        let _holding = self.pacer.hold();
+        (shared.pacer.ready().await.min(self.pacer.ready().await), unheard)
+    }
+
+    /// So much was read.
+    pub(super) fn spend(&self, shared: &Shared, count: usize) {
+        shared.pacer.spend(count);
+        self.pacer.spend(count);
+    }
+}

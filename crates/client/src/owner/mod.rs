@@ -1,0 +1,314 @@
+//! The one task that owns a film's session. It hears what connections and readers report, tells the session,
+//! carries out what the session wants, and publishes what others wait for. Nothing that it does waits for
+//! anybody.
+
+mod actions;
+mod striping;
+
+use std::collections::BTreeMap;
+use std::pin::pin;
+use std::sync::Arc;
+
+use anabranch_film::content::ReaderId;
+use anabranch_film::control::{ConnectionId, PathId};
+use anabranch_film::session::{Refusal, Session};
+use anabranch_http::Connection;
+use anabranch_units::{Duration, Time};
+
+use crate::command::{End, Report};
+use crate::disk::Backlog;
+use crate::error::{Cure, EngineError};
+use crate::groups::Groups;
+use crate::links::Links;
+use crate::notice::Event;
+use crate::published::{Figures, Standing};
+use crate::readers::Readers;
+use crate::shared::{Ears, Shared};
+
+/// How long the connections of the probing wait to be used.
+const PROBED_ARE_KEPT: Duration = Duration::from_secs(10);
+/// Time is told to the session no more often.
+const SHORTEST_TICK: Duration = Duration::from_millis(5);
+/// Figures are made for those who look, and no more often.
+const FIGURES_ARE_KEPT: Duration = Duration::from_millis(10);
+/// So many reports are heard before anything is carried out.
+const REPORTS_AT_ONCE: usize = 32;
+/// The reader that stands for the file that is written.
+const FILE_READER: ReaderId = ReaderId(u32::MAX);
+
+/// Who decides. When it is dropped, all connections are closed.
+pub(super) struct Owner {
+    shared: Arc<Shared>,
+    session: Session,
+    links: Links,
+    groups: Groups,
+    readers: Readers,
+    /// First connections of the replicas, from the probing.
+    probed: BTreeMap<PathId, Connection>,
+    /// Paths that lead to the film no more, and what helps against it.
+    gone: BTreeMap<PathId, Cure>,
+    failed: Option<EngineError>,
+    first_bytes: u64,
+    /// Bytes have come that nobody was told of yet.
+    has_news: bool,
+    figures_made: Time,
+}
+
+impl Owner {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        session: Session,
+        probed: BTreeMap<PathId, Connection>,
+        first_bytes: u64,
+    ) -> Self {
+        Self {
+            shared,
+            session,
+            links: Links::default(),
+            groups: Groups::default(),
+            readers: Readers::default(),
+            probed,
+            gone: BTreeMap::new(),
+            failed: None,
+            first_bytes,
+            has_news: false,
+            figures_made: Time::ZERO,
+        }
+    }
+
+    /// Gets the film until it is not wanted any more, or cannot be got.
+    pub(super) async fn run(mut self, mut ears: Ears) {
+        let shared = self.shared.clone();
+        let backlog = shared.backlog();
+        let mut reports = Vec::with_capacity(REPORTS_AT_ONCE);
+        if shared.store.is_file() {
+            let end = shared.size.unwrap_or(u64::MAX);
+            self.session.add_reader(FILE_READER, 0..end, shared.now());
+        }
+        self.session.start(shared.now());
+        let mut disk_failure = pin!(failure(backlog));
+        let mut ticking = pin!(tokio::time::sleep(std::time::Duration::ZERO));
+        while self.failed.is_none() {
+            self.follow_readers();
+            self.carry_out();
+            self.publish();
+            tokio::select! {
+                biased;
+                Some(call) = ears.calls.recv() => self.hear(call),
+                () = &mut ticking => {
+                    self.tick();
+                    let next = self.session.next_tick().max(shared.now() + SHORTEST_TICK);
+                    ticking.as_mut().reset(shared.instant(next));
+                }
+                _ = ears.reports.recv_many(&mut reports, REPORTS_AT_ONCE) => {
+                    for report in reports.drain(..) {
+                        self.hear(report);
+                    }
+                    self.bound_memory();
+                }
+                error = &mut disk_failure => self.fail(error),
+            }
+        }
+        self.links.close_all();
+        self.make_figures();
+        self.publish();
+    }
+
+    fn hear(&mut self, report: Report) {
+        let now = self.shared.now();
+        match report {
+            Report::Connected { id, control, rtt } => {
+                if self.links.connected(id, control) {
+                    self.session.connected(id, rtt, now);
+                }
+            }
+            Report::Arrived { id, request, range, unheard: _heard } => {
+                // Else the connection was closed meanwhile, and others were asked for it.
+                let position = self.session.answering(id);
+                if position == Some((request, range.start)) {
+                    self.session.arrived(id, range.end - range.start, now);
+                    self.has_news = true;
+                    // Memory may have run out before this was told.
+                    for gone in self.shared.store.missing(range) {
+                        self.session.forget(gone);
+                    }
+                }
+            }
+            Report::CutShort { id, request } => {
+                // What did not come of it is asked for again.
+                if self.session.answering(id).is_some_and(|(answering, _)| answering == request) {
+                    self.session.cut_short(id, now);
+                }
+            }
+            Report::WholeEnded { id, path } => self.whole_ended(id, path, now),
+            Report::Alive { id } => self.session.heard(id, now),
+            Report::Ended { id, path, end } => self.ended(id, path, end, now),
+            Report::Joining { path, answer } => _ = answer.send(self.group_name(path)),
+            Report::Joined { id, path, number, control, rtt, answer } => {
+                let is_in = self.session.group_number(path) == number && self.links.connected(id, control);
+                if is_in {
+                    self.groups.work(path);
+                    let url = self.shared.url(path).to_owned();
+                    self.shared.note(Event::Striped { connection: id.0, url });
+                    self.session.joined_group(id, rtt, now);
+                }
+                let _ = answer.send(is_in);
+            }
+            Report::NotStriped { path, error } => self.stripes_no_more(path, error),
+            Report::Brought { id, path, frames, broken, unheard: _heard } => {
+                self.brought(id, path, frames, broken, now);
+            }
+            Report::ReaderCame { id, range, position } => {
+                self.readers.add(id, range.clone(), position);
+                self.share_memory();
+                self.session.add_reader(id, range, now);
+            }
+            // All are looked at in any case.
+            Report::ReaderMoved => {}
+            Report::ReaderLeft { id } => {
+                self.readers.remove(id);
+                self.share_memory();
+                self.session.remove_reader(id, now);
+            }
+            Report::Stop => self.fail(EngineError::ended()),
+        }
+    }
+
+    /// The answer of a server without ranges ended: there ends the film, if it has no end yet.
+    fn whole_ended(&mut self, id: ConnectionId, path: PathId, now: Time) {
+        let Some((_, end)) = self.session.answering(id) else { return };
+        // An earlier answer may have gone on behind this end.
+        let reached = self.session.have().iter().map(|range| range.end).max().unwrap_or(0);
+        let reached = reached.max(self.readers.farthest());
+        if self.session.size().is_none() && reached <= end {
+            self.session.size_known(end);
+        }
+        self.session.cut_short(id, now);
+        let size = self.session.size().unwrap_or(reached);
+        if size != end {
+            self.ended(id, path, End::changed(&format!("it had {size} bytes and has {end} now")), now);
+        }
+    }
+
+    /// A connection's life has ended.
+    fn ended(&mut self, id: ConnectionId, path: PathId, end: End, now: Time) {
+        if !self.links.close(id) {
+            return;
+        }
+        let end = match end {
+            End::Forbidden { after, said } if self.has_others(path, id) => {
+                End::Refused(Refusal::TooMany { after, said })
+            }
+            End::Forbidden { said, .. } => End::Refused(Refusal::Gone(said)),
+            end => end,
+        };
+        if let Some(error) = end.error() {
+            let (url, error) = (self.shared.url(path).to_owned(), error.to_owned());
+            self.shared.note(Event::ConnectionFailed { connection: id.0, url, error });
+        }
+        match end {
+            End::Closed | End::Grown { .. } => self.session.closed(id, None, now),
+            End::Failed(error) => self.session.closed(id, Some(&error), now),
+            End::Refused(refusal) => {
+                if matches!(refusal, Refusal::Gone(_)) {
+                    self.gone.insert(path, Cure::OtherUrl);
+                }
+                self.session.refused(id, &refusal, now);
+            }
+            End::Forbidden { .. } => {}
+            End::Fatal(error) => self.fail(error),
+            End::Lost(error, cure) => {
+                self.gone.insert(path, cure);
+                let url = self.shared.url(path);
+                self.shared.note(Event::ReplicaLost { url: url.to_owned(), error: error.clone() });
+                self.session.closed(id, None, now);
+                self.session.path_lost(path, &format!("{url}: {error}"), now);
+            }
+        }
+    }
+
+    /// Whether the path has other connections than this one.
+    fn has_others(&self, path: PathId, id: ConnectionId) -> bool {
+        let connections = self.session.status().connections;
+        connections.iter().any(|other| other.path == path && other.connection != id)
+    }
+
+    /// Time passes: figures of the paths, windows, the session's clock.
+    fn tick(&mut self) {
+        let now = self.shared.now();
+        // Servers count connections, also those that nobody needed soon.
+        if now.since(Time::ZERO) > PROBED_ARE_KEPT {
+            self.probed.clear();
+        }
+        for (id, figures) in self.links.figures() {
+            self.session.path_figures(id, &figures, now);
+        }
+        if self.shared.store.is_file() {
+            let available = self.session.available(FILE_READER);
+            self.session.move_reader(FILE_READER, available, now);
+        }
+        self.session.tick(now);
+    }
+
+    /// The film cannot be got any further. Readers get what is there, then this.
+    fn fail(&mut self, error: EngineError) {
+        self.failed.get_or_insert(error);
+    }
+
+    /// Tells the session how far the readers are.
+    fn follow_readers(&mut self) {
+        let now = self.shared.now();
+        for (id, position) in self.readers.moved() {
+            self.session.move_reader(id, position, now);
+        }
+    }
+
+    /// Readers divide the memory.
+    fn share_memory(&mut self) {
+        if !self.shared.store.is_file() {
+            self.session.set_look_ahead(self.readers.look_ahead(self.shared.settings.memory));
+        }
+    }
+
+    /// Keeps what is around the readers; what is beyond the bound goes.
+    fn bound_memory(&mut self) {
+        let most = self.shared.settings.memory;
+        if self.shared.store.in_memory() > most.get() {
+            for gone in self.shared.store.evict(&self.readers.kept(most)) {
+                self.session.forget(gone);
+            }
+        }
+    }
+
+    /// Tells those who wait what there is.
+    fn publish(&mut self) {
+        let standing = Standing {
+            size: self.session.size(),
+            is_complete: self.session.is_complete(),
+            wants: !self.shared.ranges && self.session.wants_something(),
+            failed: self.failed.clone(),
+        };
+        let is_old = self.shared.now().since(self.figures_made) >= FIGURES_ARE_KEPT;
+        if is_old || standing.is_complete {
+            self.make_figures();
+        }
+        self.shared.published.stand(standing, std::mem::take(&mut self.has_news));
+    }
+
+    fn make_figures(&mut self) {
+        self.figures_made = self.shared.now();
+        self.shared.published.set_figures(Figures {
+            session: self.session.status(),
+            have: self.session.have().clone(),
+            first_bytes: self.first_bytes,
+        });
+    }
+}
+
+/// Waits until what has come cannot be written.
+async fn failure(backlog: Option<&Arc<Backlog>>) -> EngineError {
+    match backlog {
+        Some(backlog) => backlog.failure().await,
+        None => std::future::pending().await,
+    }
+}

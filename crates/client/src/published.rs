@@ -1,0 +1,68 @@
+//! What the owner of a film lets others know.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use anabranch_film::session;
+use anabranch_protocol::ranges::RangeSet;
+use tokio::sync::watch;
+
+use super::error::EngineError;
+
+/// What those wait for who take bytes, or want the film as a whole.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Standing {
+    /// Size of the film, if known.
+    pub(super) size: Option<u64>,
+    /// All of it is there.
+    pub(super) is_complete: bool,
+    /// Some reader wants bytes that are not there.
+    pub(super) wants: bool,
+    /// Why nothing more comes.
+    pub(super) failed: Option<EngineError>,
+}
+
+/// Figures for those who only look.
+#[derive(Clone, Debug)]
+pub(super) struct Figures {
+    pub(super) session: session::Status,
+    pub(super) have: RangeSet,
+    /// New bytes that came with the probing, before the session began.
+    pub(super) first_bytes: u64,
+}
+
+/// The owner writes here, and everybody reads.
+#[derive(Debug)]
+pub(super) struct Published {
+    standing: watch::Sender<Standing>,
+    figures: Mutex<Figures>,
+}
+
+impl Published {
+    pub(super) fn new(figures: Figures) -> Self {
+        Self { standing: watch::Sender::default(), figures: Mutex::new(figures) }
+    }
+
+    pub(super) fn standing(&self) -> watch::Receiver<Standing> {
+        self.standing.subscribe()
+    }
+
+    pub(super) fn figures(&self) -> MutexGuard<'_, Figures> {
+        self.figures.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Wakes those who wait where something has changed, as it has when bytes have come.
+    pub(super) fn stand(&self, now: Standing, has_news: bool) {
+        self.standing.send_if_modified(|before| {
+            let is_other = before.size != now.size
+                || before.is_complete != now.is_complete
+                || before.wants != now.wants
+                || before.failed.is_some() != now.failed.is_some();
+            *before = now;
+            has_news || is_other
+        });
+    }
+
+    pub(super) fn set_figures(&self, figures: Figures) {
+        *self.figures() = figures;
+    }
+}
