@@ -210,10 +210,18 @@ fn a_value_is_computed_from_the_point() {
     let computed = "computed = { \"flow.stream.rate\" = { value = \"point / 1000\", unit = \"Mbps\" } }\n";
     let of = |plan: &str| outcome(&read(written(plan, SCENARIO, PUBLISHED).path()));
     let (plain, computed) = (of(PLAN), of(&PLAN.replacen(keys, computed, 1)));
+    let before =
+        "computed = { \"flow.stream.rate\" = { before = \"0\", value = \"point\", unit = \"kbps\" } }\n";
+    let with_text = of(&PLAN.replacen(keys, before, 1));
+    let listed = "set = { \"link.a-b.loss\" = { kind = \"listed\", packets = [1] } }\ncomputed = { \"link.a-b.loss.packets\" = { value = \"1000000 + point\", list = true } }\n";
+    let with_list = of(&PLAN.replacen(keys, &format!("{keys}{listed}"), 1));
     let measured = |outcome: Outcome| -> Vec<Option<f64>> {
         outcome.verdicts.iter().map(|judged| Some(judged.measured?.mean)).collect()
     };
-    assert_eq!(measured(computed), measured(plain));
+    let plain = measured(plain);
+    for other in [computed, with_text, with_list] {
+        assert_eq!(measured(other), plain);
+    }
 }
 
 /// Two connections whose applications write 400 and 100 kbps, and the first one counts as four.

@@ -138,9 +138,12 @@ fn axis(item: Item<'_>) -> Result<Axis, Fault> {
     let label = table.need("label", text);
     let unit = table.get("unit", text).unwrap_or_default();
     let is_logarithmic = table.get("logarithmic", Item::flag).unwrap_or(false);
+    let from_zero = table.get("from_zero", Item::flag).unwrap_or(!is_logarithmic);
     table.finish()?;
     let axis = Axis::new(&label?, &unit);
-    Ok(if is_logarithmic { Axis { scale: Scale::Logarithmic, shows: None, ..axis } } else { axis })
+    let scale = if is_logarithmic { Scale::Logarithmic } else { axis.scale };
+    let shows = axis.shows.filter(|_| from_zero);
+    Ok(Axis { scale, shows, ..axis })
 }
 
 fn figure(item: Item<'_>, known: &Known) -> Result<String, Fault> {

@@ -90,6 +90,8 @@ struct Computed {
     /// What stands before the number.
     before: Option<String>,
     unit: Option<String>,
+    /// Whether it is a list with this alone.
+    is_list: bool,
 }
 
 impl Computed {
@@ -97,8 +99,14 @@ impl Computed {
         let variables = vec![point; self.formula.var_names().len()];
         match self.formula.eval(&variables) {
             Ok(number) if number.is_finite() => {
-                let Some(before) = &self.before else { return Ok(with_unit(number, self.unit.as_deref())) };
-                Ok(Value::String(format!("{before}{number}{}", self.unit.as_deref().unwrap_or_default())))
+                let value = match &self.before {
+                    None => with_unit(number, self.unit.as_deref()),
+                    Some(before) => {
+                        let unit = self.unit.as_deref().unwrap_or_default();
+                        Value::String(format!("{before}{number}{unit}"))
+                    }
+                };
+                Ok(if self.is_list { Value::Array(vec![value]) } else { value })
             }
             Ok(number) => Err(format!("`{}` is {number} at {point}", self.key)),
             Err(error) => Err(format!("`{}`: {error}", self.key)),
@@ -106,8 +114,8 @@ impl Computed {
     }
 }
 
-/// Keys of the scenario, each with a formula of `point`, or a table of the formula and its unit or what stands
-/// before it.
+/// Keys of the scenario, each with a formula of `point`, or a table of the formula, its unit, what stands
+/// before it, and whether it is a list.
 fn computed(item: Item<'_>) -> Result<Vec<Computed>, Fault> {
     let formula = |item: Item<'_>| match term::parse(item, item.text()?)? {
         formula if formula.var_names().iter().all(|name| name == "point") => Ok(formula),
@@ -116,13 +124,14 @@ fn computed(item: Item<'_>) -> Result<Vec<Computed>, Fault> {
     let one = |entry: Item<'_>| {
         let key = entry.key.to_owned();
         if entry.text().is_ok() {
-            return Ok(Computed { key, formula: formula(entry)?, before: None, unit: None });
+            return Ok(Computed { key, formula: formula(entry)?, before: None, unit: None, is_list: false });
         }
         let mut table = entry.table("a computed value")?;
         let value = table.need("value", formula);
         let (before, unit) = (table.get("before", text), table.get("unit", text));
+        let is_list = table.get("list", Item::flag).unwrap_or(false);
         table.finish()?;
-        Ok(Computed { key, formula: value?, before, unit })
+        Ok(Computed { key, formula: value?, before, unit, is_list })
     };
     let table = item.table("`computed`")?;
     table.entries().map(one).collect()
