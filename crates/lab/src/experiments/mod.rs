@@ -4,7 +4,6 @@ mod describe;
 mod draw;
 mod multfrc;
 mod multitcp;
-mod multitcp_eq6_4;
 mod rome;
 mod ttfwc;
 mod vps;
@@ -40,7 +39,6 @@ pub fn all(directory: Option<&Path>) -> Result<Vec<Experiment>, Error> {
 /// Those that no folder describes yet.
 fn written_in_rust() -> Vec<Experiment> {
     let mut all = multitcp::experiments();
-    all.push(multitcp_eq6_4::experiment());
     all.extend(rome::experiments());
     all.extend(multfrc::experiments());
     all.extend(vps::experiments());
