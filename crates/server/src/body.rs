@@ -14,6 +14,7 @@ use tokio::time::{Sleep, sleep_until};
 
 use super::io_guard::BusyGuard;
 use super::log::Entry;
+use super::pieces::{Content, Piece, Pieces};
 use super::shape::Shaper;
 use super::source::{Source, truncated};
 
@@ -23,25 +24,6 @@ const CHUNK_BYTES: usize = 128 * 1024;
 const SHAPED_CHUNK_BYTES: usize = 16 * 1024;
 /// Unused chunks that are kept: enough for what is between two polls of busy connections.
 const KEPT_CHUNKS: usize = 32;
-
-/// One piece of a body.
-#[derive(Debug)]
-pub enum Piece {
-    /// This text.
-    Text(Bytes),
-    /// These bytes of the file.
-    File(Range<u64>),
-}
-
-impl Piece {
-    /// Its bytes.
-    pub fn length(&self) -> u64 {
-        match self {
-            Self::Text(text) => text.len() as u64,
-            Self::File(range) => range.end - range.start,
-        }
-    }
-}
 
 /// Buffers of [`CHUNK_BYTES`] that were used before: fresh ones would cost a page fault for every 4 KiB.
 #[derive(Debug, Default)]
@@ -89,15 +71,20 @@ enum Wait {
     Disk(JoinHandle<io::Result<(Chunk, usize)>>),
 }
 
-/// The body of a response.
+/// The file, chunk by chunk.
 #[derive(Debug)]
-pub(super) struct Body {
-    pieces: VecDeque<Piece>,
-    left: u64,
+struct Chunks {
     file: Option<Arc<Source>>,
     pool: Arc<Pool>,
     shaper: Option<Arc<Shaper>>,
     wait: Wait,
+}
+
+/// The body of a response.
+#[derive(Debug)]
+pub(super) struct Body {
+    pieces: Pieces,
+    chunks: Chunks,
     entry: Entry,
     _busy: Option<BusyGuard>,
 }
@@ -111,30 +98,23 @@ impl Body {
         entry: Entry,
         busy: Option<BusyGuard>,
     ) -> Self {
-        let pieces = pieces.into();
-        let left = pieces.iter().map(Piece::length).sum();
-        Self { pieces, left, file, pool, shaper, wait: Wait::Nothing, entry, _busy: busy }
+        let chunks = Chunks { file, pool, shaper, wait: Wait::Nothing };
+        Self { pieces: Pieces::new(pieces), chunks, entry, _busy: busy }
     }
 
     /// The same without anything to send: what HEAD gets.
-    pub(super) fn without_pieces(mut self) -> Self {
-        self.pieces.clear();
-        self.left = 0;
-        self
+    pub(super) fn without_pieces(self) -> Self {
+        Self { pieces: Pieces::new([]), ..self }
     }
 
     /// Bytes that are still to come.
     pub(super) fn left(&self) -> u64 {
-        self.left
+        self.pieces.left().unwrap_or(0)
     }
+}
 
-    fn took(&mut self, length: u64) {
-        self.left -= length;
-        self.entry.sent += length;
-    }
-
-    /// The next chunk of the file, from the front piece.
-    fn poll_file(&mut self, cx: &mut Context<'_>, range: &Range<u64>) -> Poll<io::Result<Bytes>> {
+impl Content for Chunks {
+    fn poll_bytes(&mut self, cx: &mut Context<'_>, range: &Range<u64>) -> Poll<io::Result<Option<Bytes>>> {
         let file = self.file.clone().ok_or_else(|| io::Error::other("a part of no file"))?;
         let most = if self.shaper.is_some() { SHAPED_CHUNK_BYTES } else { CHUNK_BYTES };
         let length = usize::try_from(range.end - range.start).unwrap_or(most).min(most);
@@ -168,7 +148,7 @@ impl Body {
         if read == 0 {
             return Poll::Ready(Err(truncated()));
         }
-        Poll::Ready(Ok(Bytes::from_owner(chunk).slice(..read)))
+        Poll::Ready(Ok(Some(Bytes::from_owner(chunk).slice(..read))))
     }
 }
 
@@ -180,33 +160,19 @@ impl hyper::body::Body for Body {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
-        let Some(piece) = self.pieces.pop_front() else { return Poll::Ready(None) };
-        let bytes = match piece {
-            Piece::Text(text) => text,
-            Piece::File(range) => match self.poll_file(cx, &range) {
-                Poll::Pending => {
-                    self.pieces.push_front(Piece::File(range));
-                    return Poll::Pending;
-                }
-                Poll::Ready(Err(error)) => return Poll::Ready(Some(Err(error))),
-                Poll::Ready(Ok(bytes)) => {
-                    let rest = range.start + bytes.len() as u64..range.end;
-                    if !rest.is_empty() {
-                        self.pieces.push_front(Piece::File(rest));
-                    }
-                    bytes
-                }
-            },
-        };
-        self.took(bytes.len() as u64);
-        Poll::Ready(Some(Ok(Frame::data(bytes))))
+        let Self { pieces, chunks, entry, .. } = &mut *self;
+        let frame = ready!(pieces.poll_next(cx, chunks));
+        if let Some(Ok(frame)) = &frame {
+            entry.sent += frame.data_ref().map_or(0, |bytes| bytes.len() as u64);
+        }
+        Poll::Ready(frame)
     }
 
     fn is_end_stream(&self) -> bool {
-        self.left == 0
+        self.pieces.is_over()
     }
 
     fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.left)
+        self.pieces.size_hint()
     }
 }

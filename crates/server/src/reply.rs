@@ -8,8 +8,8 @@ use std::ops::Range;
 use http::header::{self, HeaderName, HeaderValue};
 use http::{HeaderMap, Method, StatusCode};
 
-use super::body::Piece;
 use super::conditional::{Validators, Verdict, evaluate, range_applies};
+use super::pieces::Piece;
 use super::range::{Selection, select};
 
 /// Something that can be served in parts.
