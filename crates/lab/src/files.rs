@@ -15,6 +15,7 @@ use thiserror::Error;
 use crate::comparison::Comparison;
 use crate::experiment::{Experiment, Plot};
 use crate::outcome::{FilledTable, Outcome, Verdict};
+use crate::path_error::PathError;
 use crate::plot::{self, Drawn};
 use crate::real::Real;
 use crate::report;
@@ -27,22 +28,9 @@ const OUTCOME: &str = "outcome.json";
 /// Why results cannot be written or read.
 #[derive(Debug, Error)]
 pub enum FilesError {
-    /// A file or directory cannot be written.
-    #[error("cannot write {}: {error}", path.display())]
-    Write {
-        /// Which.
-        path: PathBuf,
-        /// Why not.
-        error: io::Error,
-    },
-    /// A file or directory cannot be read.
-    #[error("cannot read {}: {error}", path.display())]
-    Read {
-        /// Which.
-        path: PathBuf,
-        /// Why not.
-        error: io::Error,
-    },
+    /// A file or directory cannot be read or written.
+    #[error(transparent)]
+    Path(#[from] PathError),
     /// An outcome is not what this version writes.
     #[error("{}: {error}; was it written by another version? Run the experiment again", path.display())]
     Outcome {
@@ -90,7 +78,7 @@ pub fn write(
     measured: Option<(&Real, &Results)>,
 ) -> Result<Outcome, FilesError> {
     let own = directory.join(&experiment.id);
-    fs::create_dir_all(&own).map_err(|error| FilesError::Write { path: own.clone(), error })?;
+    fs::create_dir_all(&own).map_err(PathError::writing(&own))?;
     let mut outcome = Outcome::of(experiment, results);
     outcome.measured = measured.map(|(real, measured)| Comparison::of(experiment, real, results, measured));
     for plot in &experiment.plots {
@@ -120,16 +108,16 @@ pub fn write(
 /// # Errors
 /// There are none, or a file cannot be read or written.
 pub fn bind(directory: &Path) -> Result<Vec<Outcome>, FilesError> {
-    let read = |path: &Path, error| FilesError::Read { path: path.into(), error };
+    let read = PathError::reading(directory);
     let mut outcomes = Vec::new();
-    for entry in fs::read_dir(directory).map_err(|error| read(directory, error))? {
-        let path = entry.map_err(|error| read(directory, error))?.path().join(OUTCOME);
+    for entry in fs::read_dir(directory).map_err(&read)? {
+        let path = entry.map_err(&read)?.path().join(OUTCOME);
         let outcome = match fs::read(&path) {
             Ok(outcome) => outcome,
             Err(error) if [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory].contains(&error.kind()) => {
                 continue;
             }
-            Err(error) => return Err(read(&path, error)),
+            Err(error) => return Err(PathError::reading(&path)(error).into()),
         };
         let outcome: Outcome =
             serde_json::from_slice(&outcome).map_err(|error| FilesError::Outcome { path, error })?;
@@ -142,7 +130,7 @@ pub fn bind(directory: &Path) -> Result<Vec<Outcome>, FilesError> {
     store_json(&directory.join("verdicts.json"), &entries(&outcomes))?;
     let picture = |outcome: &Outcome, plot: &str| {
         let path = directory.join(&outcome.id).join(format!("{plot}.svg"));
-        fs::read_to_string(&path).map_err(|error| FilesError::Read { path, error })
+        fs::read_to_string(&path).map_err(PathError::reading(&path))
     };
     let chapters = report::chapters(&outcomes, picture)?;
     for chapter in &chapters {
@@ -239,11 +227,11 @@ pub(crate) fn csv(heads: &[&str], rows: impl Iterator<Item = Vec<String>>) -> Ve
 
 fn store_json(path: &Path, value: &impl Serialize) -> Result<(), FilesError> {
     let json = serde_json::to_vec_pretty(value).map_err(io::Error::from);
-    let mut json = json.map_err(|error| FilesError::Write { path: path.into(), error })?;
+    let mut json = json.map_err(PathError::writing(path))?;
     json.push(b'\n');
     store(path, json)
 }
 
 fn store(path: &Path, content: impl AsRef<[u8]>) -> Result<(), FilesError> {
-    fs::write(path, content).map_err(|error| FilesError::Write { path: path.into(), error })
+    Ok(fs::write(path, content).map_err(PathError::writing(path))?)
 }

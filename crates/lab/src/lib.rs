@@ -18,6 +18,7 @@ pub mod files;
 pub mod outcome;
 pub mod paper;
 pub mod papers;
+pub mod path_error;
 pub mod plan;
 
 pub mod real;

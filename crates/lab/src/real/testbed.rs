@@ -13,6 +13,7 @@ use std::time::Duration;
 use thiserror::Error;
 
 use super::Trial;
+use crate::path_error::PathError;
 
 const PROGRAM: &str = "anabranch-testbed";
 /// What the testbed says goes here.
@@ -57,14 +58,9 @@ pub enum TestbedError {
         /// What is wrong with it.
         error: String,
     },
-    /// A file or directory of a run cannot be written.
-    #[error("cannot write to {}: {error}", path.display())]
-    Write {
-        /// Which.
-        path: PathBuf,
-        /// Why not.
-        error: io::Error,
-    },
+    /// A file or directory cannot be read or written.
+    #[error(transparent)]
+    Path(#[from] PathError),
 }
 
 /// The testbed's program and ours.
@@ -117,25 +113,25 @@ impl Testbed {
         directory: &Path,
         stop: &AtomicBool,
     ) -> Result<Option<()>, TestbedError> {
-        let write = |path: &Path, error| TestbedError::Write { path: path.into(), error };
+        let failed = PathError::writing(directory);
         // What an earlier run has left would be taken for this one's.
         match fs::remove_dir_all(directory) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(write(directory, error)),
-            _ => fs::create_dir_all(directory).map_err(|error| write(directory, error))?,
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error).into()),
+            _ => fs::create_dir_all(directory).map_err(&failed)?,
         }
-        let here = directory.canonicalize().map_err(|error| write(directory, error))?;
+        let here = directory.canonicalize().map_err(&failed)?;
         let scenario = trial.scenario.replace("{here}", &here.to_string_lossy());
         // Servers get it as well, which the testbed tells clients alone.
         let scenario = scenario.replace("{anabranch}", &self.anabranch.to_string_lossy());
         let files = trial.files.iter().map(|(name, text)| (*name, text)).chain([(SCENARIO, &scenario)]);
         for (name, text) in files {
             let path = here.join(name);
-            fs::write(&path, text).map_err(|error| write(&path, error))?;
+            fs::write(&path, text).map_err(PathError::writing(&path))?;
         }
         let loaded = Loaded::new(&self.anabranch, &trial.kernel)?;
         let log = here.join(LOG);
-        let file = File::create(&log).map_err(|error| write(&log, error))?;
-        let again = file.try_clone().map_err(|error| write(&log, error))?;
+        let file = File::create(&log).map_err(PathError::writing(&log))?;
+        let again = file.try_clone().map_err(PathError::writing(&log))?;
         let mut child = Command::new(&self.program)
             .arg("run")
             .arg(here.join(SCENARIO))

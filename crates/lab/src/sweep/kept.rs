@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::{Share, Sweep, SweepError};
 use crate::cache::this_program;
+use crate::path_error::PathError;
 
 /// What a share's file begins with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -83,7 +84,7 @@ impl Kept {
     /// Reads a share's file; `None` when it has not even its first line. A last line that was not finished is
     /// none.
     pub(super) fn read(path: &Path) -> Result<Option<Self>, SweepError> {
-        let text = fs::read(path).map_err(|error| SweepError::Read { path: path.into(), error })?;
+        let text = fs::read(path).map_err(PathError::reading(path))?;
         let length = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |newline| newline + 1);
         let wrong = |line: usize, what: &dyn std::fmt::Display| SweepError::Kept {
             path: path.into(),
@@ -121,14 +122,13 @@ impl Journal {
     /// Opens the file of a share, or begins it, and tells which runs it has. Nobody else can open it so until
     /// this one is dropped.
     pub(super) fn open(path: PathBuf, head: &Head) -> Result<(Self, BTreeMap<usize, Row>), SweepError> {
-        let failed = |error| SweepError::Write { path: path.clone(), error };
         let mut file = OpenOptions::new()
             .create(true)
             .truncate(false)
             .read(true)
             .write(true)
             .open(&path)
-            .map_err(failed)?;
+            .map_err(PathError::writing(&path))?;
         file.try_lock().map_err(|_| SweepError::Kept {
             path: path.clone(),
             what: "another process is at work on this share".into(),
@@ -145,7 +145,9 @@ impl Journal {
             Some(kept) => (kept.length as u64, kept.rows),
             None => (0, BTreeMap::new()),
         };
-        file.set_len(length).and_then(|()| file.seek(SeekFrom::Start(length))).map_err(failed)?;
+        file.set_len(length)
+            .and_then(|()| file.seek(SeekFrom::Start(length)))
+            .map_err(PathError::writing(&path))?;
         let mut journal = Self { file, path };
         if length == 0 {
             journal.add(head)?;
@@ -155,9 +157,9 @@ impl Journal {
 
     /// Adds a line.
     pub(super) fn add(&mut self, line: &impl Serialize) -> Result<(), SweepError> {
-        let failed = |error| SweepError::Write { path: self.path.clone(), error };
+        let failed = PathError::writing(&self.path);
         let mut text = serde_json::to_vec(line).map_err(|error| failed(io::Error::from(error)))?;
         text.push(b'\n');
-        self.file.write_all(&text).map_err(failed)
+        Ok(self.file.write_all(&text).map_err(&failed)?)
     }
 }

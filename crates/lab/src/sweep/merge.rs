@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::kept::{Head, Kept, Row, is_share};
 use super::{Share, SweepError};
 use crate::files::csv;
+use crate::path_error::PathError;
 
 /// The table of the sweep whose shares are in `directory`, as CSV: a row for every run, with its point, its
 /// seed, the value of every parameter, and every figure of its summary.
@@ -67,10 +68,10 @@ pub fn merge(directory: &Path) -> Result<Vec<u8>, SweepError> {
 }
 
 fn names(directory: &Path) -> Result<Vec<String>, SweepError> {
-    let failed = |error| SweepError::Read { path: directory.into(), error };
+    let failed = PathError::reading(directory);
     let mut names = Vec::new();
-    for entry in fs::read_dir(directory).map_err(failed)? {
-        names.push(entry.map_err(failed)?.file_name().to_string_lossy().into_owned());
+    for entry in fs::read_dir(directory).map_err(&failed)? {
+        names.push(entry.map_err(&failed)?.file_name().to_string_lossy().into_owned());
     }
     names.retain(|name| is_share(name));
     names.sort();

@@ -12,7 +12,7 @@ mod run;
 mod share;
 mod spec;
 
-use std::io;
+use crate::path_error::PathError;
 use std::path::PathBuf;
 
 use anabranch_sim::scenario;
@@ -38,22 +38,9 @@ pub enum SweepError {
         /// What is wrong.
         error: anabranch_sim::ModelError,
     },
-    /// A file cannot be written.
-    #[error("cannot write {}: {error}", path.display())]
-    Write {
-        /// Which.
-        path: PathBuf,
-        /// Why not.
-        error: io::Error,
-    },
-    /// A file or directory cannot be read.
-    #[error("cannot read {}: {error}", path.display())]
-    Read {
-        /// Which.
-        path: PathBuf,
-        /// Why not.
-        error: io::Error,
-    },
+    /// A file or directory cannot be read or written.
+    #[error(transparent)]
+    Path(#[from] PathError),
     /// A file of a share is not what it should be.
     #[error("{}: {what}", path.display())]
     Kept {

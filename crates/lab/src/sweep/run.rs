@@ -15,6 +15,7 @@ use serde_json::Value;
 
 use super::kept::{Head, Journal, Row, path};
 use super::{Share, Sweep, SweepError};
+use crate::path_error::PathError;
 use crate::progress::{Forecast, Progress, now};
 
 /// How often a running simulation looks whether it is to stop: so many times in its course.
@@ -42,7 +43,7 @@ pub fn run(sweep: &Sweep, share: Share, directory: &Path, options: &Options<'_>)
     for run in &runs {
         simulation(sweep, &sweep.model(*run)?)?;
     }
-    fs::create_dir_all(directory).map_err(|error| SweepError::Write { path: directory.into(), error })?;
+    fs::create_dir_all(directory).map_err(PathError::writing(directory))?;
     let (journal, done) = Journal::open(path(directory, share), &Head::new(sweep, share))?;
     let left: Vec<usize> = runs.iter().copied().filter(|run| !done.contains_key(run)).collect();
     let mut forecast = Forecast::new(1, options.jobs.get());
