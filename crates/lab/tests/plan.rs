@@ -243,7 +243,7 @@ tcp = { congestion = "reno" }
 "#;
 
 /// What is measured of them, with what it has to be.
-const OF_TWO: [(&str, f64); 8] = [
+const OF_TWO: [(&str, f64); 10] = [
     (r#"name = "n", measure = "goodput", flows = ["four", "one"], unit = "kbps", each = "least""#, 100.0),
     (
         r#"name = "n", measure = "sent", flows = ["one"], from = 4, to = 10, bin = 2, step = 0.5, until = { at_least = 10 }"#,
@@ -252,6 +252,8 @@ const OF_TWO: [(&str, f64); 8] = [
     (r#"name = "n", measure = "goodput", flows = ["four", "one"], unit = "kbps", each = "mean""#, 250.0),
     (r#"name = "n", measure = "jain_index", flows = ["four", "one"]"#, 25.0 / 34.0),
     (r#"name = "n", measure = "weighted_jain_index", flows = ["four", "one"]"#, 1.0),
+    (r#"name = "n", measure = "weighted_jain_index_of_throughput", flows = ["four", "one"]"#, 1.0),
+    (r#"name = "n", measure = "goodput", flows = ["one"], unit = "kbps", from = "begun", to = 4"#, 100.0),
     (r#"name = "n", measure = "goodput_ratio", flows = ["four"], others = ["one"]"#, 4.0),
     (
         r#"name = "n", measure = "goodput", flows = ["four"], unit = "kbps", to = 9, bin = 2, take = "mean""#,

@@ -1,7 +1,8 @@
 //! The figures and series of a plan.
 
-use anabranch_sim::scenario::{Fault, Item, Table};
+use anabranch_sim::scenario::{Fault, Item, Span, Table};
 
+use super::measure::Window;
 use super::names::{self, number, numbers, text, unknown};
 use super::numbers::{Along, Course, Figure, Formula, How, Measurement, Series, Variable};
 use super::quantity::{Dimension, Quantity};
@@ -172,7 +173,7 @@ fn measured(
     let links = own.get("links", list).unwrap_or_default();
     let others = own.get("others", list).unwrap_or_default();
     let unit = own.item("unit");
-    let window = (own.get("from", number), own.get("to", number));
+    let window = window(own, at);
     let quantity = quantity?;
     let missing = match (quantity.is_of_links(), quantity == Quantity::GoodputRatio) {
         (true, _) if links.is_empty() => Some("links"),
@@ -183,15 +184,27 @@ fn measured(
     if let Some(what) = missing {
         return Err(Fault::new(at, format_args!("of which `{what}`? Write a list of their names")));
     }
-    let window = match window {
-        (None, None) => None,
-        (from, Some(to)) if to > from.unwrap_or(0.0) => Some((from.unwrap_or(0.0), to)),
-        _ => return Err(Fault::new(at, "`from` and `to` are seconds, the first before the other")),
-    };
+    let window = window?;
     let (unit, factor) = read_unit(unit, dimension(quantity.dimension()))?;
     let measurement =
         Measurement { quantity, unit: factor, flows, links, others, each: None, bins: None, window, at };
     Ok((measurement, unit))
+}
+
+/// The keys `from` and `to`.
+fn window(own: &mut Table<'_>, at: Span) -> Result<Option<Window>, Fault> {
+    let from = own.get("from", |item| match item.text() {
+        Ok("begun") => Ok(None),
+        _ => number(item).map(Some),
+    });
+    match (from, own.get("to", number)) {
+        (None, None) => Ok(None),
+        (Some(None), None) => Ok(Some(Window::Begun(None))),
+        (Some(None), Some(to)) if to > 0.0 => Ok(Some(Window::Begun(Some(to)))),
+        (Some(Some(from)), Some(to)) if to > from => Ok(Some(Window::Between(from, to))),
+        (None, Some(to)) if to > 0.0 => Ok(Some(Window::Between(0.0, to))),
+        _ => Err(Fault::new(at, "`from` and `to` are seconds, the first before the other")),
+    }
 }
 
 fn read_unit(item: Option<Item<'_>>, dimension: Dimension) -> Result<(String, f64), Fault> {

@@ -24,8 +24,18 @@ pub(super) struct Bound {
     pub(super) each: Option<Take>,
     /// Bins of time, and what becomes of their values; none: it is of all the time at once.
     pub(super) bins: Option<(Bins, Summary)>,
-    /// A sample counts that ends after this moment and not after the other; neither: what the run counts.
-    pub(super) window: Option<(f64, f64)>,
+    /// Which samples count; none: those that the run counts.
+    pub(super) window: Option<Window>,
+}
+
+/// Which samples count.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Window {
+    /// Those that end after one second and not after another.
+    Between(f64, f64),
+    /// Those after the first one in which all of the flows get something, for so many seconds; none: to the
+    /// end.
+    Begun(Option<f64>),
 }
 
 impl Bound {
@@ -63,10 +73,40 @@ impl Bound {
         values
     }
 
-    /// What counts of a run, in seconds.
+    /// What counts of a run, in seconds; `start`: where it begins if nothing is said.
+    fn span(&self, run: &Recording, start: Time) -> (f64, f64) {
+        let end = run.ended.as_secs_f64();
+        match self.window {
+            None => (start.as_secs_f64(), end),
+            Some(Window::Between(from, to)) => (from, to),
+            Some(Window::Begun(seconds)) => {
+                let begun = self.begun(run).as_secs_f64();
+                (begun, seconds.map_or(end, |seconds| end.min(begun + seconds)))
+            }
+        }
+    }
+
     fn counted(&self, run: &Recording) -> (f64, f64) {
-        let warm_up = run.ended.since(Time::ZERO + run.totals.counted);
-        self.window.unwrap_or((warm_up.as_secs_f64(), run.ended.as_secs_f64()))
+        self.span(run, Time::ZERO + run.ended.since(Time::ZERO + run.totals.counted))
+    }
+
+    /// The end of the first sample in which all of the flows get something.
+    fn begun(&self, run: &Recording) -> Time {
+        let all = run.flows.chunk_by(|one, other| one.at == other.at).find(|samples| {
+            let is_of = |flow: &FlowId| {
+                samples.iter().any(|sample| sample.flow == *flow && self.amount(sample) > 0.0)
+            };
+            self.flows.iter().all(is_of)
+        });
+        all.and_then(|samples| samples.first()).map_or(Time::ZERO, |sample| sample.at)
+    }
+
+    /// What a flow gets.
+    fn amount(&self, sample: &FlowSample) -> f64 {
+        match self.quantity {
+            Quantity::Throughput | Quantity::WeightedJainOfThroughput => sample.arrived_wire.as_f64(),
+            _ => sample.delivered.as_f64(),
+        }
     }
 
     /// The same number by the length of the bins.
@@ -78,7 +118,7 @@ impl Bound {
 
     /// Its course: the values of intervals of so many seconds, at their ends.
     pub(super) fn course(&self, run: &Recording, bin: f64) -> Vec<(f64, f64)> {
-        let (from, to) = self.window.unwrap_or((0.0, run.ended.as_secs_f64()));
+        let (from, to) = self.span(run, Time::ZERO);
         let mut points = Vec::new();
         let mut start = from;
         // Not a sum of bins, whose errors would grow.
@@ -122,15 +162,15 @@ impl Bound {
                     flows.iter().filter_map(|sample| Some(sample.buffer?.as_secs_f64())).collect();
                 mean(&buffers).unwrap_or(f64::NAN)
             }
-            Quantity::Jain | Quantity::WeightedJain => {
-                let delivered = |id: &FlowId| -> f64 {
+            Quantity::Jain | Quantity::WeightedJain | Quantity::WeightedJainOfThroughput => {
+                let amount = |id: &FlowId| -> f64 {
                     let own = flows.iter().filter(|sample| sample.flow == *id);
-                    own.map(|sample| sample.delivered.as_f64()).sum()
+                    own.map(|sample| self.amount(sample)).sum()
                 };
-                let is_weighted = self.quantity == Quantity::WeightedJain;
+                let is_weighted = self.quantity != Quantity::Jain;
                 let weight = |weight: &f64| if is_weighted { *weight } else { 1.0 };
                 let each = self.flows.iter().zip(&self.weights);
-                let shares: Vec<f64> = each.map(|(id, own)| delivered(id) / weight(own)).collect();
+                let shares: Vec<f64> = each.map(|(id, own)| amount(id) / weight(own)).collect();
                 jain_index(&shares).unwrap_or(f64::NAN)
             }
             Quantity::GoodputRatio => {

@@ -4,7 +4,7 @@ use anabranch_sim::model::Model;
 use anabranch_sim::scenario::{Fault, Span};
 use exmex::{Express, FlatEx};
 
-use super::measure::{self, Bound};
+use super::measure::{self, Bound, Window};
 use super::quantity::Quantity;
 use super::take::{Bins, Summary, Take};
 use crate::case::Measured;
@@ -82,7 +82,7 @@ pub(super) struct Measurement {
     pub(super) each: Option<Take>,
     /// Bins of time, and what becomes of their values.
     pub(super) bins: Option<(Bins, Summary)>,
-    pub(super) window: Option<(f64, f64)>,
+    pub(super) window: Option<Window>,
     pub(super) at: Span,
 }
 

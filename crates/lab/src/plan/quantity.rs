@@ -36,6 +36,7 @@ pub(super) enum Quantity {
     Buffer,
     Jain,
     WeightedJain,
+    WeightedJainOfThroughput,
     GoodputRatio,
     Carried,
     Wait,
@@ -53,7 +54,7 @@ pub(super) enum Quantity {
 
 impl Quantity {
     /// The names in a plan.
-    pub(super) const NAMES: [(&'static str, Self); 25] = [
+    pub(super) const NAMES: [(&'static str, Self); 26] = [
         ("goodput", Self::Goodput),
         ("throughput", Self::Throughput),
         ("sent", Self::Sent),
@@ -66,6 +67,7 @@ impl Quantity {
         ("buffer", Self::Buffer),
         ("jain_index", Self::Jain),
         ("weighted_jain_index", Self::WeightedJain),
+        ("weighted_jain_index_of_throughput", Self::WeightedJainOfThroughput),
         ("goodput_ratio", Self::GoodputRatio),
         ("carried", Self::Carried),
         ("wait", Self::Wait),
