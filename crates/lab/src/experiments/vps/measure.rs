@@ -16,7 +16,7 @@ pub(super) const AGGREGATE: &str = "rate of the weighted flows";
 pub(super) const PLAIN: &str = "rate of the plain flows";
 
 /// What each flow delivered in every second, the first index, in Mbit.
-pub(super) fn seconds(run: &Recording) -> Vec<Vec<f64>> {
+fn seconds(run: &Recording) -> Vec<Vec<f64>> {
     let mut seconds: Vec<Vec<f64>> = Vec::new();
     for samples in run.flows.chunk_by(|one, other| one.at == other.at) {
         seconds.push(samples.iter().map(|sample| sample.delivered.as_f64() * 8e-6).collect());
@@ -26,7 +26,7 @@ pub(super) fn seconds(run: &Recording) -> Vec<Vec<f64>> {
 
 /// Overall allocation accuracy A (equations 1 and 2) of what flows with weights were delivered; `None` when
 /// nothing was.
-pub(super) fn accuracy(delivered: &[f64], weights: &[f64]) -> Option<f64> {
+fn accuracy(delivered: &[f64], weights: &[f64]) -> Option<f64> {
     let (total, sum): (f64, f64) = (delivered.iter().sum(), weights.iter().sum());
     if total <= 0.0 {
         return None;

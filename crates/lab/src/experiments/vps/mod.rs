@@ -1,6 +1,5 @@
 //! VPS: weights among flows of one sender that together take no more than plain flows would.
 
-mod courses;
 mod measure;
 mod more_flows;
 mod network;
@@ -11,7 +10,7 @@ use crate::real::Real;
 
 /// Those that no folder describes yet.
 pub(super) fn experiments() -> Vec<Experiment> {
-    vec![courses::figure_4(), more_flows::figure_6()]
+    vec![more_flows::figure_6()]
 }
 
 /// Figure 3 over HTTP/3.
