@@ -23,6 +23,7 @@ import sys
 import tempfile
 
 import tables
+from dumbbell import scenario
 from quic import QUEUE, RATE, RTT_MS, SERVER, SETTLE, accuracy
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -74,35 +75,8 @@ def run(options, seed, control, weights, reno, first=FREE):
             + (FREE if place else first)
             for place, port in enumerate(ports)
         ) + " & wait"
-        (directory / "scenario.toml").write_text(f"""[run]
-duration = "{seconds + 5}s"
-seed = {seed}
-[[node]]
-name = "origin"
-[[node]]
-name = "client"
-[[link]]
-name = "main"
-from = "origin"
-to = "client"
-rate = "{RATE // 1000}k"
-delay = "{RTT_MS / 2}ms"
-queue = "{QUEUE} packets"
-[[server]]
-node = "origin"
-command = {json.dumps(["sh", "-c", servers])}
-[[client]]
-name = "clients"
-command = {json.dumps(["sh", "-c", f"sleep 1; {clients}"])}
-output = "none"
-[[flow]]
-name = "reno"
-kind = "tcp"
-count = {reno}
-from = "origin"
-to = "client"
-tcp = {{ congestion = "reno" }}
-""")
+        text = scenario(seconds + 5, seed, RATE, RTT_MS, QUEUE, servers, f"sleep 1; {clients}", reno)
+        (directory / "scenario.toml").write_text(text)
         if control == "group":
             program(options.anabranch, "cc", "load", "group", "--weights", directory / "weights.toml")
         try:

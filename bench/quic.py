@@ -26,6 +26,8 @@ import subprocess
 import sys
 import tempfile
 
+from dumbbell import scenario
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CLIENT = ROOT / "bench" / "h3_client.py"
 WEIGHTS = {"one": 1, "four": 4, "eight": 8}
@@ -95,7 +97,7 @@ def run(options, place, name, seed, reno, clients, seconds, weights):
     serve = [options.anabranch.resolve(), "serve", place / "root", "--cert", place / "cert.pem", "--key", place / "key.pem"]
     serve = " ".join(map(str, [*serve, "--congestion", "reno", "--h3"]))
     grouped = f"{serve} {SERVER}:443 --http {SERVER}:80" + (f" --weights {place / weights}" if weights else "")
-    serve = ["sh", "-c", f"{serve} {SERVER}:444 & exec {grouped}"]
+    serve = f"{serve} {SERVER}:444 & exec {grouped}"
     python = os.environ.get("ANABRANCH_PYTHON", sys.executable)
     lines = [
         [python, CLIENT, "--cacert", place / "cert.pem", "--bin", 1, *extra]
@@ -103,42 +105,7 @@ def run(options, place, name, seed, reno, clients, seconds, weights):
         for file, extra in clients.items()
     ]
     script = " & ".join(f"{' '.join(map(str, line))} > {out}/{line[-1].rsplit('/', 1)[1]}.json" for line in lines) + " & wait"
-    quoted = lambda words: json.dumps([str(word) for word in words])  # noqa: E731
-    scenario = f"""
-[run]
-duration = "{seconds}s"
-seed = {seed}
-[[node]]
-name = "origin"
-[[node]]
-name = "client"
-[[link]]
-name = "main"
-from = "origin"
-to = "client"
-rate = "{RATE // 1000}k"
-delay = "{RTT_MS / 2}ms"
-queue = "{QUEUE} packets"
-[[server]]
-node = "origin"
-command = {quoted(serve)}
-[[client]]
-name = "clients"
-command = {quoted(["sh", "-c", script])}
-output = "none"
-"""
-    if reno:
-        scenario += f'''
-[[flow]]
-name = "reno"
-kind = "tcp"
-count = {reno}
-from = "origin"
-to = "client"
-tcp = {{ congestion = "reno" }}
-'''
-    scenario = scenario.lstrip()
-    (out / "scenario.toml").write_text(scenario)
+    (out / "scenario.toml").write_text(scenario(seconds, seed, RATE, RTT_MS, QUEUE, serve, script, reno))
     command = [options.testbed, "run", out / "scenario.toml", "--anabranch", options.anabranch.resolve(), "--out", out]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:

@@ -67,12 +67,14 @@ impl Observed {
         Self { directory: directory.into() }
     }
 
-    /// The summary.
+    /// The summary of a run in which what arrived is the film.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// It cannot be read, or something else arrived.
     pub fn summary(&self) -> Result<Summary, String> {
-        serde_json::from_str(&self.text("summary.json")?).map_err(|error| format!("summary.json: {error}"))
+        let summary = serde_json::from_str(&self.text("summary.json")?);
+        let summary: Summary = summary.map_err(|error| format!("summary.json: {error}"))?;
+        if summary.right { Ok(summary) } else { Err("what arrived is not the film".into()) }
     }
 
     /// The traffic of a flow over all paths, by second.

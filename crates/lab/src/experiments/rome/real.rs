@@ -105,9 +105,6 @@ fn command(scheme: Scheme) -> Vec<&'static str> {
 
 fn read(observed: &Observed) -> Result<Measured, String> {
     let summary = observed.summary()?;
-    if !summary.right {
-        return Err("what arrived is not the film".into());
-    }
     let stream = observed.traffic("film")?;
     let of_path = |number: usize| {
         let name = format!("path{number}");
