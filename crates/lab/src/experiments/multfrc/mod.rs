@@ -4,6 +4,8 @@ mod cellular;
 mod packets;
 mod real;
 mod sending;
+mod table_i;
+mod table_ii;
 mod video;
 mod wireless;
 
@@ -13,7 +15,7 @@ use crate::real::Real;
 
 /// Those that no folder describes yet, by figure and table.
 pub(super) fn experiments() -> Vec<Experiment> {
-    vec![cellular::table_i(), cellular::table_ii(), video::figure_17()]
+    vec![table_i::table_i(), table_ii::table_ii(), video::figure_17()]
 }
 
 /// Figure 7 (i) over QUIC.
