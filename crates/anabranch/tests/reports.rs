@@ -130,7 +130,7 @@ fn metrics_of_a_fetch_and_of_a_server() {
     let url = url_of(&mut said, "serves");
     let mut child = world
         .fetch(&["--metrics", "127.0.0.1:0", "-o", "x"])
-        .arg(format!("{url}film.bin"))
+        .arg(format!("{url}film.bin?token=SECRET"))
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
@@ -138,6 +138,7 @@ fn metrics_of_a_fetch_and_of_a_server() {
     let fetch_metrics = url_of(&mut said, "metrics at");
     std::thread::sleep(std::time::Duration::from_secs(1));
     let (ours, theirs) = (get(&fetch_metrics), get(&server_metrics));
+    assert!(ours.contains("film.bin?...") && !ours.contains("SECRET"), "{ours}");
     for (answer, wanted) in [
         (&ours, "anabranch_connections 1"),
         (
