@@ -136,21 +136,6 @@ pub fn window_for(rate: Rate, rtt: Duration, packet_size: Bytes) -> f64 {
     }
 }
 
-/// Data that is not sent because of losses (MultiTCP equations (6.2) to (6.4)): the area under the triangle
-/// between half the window and the window.
-///
-/// `window` is that of all `connections` together, `losing` of them lose a packet at the same time. The
-/// paper's (6.4) has lost the 8 that (6.2) and (6.3) have; with it, one connection that loses gives (6.2) and
-/// one of two gives (6.3). Zero without connections.
-pub fn lost_volume(window: Packets, packet_size: Bytes, connections: u32, losing: u32) -> Bytes {
-    let square = |count: u128| count.saturating_mul(count);
-    let volume = square(window.get().into())
-        .saturating_mul(packet_size.get().into())
-        .saturating_mul(losing.min(connections).into());
-    let bytes = volume.checked_div(8 * square(connections.into())).unwrap_or(0);
-    Bytes::new(u64::try_from(bytes).unwrap_or(u64::MAX))
-}
-
 /// The least number of connections that get `wanted` beside `cross_flows` greedy TCP connections on a path of
 /// `capacity`: N_min = ceil(T_d n / (C - T_d)), at least one.
 ///
@@ -214,17 +199,6 @@ mod tests {
         assert!((window_for(Rate::from_kbps(800), rtt, PACKET) - 8.0).abs() < 1e-9);
         assert_eq!(window_rate(Packets::new(8), PACKET, Duration::ZERO), Rate::MAX);
         assert_eq!(window_for(Rate::from_kbps(800), rtt, Bytes::ZERO), 0.0);
-    }
-
-    #[test]
-    fn lost_volume_is_that_of_6_2_and_6_3() {
-        let window = Packets::new(8);
-        // (6.2): 64 * 1000 / 8; (6.3): a quarter of it; both of two lose: half of it (text below (6.3)).
-        assert_eq!(lost_volume(window, PACKET, 1, 1), Bytes::new(8000));
-        assert_eq!(lost_volume(window, PACKET, 2, 1), Bytes::new(2000));
-        assert_eq!(lost_volume(window, PACKET, 2, 2), Bytes::new(4000));
-        assert_eq!(lost_volume(window, PACKET, 0, 3), Bytes::ZERO);
-        assert_eq!(lost_volume(Packets::new(u64::MAX), Bytes::MAX, 1, 1), Bytes::MAX);
     }
 
     #[test]

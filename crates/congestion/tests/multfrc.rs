@@ -77,7 +77,6 @@ fn presets_are_those_of_the_figures() {
     };
     assert_eq!(law(Parameters::default()), Some((1.0, 1.0)));
     assert_eq!(law(Parameters::FAST), Some((6.0, 2.0)));
-    assert_eq!(law(Parameters::BRISK), Some((2.0, 2.0)));
     assert_eq!((Parameters::PAPER.round_trips, Parameters::PAPER.tolerance), (50, Ratio::new(1, 5)));
 }
 

@@ -42,10 +42,6 @@ impl Parameters {
     /// Those of figure 9(b): alpha = 6, beta = 2.
     pub const FAST: Self = Self { law: Law::InverseIncrease { increase: 6.0, decrease: 2.0 }, ..Self::PAPER };
 
-    /// Those of figure 12(b): alpha = beta = 2.
-    pub const BRISK: Self =
-        Self { law: Law::InverseIncrease { increase: 2.0, decrease: 2.0 }, ..Self::PAPER };
-
     /// Ours, for [`crate::aggregate::Scheme::AllInOne`]: [`Law::Proportional`], more often and in smaller
     /// steps. `docs/live-control.md` has the reasons.
     pub const AUTO: Self = Self {
