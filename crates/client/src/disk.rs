@@ -48,11 +48,11 @@ impl Medium for File {
 const PIECE_OVERHEAD: u64 = 256;
 /// The worker waits for so much, or so long, before it writes: to be woken for each piece costs more than to
 /// write it.
-const BATCH: u64 = 512 << 10;
+const BATCH: u64 = 256 << 10;
 const PATIENCE: Duration = Duration::from_millis(20);
 /// Connections wait for a disk that gets on when so much is to be written: more would only leave the
 /// processor's caches.
-const WARM: u64 = 4 << 20;
+const WARM: u64 = 1 << 20;
 /// A disk that has finished nothing for so long is not waited for.
 const STILL: Duration = Duration::from_millis(50);
 
