@@ -50,6 +50,7 @@ pub mod model;
 mod names;
 mod network;
 mod origin;
+mod queue;
 pub mod random;
 mod run;
 mod table;
@@ -58,6 +59,7 @@ mod tfrc;
 mod topology;
 mod trace;
 mod values;
+mod wire;
 
 pub use described::{Described, read};
 pub use error::{Error, Fault, Faults, Mistakes, Span, Wrong};

@@ -1,30 +1,28 @@
 //! Links: `[[link]]`, and the tables of a generated topology that describe links.
 
-use anabranch_units::{Bytes, Duration, Rate, Time};
+use anabranch_units::{Duration, Rate, Time};
 
 use crate::error::Fault;
 use crate::files::Files;
-use crate::model::{
-    Change, CoDel, Discipline, GilbertElliott, Limit, Link, Loss, NodeId, Opportunities, Queue, Red,
-};
+use crate::model::{Change, Discipline, Jitter, Limit, Link, Loss, NodeId, Opportunities, Policer, Queue};
 use crate::names::copy_name;
+use crate::queue;
 use crate::table::{Item, Table};
 use crate::trace::{self, Trace};
+use crate::wire;
 
-/// Most changes of a link, and most listed losses.
+/// Most changes of a link.
 const MOST_CHANGES: usize = 100_000;
-/// Most packets that a queue holds: every one that waits takes memory.
-const MOST_PACKETS: u32 = 1_000_000;
-/// Most bytes that a queue holds.
-const MOST_BYTES: Bytes = Bytes::mib(1024);
-
 /// What a link is in one direction, wherever it leads.
 #[derive(Clone, Debug)]
 pub(crate) struct Direction {
     pub(crate) rate: Rate,
     pub(crate) delay: Duration,
     queue: Queue,
+    policer: Option<Policer>,
     loss: Loss,
+    jitter: Option<Jitter>,
+    duplicate: f64,
     changes: Vec<Change>,
     opportunities: Option<Opportunities>,
 }
@@ -102,14 +100,24 @@ impl Pair {
 
 impl Direction {
     pub(crate) fn between(self, name: String, from: NodeId, to: NodeId) -> Link {
-        let Self { rate, delay, queue, loss, changes, opportunities } = self;
-        Link { name, from, to, rate, delay, queue, loss, changes, opportunities }
+        let Self { rate, delay, queue, policer, loss, jitter, duplicate, changes, opportunities } = self;
+        Link { name, from, to, rate, delay, queue, policer, loss, jitter, duplicate, changes, opportunities }
     }
 
     /// A link without anything special.
     pub(crate) fn plain(rate: Rate, delay: Duration) -> Self {
         let queue = Queue { limit: Limit::Packets(100), discipline: Discipline::DropTail };
-        Self { rate, delay, queue, loss: Loss::None, changes: Vec::new(), opportunities: None }
+        Self {
+            rate,
+            delay,
+            queue,
+            policer: None,
+            loss: Loss::None,
+            jitter: None,
+            duplicate: 0.0,
+            changes: Vec::new(),
+            opportunities: None,
+        }
     }
 
     /// Reads a direction; what is not said is as in `base`.
@@ -146,14 +154,23 @@ impl Direction {
             None => table.need("delay", Item::duration).ok(),
         };
         direction.delay = delay.unwrap_or(direction.delay);
-        if let Some(queue) = table.get("queue", limit) {
+        if let Some(queue) = table.get("queue", queue::limit) {
             direction.queue.limit = queue;
         }
-        if let Some(discipline) = table.get("discipline", discipline) {
+        if let Some(discipline) = table.get("discipline", queue::discipline) {
             direction.queue.discipline = discipline;
         }
-        if let Some(loss) = table.get("loss", loss) {
+        if let Some(policer) = table.get("policer", queue::policer) {
+            direction.policer = policer;
+        }
+        if let Some(loss) = table.get("loss", wire::loss) {
             direction.loss = loss;
+        }
+        if let Some(jitter) = table.get("jitter", wire::jitter) {
+            direction.jitter = jitter;
+        }
+        if let Some(duplicate) = table.get("duplicate", Item::probability) {
+            direction.duplicate = duplicate;
         }
         let has_trace = has_trace || direction.opportunities.is_some();
         if let Some(changes) = table.get("changes", |item| changes(item, direction.rate, has_trace)) {
@@ -166,126 +183,6 @@ impl Direction {
         }
         Ok(direction)
     }
-}
-
-/// `50 packets` or `64KiB`.
-fn limit(item: Item<'_>) -> Result<Limit, Fault> {
-    let text = item.text().map_err(|fault| fault.help("write it like \"50 packets\" or \"64KiB\""))?;
-    let Some(count) = text.trim().strip_suffix("packets").or_else(|| text.trim().strip_suffix("packet"))
-    else {
-        let size = item.size_within(Bytes::ZERO, MOST_BYTES);
-        let size = size.map_err(|fault| fault.help("a queue is written like \"50 packets\" or \"64KiB\""))?;
-        // Less would let no full packet through.
-        return match size < Bytes::new(1500) {
-            true => Err(item.fault("a queue holds at least 1500B: the packet in transmission counts")),
-            false => Ok(Limit::Bytes(size)),
-        };
-    };
-    match count.trim().parse() {
-        Ok(count) if (1..=MOST_PACKETS).contains(&count) => Ok(Limit::Packets(count)),
-        _ => Err(item.fault(format_args!(
-            "a queue holds 1 to {MOST_PACKETS} packets: the packet in transmission counts"
-        ))),
-    }
-}
-
-/// A discipline by its name, or with its parameters.
-fn discipline(item: Item<'_>) -> Result<Discipline, Fault> {
-    // Floyd's recommendations of 1997 and the defaults of ns-2.
-    const RED: Red = Red { low: 5.0, high: 15.0, most: 0.1, weight: 0.002 };
-    const CODEL: CoDel = CoDel { target: Duration::from_millis(5), interval: Duration::from_millis(100) };
-    let choices = [
-        ("droptail", Discipline::DropTail),
-        ("red", Discipline::Red(RED)),
-        ("codel", Discipline::CoDel(CODEL)),
-    ];
-    let (mut discipline, mut table) = item.named("a queue's `discipline`", &choices)?;
-    let mut at = table.span;
-    match &mut discipline {
-        Discipline::DropTail => {}
-        Discipline::Red(red) => {
-            let threshold =
-                |item: Item<'_>| item.number(|number| number > 0.0 && number <= 1e6, "of packets above 0");
-            let share =
-                |item: Item<'_>| item.number(|number| number > 0.0 && number <= 1.0, "above 0, up to 1");
-            red.low = table.get("low", threshold).unwrap_or(red.low);
-            let high = table.get("high", |item| Ok((threshold(item)?, item.span)));
-            red.high = high.map_or(red.high, |(high, _)| high);
-            red.most = table.get("most", share).unwrap_or(red.most);
-            red.weight = table.get("weight", share).unwrap_or(red.weight);
-            at = high.map_or(at, |(_, span)| span);
-        }
-        Discipline::CoDel(codel) => {
-            codel.target = table.get("target", Item::positive_duration).unwrap_or(codel.target);
-            codel.interval = table.get("interval", Item::positive_duration).unwrap_or(codel.interval);
-        }
-    }
-    table.finish()?;
-    match discipline {
-        Discipline::Red(Red { low, high, .. }) if low >= high => {
-            Err(Fault::new(at, format_args!("`low` ({low}) has to be below `high` ({high})")))
-        }
-        Discipline::CoDel(CoDel { target, interval }) if target >= interval => {
-            Err(item
-                .fault(format_args!("`target` ({target}) has to be shorter than `interval` ({interval})")))
-        }
-        _ => Ok(discipline),
-    }
-}
-
-/// Kinds of losses that have parameters.
-#[derive(Clone, Copy)]
-enum LossKind {
-    Bernoulli,
-    GilbertElliott,
-    Listed,
-}
-
-/// A probability, or a table.
-fn loss(item: Item<'_>) -> Result<Loss, Fault> {
-    let bernoulli = |probability| if probability > 0.0 { Loss::Bernoulli(probability) } else { Loss::None };
-    if !item.value.is_table() {
-        return item.probability().map(bernoulli);
-    }
-    let choices = [
-        ("bernoulli", LossKind::Bernoulli),
-        ("gilbert-elliott", LossKind::GilbertElliott),
-        ("listed", LossKind::Listed),
-    ];
-    let mut table = item.table("a link's `loss`")?;
-    let loss = match table.need("kind", |item| item.one_of(&choices))? {
-        LossKind::Bernoulli => table.need("probability", Item::probability).map(bernoulli),
-        LossKind::GilbertElliott => {
-            let to_bad = table.need("to_bad", Item::probability);
-            let to_good = table.need("to_good", Item::probability);
-            let loss_good = table.get("loss_good", Item::probability).unwrap_or(0.0);
-            let loss_bad = table.get("loss_bad", Item::probability).unwrap_or(1.0);
-            to_bad.and_then(|to_bad| {
-                Ok(Loss::GilbertElliott(GilbertElliott { to_bad, to_good: to_good?, loss_good, loss_bad }))
-            })
-        }
-        LossKind::Listed => table.need("packets", listed).map(|packets| match packets.is_empty() {
-            true => Loss::None,
-            false => Loss::Listed(packets),
-        }),
-    };
-    table.finish()?;
-    loss
-}
-
-/// Places in the order of arrival, which rise.
-fn listed(item: Item<'_>) -> Result<Vec<u64>, Fault> {
-    if item.list()?.len() > MOST_CHANGES {
-        return Err(item.fault(format_args!("at most {MOST_CHANGES} listed losses")));
-    }
-    let mut last = None;
-    item.each(|item| {
-        let place = item.whole(0..=u64::MAX)?;
-        match last.replace(place) {
-            Some(last) if last >= place => Err(item.fault("the places of lost packets have to rise")),
-            _ => Ok(place),
-        }
-    })
 }
 
 /// What changes at given moments. `rate` is the link's own.
@@ -317,7 +214,7 @@ fn changes(item: Item<'_>, mut rate: Rate, has_trace: bool) -> Result<Vec<Change
         // Up again: with the rate that it had.
         let new_rate = new_rate.or(down.map(|is_down| if is_down { Rate::ZERO } else { rate }));
         let delay = table.get("delay", Item::duration);
-        let loss = table.get("loss", loss);
+        let loss = table.get("loss", wire::loss);
         let span = table.span;
         table.finish()?;
         let change = Change { at: at?, rate: new_rate, delay, loss };

@@ -30,6 +30,12 @@ impl Random {
         ((u128::from(self.0.next_u64()) * u128::from(end)) >> 64) as u64
     }
 
+    /// Normally distributed (Box and Muller 1958).
+    pub fn normal(&mut self, mean: f64, deviation: f64) -> f64 {
+        let radius = libm::sqrt(-2.0 * libm::log(1.0 - self.unit()));
+        mean + deviation * radius * libm::cos(std::f64::consts::TAU * self.unit())
+    }
+
     /// Exponentially distributed around `mean`.
     pub fn exponential(&mut self, mean: f64) -> f64 {
         -mean * libm::log(1.0 - self.unit())

@@ -115,6 +115,14 @@ fn check_link(link: &Link, nodes: usize) -> Checked {
             })?;
         }
     }
+    if let Some(policer) = &link.policer {
+        ensure(!policer.rate.is_zero() && !policer.burst.is_zero(), || {
+            "the policer lets nothing pass: give it a rate and a burst".to_owned()
+        })?;
+    }
+    ensure((0.0..=1.0).contains(&link.duplicate), || {
+        format!("{} is no probability of a duplicate", link.duplicate)
+    })?;
     check_loss(&link.loss)?;
     for pair in link.changes.windows(2) {
         ensure(pair[0].at < pair[1].at, || {

@@ -127,6 +127,16 @@ impl PacketStore {
         };
     }
 
+    /// A second packet like one that is under way.
+    pub(crate) fn copy(&mut self, number: u32) -> u32 {
+        let mut packet = self.pool[number as usize];
+        if packet.extra != NO_EXTRA {
+            let extra = self.extra(&packet);
+            self.set_extra(&mut packet, extra);
+        }
+        self.add(packet)
+    }
+
     /// What more a packet carries that is under way, or was removed just now; zeros if it carries nothing.
     pub(crate) fn extra(&self, packet: &Packet) -> Extra {
         self.extras.get(packet.extra as usize).copied().unwrap_or_default()

@@ -2,8 +2,8 @@
 
 use anabranch_sim::Simulation;
 use anabranch_sim::model::{
-    Change, CoDel, Congestion, Discipline, Flow, GilbertElliott, Kind, Limit, Link, Loss, Model, Node,
-    Pattern, Red, Run, Source, Tcp, When,
+    Change, CoDel, Congestion, Discipline, Flow, GilbertElliott, Jitter, Kind, Limit, Link, Loss, Model,
+    Node, Pattern, Policer, Red, Run, Source, Spread, Tcp, When,
 };
 use anabranch_sim::report::{FlowSample, Observer, Totals};
 use anabranch_units::{Bytes, Duration, Rate, Time};
@@ -109,6 +109,77 @@ fn losses_come_in_bursts_of_the_model_s_length() {
     let lost = flow.lost as f64 / flow.sent as f64;
     // The share of the bad state: 0.01 / (0.01 + 0.24).
     assert!((lost - 0.04).abs() < 0.003, "{lost}");
+}
+
+fn jittery(seconds: u64, kind: Kind, reorders: bool) -> Model {
+    let mut model = model(seconds, vec![kind]);
+    let spread = Spread::Exponential { mean: Duration::from_millis(10) };
+    model.links[0].jitter = Some(Jitter { spread, reorders });
+    model
+}
+
+#[test]
+fn jitter_adds_its_mean_to_the_round_trip() {
+    // Twenty packets a second, so that few have to wait for the one before.
+    let tcp = tcp(Tcp { delayed_ack: None, ..Tcp::DEPLOYED }, Source::Constant(Rate::from_kbps(234)));
+    let without = run(model(400, vec![tcp.clone()])).0.flows[0].rtt_mean.as_secs_f64();
+    for reorders in [false, true] {
+        let with = run(jittery(400, tcp.clone(), reorders)).0.flows[0].rtt_mean.as_secs_f64();
+        assert!((with - without - 0.010).abs() < 0.001, "{with} in place of {without} s, {reorders}");
+    }
+}
+
+#[test]
+fn packets_that_overtake_each_other_look_lost_to_tcp_and_those_in_order_do_not() {
+    let greedy = || tcp(Tcp::DEPLOYED, Source::Greedy);
+    // A window that the queue holds: nothing is dropped.
+    let retransmitted = |reorders| {
+        let mut model = jittery(60, greedy(), reorders);
+        model.links[0].queue.limit = Limit::Packets(100_000);
+        let flow = run(model).0.flows[0].clone();
+        assert_eq!((flow.lost, flow.dropped), (0, 0));
+        flow.retransmitted
+    };
+    assert_eq!(retransmitted(false), 0);
+    assert!(retransmitted(true) > 100);
+}
+
+#[test]
+fn every_packet_arrives_over_links_behind_one_that_reorders() {
+    let mut model = jittery(20, udp(2000), true);
+    model.nodes.push(Node { name: "c".into() });
+    model.links.push(Link::drop_tail(1, 2, Rate::from_mbps(10), Duration::from_millis(5), 500));
+    model.flows[0].stop = Some(at(15.0));
+    let Kind::Udp { to, .. } = &mut model.flows[0].kind else { unreachable!() };
+    *to = 2;
+    let flow = run(model).0.flows[0].clone();
+    assert_eq!(flow.delivered, Bytes::new(flow.sent * 1000), "{flow:?}");
+}
+
+#[test]
+fn what_comes_twice_is_taken_once_by_tcp_and_twice_by_datagrams() {
+    let file = Source::File(Bytes::new(5_000_000));
+    let mut model = model(60, vec![tcp(Tcp::DEPLOYED, file), udp(1000)]);
+    for link in &mut model.links {
+        link.duplicate = 0.2;
+    }
+    let totals = run(model).0;
+    let (tcp, udp) = (&totals.flows[0], &totals.flows[1]);
+    assert_eq!(tcp.delivered, Bytes::new(5_000_000));
+    assert!(tcp.completed.is_some() && tcp.retransmitted == tcp.dropped, "{tcp:?}");
+    let ratio = udp.delivered.as_f64() / 1000.0 / udp.sent as f64;
+    assert!((1.19..1.21).contains(&ratio), "{ratio}");
+}
+
+#[test]
+fn a_policer_passes_its_rate_and_one_burst() {
+    let mut model = model(100, vec![udp(8000)]);
+    model.links[0].policer = Some(Policer { rate: Rate::from_mbps(2), burst: Bytes::kib(64) });
+    let (totals, _) = run(model);
+    let passed = totals.flows[0].delivered.as_f64();
+    let expected = 2e6 / 8.0 * 100.0 + 65_536.0;
+    assert!((passed / expected - 1.0).abs() < 0.001, "{passed} in place of {expected}");
+    assert_eq!(totals.links[0].queue_max, 1, "nothing waits behind it");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anabranch_sim::Simulation;
-use anabranch_sim::model::Model;
+use anabranch_sim::model::{Jitter, Model, Spread};
 use anabranch_sim::output::{Output, Summary};
 use anabranch_sim::report::Observer;
 use anabranch_units::Duration;
@@ -171,4 +171,22 @@ fn a_file_that_cannot_be_written_is_told() {
     assert!(full.wants_packets(), "what was asked for stays");
     let summary = Summary::new("test", simulation.model(), simulation.now(), &simulation.totals());
     assert!(full.finish(&summary).unwrap_err().to_string().contains("/dev/full"));
+}
+
+#[test]
+fn all_kinds_of_flows_get_on_over_links_that_reorder_and_duplicate() {
+    for seed in 1..=4 {
+        let mut model = load("tests/mixed.toml", Some(seed));
+        for link in &mut model.links {
+            let spread = Spread::Exponential { mean: Duration::from_millis(3) };
+            link.jitter = Some(Jitter { spread, reorders: true });
+            link.duplicate = 0.1;
+        }
+        let files = run(model.clone(), Duration::MAX);
+        let summary: serde_json::Value = serde_json::from_slice(&files["summary.json"]).unwrap();
+        for flow in summary["flows"].as_array().unwrap() {
+            assert!(flow["delivered_bytes"].as_u64().is_some_and(|bytes| bytes > 0), "seed {seed}: {flow}");
+        }
+        assert!(files == run(model, Duration::from_millis(70)), "seed {seed} gives the same bytes again");
+    }
 }

@@ -25,7 +25,10 @@ fn link(from: usize, to: usize, kbps: u64, queue: u32, loss: Loss) -> Link {
         rate: Rate::from_kbps(kbps),
         delay: Duration::from_millis(25),
         queue: Queue { limit: Limit::Packets(queue), discipline: Discipline::DropTail },
+        policer: None,
         loss,
+        jitter: None,
+        duplicate: 0.0,
         changes: Vec::new(),
         opportunities: None,
     }

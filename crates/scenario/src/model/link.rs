@@ -19,8 +19,14 @@ pub struct Link {
     pub delay: Duration,
     /// Where packets wait.
     pub queue: Queue,
+    /// What drops packets before they come to the queue.
+    pub policer: Option<Policer>,
     /// What gets lost on the wire, after it was transmitted.
     pub loss: Loss,
+    /// What a packet's way takes beyond the delay.
+    pub jitter: Option<Jitter>,
+    /// The probability that a packet which arrives does so twice.
+    pub duplicate: f64,
     /// What changes while the simulation runs, in the order of time.
     pub changes: Vec<Change>,
     /// The times at which it can transmit, instead of its rate.
@@ -105,6 +111,46 @@ pub struct GilbertElliott {
     pub loss_bad: f64,
 }
 
+/// A token bucket that drops what comes faster than its rate, once it is empty. It begins full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Policer {
+    /// Bits per second on the wire, headers included.
+    pub rate: Rate,
+    /// What the bucket holds.
+    pub burst: Bytes,
+}
+
+/// What a packet's way takes beyond the delay, drawn for each by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Jitter {
+    /// From which distribution.
+    pub spread: Spread,
+    /// Whether packets overtake each other. Otherwise one that would waits for the one before it.
+    pub reorders: bool,
+}
+
+/// A distribution of times, of which what is below zero is zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spread {
+    /// Uniform from zero.
+    Uniform {
+        /// The longest.
+        most: Duration,
+    },
+    /// Exponential.
+    Exponential {
+        /// The mean.
+        mean: Duration,
+    },
+    /// Normal.
+    Normal {
+        /// The mean.
+        mean: Duration,
+        /// The standard deviation.
+        deviation: Duration,
+    },
+}
+
 /// A change of a link at a moment. What is `None` stays.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
@@ -112,7 +158,7 @@ pub struct Change {
     pub at: Time,
     /// A new rate; zero: nothing is transmitted until the next change.
     pub rate: Option<Rate>,
-    /// A new delay. Packets never overtake each other.
+    /// A new delay. Packets do not overtake each other for it.
     pub delay: Option<Duration>,
     /// A new loss.
     pub loss: Option<Loss>,
@@ -141,7 +187,10 @@ impl Link {
             rate,
             delay,
             queue: Queue { limit: Limit::Packets(packets), discipline: Discipline::DropTail },
+            policer: None,
             loss: Loss::None,
+            jitter: None,
+            duplicate: 0.0,
             changes: Vec::new(),
             opportunities: None,
         }

@@ -11,7 +11,10 @@ use anabranch_congestion::tfrc;
 use anabranch_units::{Bytes, Duration, Rate, Time};
 
 pub use ids::{FlowId, LinkId, NodeId};
-pub use link::{Change, CoDel, Discipline, GilbertElliott, Limit, Link, Loss, Opportunities, Queue, Red};
+pub use link::{
+    Change, CoDel, Discipline, GilbertElliott, Jitter, Limit, Link, Loss, Opportunities, Policer, Queue, Red,
+    Spread,
+};
 pub use media::{Act, Algorithm, Media, Reader};
 pub use tcp::{Congestion, DelayedAck, Form, Recovery, Rto, Share, Tcp};
 

@@ -3,7 +3,9 @@
 //! decides when a packet leaves it (CoDel) has to be asked again.
 
 mod codel;
+mod jitter;
 mod loss;
+mod policer;
 mod red;
 mod schedule;
 
@@ -14,6 +16,7 @@ use crate::model::{self, Discipline, Limit};
 use anabranch_scenario::random::Random;
 use codel::CoDelQueue;
 use loss::Losses;
+use policer::Policer;
 use red::RedAverage;
 use schedule::{Steps, Transmitter};
 
@@ -54,7 +57,10 @@ struct Leaving {
 pub(crate) struct LinkDirection {
     transmitter: Transmitter,
     delay: Steps<u64>,
+    policer: Option<Box<Policer>>,
     losses: Steps<Losses>,
+    jitter: Option<model::Jitter>,
+    duplicate: f64,
     limit: Limit,
     queued_bytes: u64,
     leaving: VecDeque<Leaving>,
@@ -82,7 +88,10 @@ impl LinkDirection {
         Self {
             transmitter: Transmitter::new(rate, rates, link.opportunities.as_ref()),
             delay: Steps::new(link.delay.as_nanos(), delays.collect()),
+            policer: link.policer.as_ref().map(|policer| Box::new(Policer::new(policer))),
             losses: Steps::new(Losses::new(&link.loss), losses.collect()),
+            jitter: link.jitter,
+            duplicate: link.duplicate,
             limit: link.queue.limit,
             queued_bytes: 0,
             leaving: VecDeque::new(),
@@ -105,6 +114,10 @@ impl LinkDirection {
     #[inline]
     pub(crate) fn offer(&mut self, packet: u32, size: u32, now: u64) -> Fate {
         self.counters.offered += 1;
+        if self.policer.as_mut().is_some_and(|policer| !policer.passes(size, now)) {
+            self.counters.dropped += 1;
+            return Fate::Dropped;
+        }
         self.forget_left(now);
         if self.codel.is_some() {
             return self.offer_to_codel(packet, size, now);
@@ -164,8 +177,20 @@ impl LinkDirection {
             self.counters.lost += 1;
             return Fate::Lost;
         }
-        // Packets never overtake each other, though the delay may shrink.
-        self.last_arrival = self.last_arrival.max(end.saturating_add(*self.delay.at(end)));
+        let arrival = end.saturating_add(*self.delay.at(end));
+        let Some(drawn) =
+            self.jitter.as_ref().map(|drawn| (drawn, jitter::draw(&drawn.spread, &mut self.random)))
+        else {
+            return self.arrives_in_order(arrival);
+        };
+        let (model::Jitter { reorders, .. }, more) = drawn;
+        let arrival = arrival.saturating_add(more);
+        if *reorders { Fate::Arrives(arrival) } else { self.arrives_in_order(arrival) }
+    }
+
+    /// Packets do not overtake each other, though the delay may shrink.
+    fn arrives_in_order(&mut self, arrival: u64) -> Fate {
+        self.last_arrival = self.last_arrival.max(arrival);
         Fate::Arrives(self.last_arrival)
     }
 
@@ -215,9 +240,24 @@ impl LinkDirection {
         self.transmitter.last_start()
     }
 
-    /// Whether a packet that comes from a link of `rate` could ever wait here or come out of order.
+    /// Whether a packet that comes from a link of `rate` never waits here and is never dropped.
     pub(crate) fn only_delays(&self, rate: u64) -> bool {
-        self.red.is_none() && self.codel.is_none() && self.transmitter.is_always_at_least(rate)
+        self.red.is_none()
+            && self.codel.is_none()
+            && self.policer.is_none()
+            && self.transmitter.is_always_at_least(rate)
+    }
+
+    /// Whether packets arrive once, in the order and at the distances in which they were transmitted, but for
+    /// what changes at given moments.
+    pub(crate) fn is_even(&self) -> bool {
+        self.jitter.is_none() && self.duplicate <= 0.0
+    }
+
+    /// Whether a packet that arrives does so twice.
+    #[inline]
+    pub(crate) fn duplicates(&mut self) -> bool {
+        self.duplicate > 0.0 && self.random.unit() < self.duplicate
     }
 
     /// The most that it ever transmits, in bits per second.

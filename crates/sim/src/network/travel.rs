@@ -57,8 +57,12 @@ impl Network {
             }
         }
         match fate {
-            Fate::Arrives(_) => {
+            Fate::Arrives(at) => {
                 self.packets.get_mut(number).hop += 1;
+                if self.links[link as usize].duplicates() {
+                    let copy = self.packets.copy(number);
+                    self.schedule(at, Kind::Packet, copy);
+                }
                 true
             }
             Fate::Waits => false,

@@ -152,7 +152,10 @@ fn a_link_s_capacity_follows_its_changes() {
         rate: Rate::from_bps(100),
         delay: Duration::ZERO,
         queue: Queue { limit: Limit::Bytes(Bytes::kib(64)), discipline: Discipline::DropTail },
+        policer: None,
         loss: Loss::None,
+        jitter: None,
+        duplicate: 0.0,
         changes: vec![
             change(2, Rate::ZERO),
             Change { rate: None, ..change(3, Rate::ZERO) },

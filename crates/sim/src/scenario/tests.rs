@@ -12,7 +12,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::model::{
-    Act, Algorithm, Change, Congestion, Discipline, Kind, Limit, Loss, Pattern, Source, Tcp, When,
+    Act, Algorithm, Change, Congestion, Discipline, Jitter, Kind, Limit, Loss, Pattern, Policer, Source,
+    Spread, Tcp, When,
 };
 
 /// The files that a test has.
@@ -371,6 +372,28 @@ fn an_unknown_key_is_refused_with_its_place_and_the_right_name() {
     let error = error(&path("delay = \"20ms\"", "delay = \"20ms\"\nqueu = \"50 packets\""));
     let expected = "test.toml:15:1: `queu` is not a key of a [[link]]\n   |\n15 | queu = \"50 packets\"\n   | ^^^^\n   = did you mean `queue`?";
     assert!(error.starts_with(expected), "{error}");
+}
+
+#[test]
+fn jitter_and_policers_are_read_for_each_direction() {
+    let of = |text: &str| parsed(&path("delay =", &format!("{text}\ndelay ="))).unwrap().links;
+    let ms = Duration::from_millis;
+    let links = of("duplicate = 0.1\nreverse = { duplicate = 0 }");
+    assert_eq!((links[0].duplicate, links[1].duplicate), (0.1, 0.0));
+    let links = of(
+        "jitter = \"5ms\"\npolicer = { rate = \"2Mbps\", burst = \"64KiB\" }\nreverse = { policer = false }",
+    );
+    let uniform = Jitter { spread: Spread::Uniform { most: ms(5) }, reorders: false };
+    assert_eq!((links[0].jitter, links[1].jitter), (Some(uniform), Some(uniform)));
+    let policer = Policer { rate: Rate::from_mbps(2), burst: Bytes::kib(64) };
+    assert_eq!((links[0].policer, links[1].policer), (Some(policer), None));
+    let normal = r#"jitter = { kind = "normal", mean = "5ms", deviation = "2ms", reorder = true }
+reverse = { jitter = "0ms" }"#;
+    let links = of(normal);
+    let spread = Spread::Normal { mean: ms(5), deviation: ms(2) };
+    assert_eq!((links[0].jitter, links[1].jitter), (Some(Jitter { spread, reorders: true }), None));
+    let exponential = of(r#"jitter = { kind = "exponential", mean = "3ms" }"#);
+    assert_eq!(exponential[0].jitter.unwrap().spread, Spread::Exponential { mean: ms(3) });
 }
 
 #[test]

@@ -204,6 +204,15 @@ fn direction(link: &Link, origin: &Origin<'_>) -> Result<Direction, Fault> {
     if link.queue.discipline != Discipline::DropTail {
         return fault("discipline", "the testbed's queues are droptail");
     }
+    if link.policer.is_some() {
+        return fault("policer", "the testbed has no policers");
+    }
+    if link.jitter.is_some() {
+        return fault("jitter", "the testbed has no jitter");
+    }
+    if link.duplicate > 0.0 {
+        return fault("duplicate", "the testbed duplicates nothing");
+    }
     let pattern = |loss: &Loss, key| pattern(loss).map_err(|message| origin.fault(key, message));
     let changes = link.changes.iter().map(|change| {
         let model::Change { at, rate, delay, loss } = change;

@@ -133,7 +133,10 @@ impl Network {
         }
         for (link, feeder) in feeders.into_iter().enumerate() {
             self.is_direct[link] = match feeder {
-                Feeder::Link(before) => self.links[link].only_delays(self.links[before].highest_rate()),
+                Feeder::Link(before) => {
+                    let before = &self.links[before];
+                    before.is_even() && self.links[link].only_delays(before.highest_rate())
+                }
                 _ => false,
             };
         }

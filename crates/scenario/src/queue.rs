@@ -1,0 +1,90 @@
+//! Before a link's transmitter: how much its queue holds, what the queue drops, and a policer.
+
+use anabranch_units::{Bytes, Duration};
+
+use crate::error::Fault;
+use crate::model::{CoDel, Discipline, Limit, Policer, Red};
+use crate::table::Item;
+
+/// Most packets that a queue holds: every one that waits takes memory.
+const MOST_PACKETS: u32 = 1_000_000;
+/// Most bytes that a queue holds.
+const MOST_BYTES: Bytes = Bytes::mib(1024);
+
+/// `50 packets` or `64KiB`.
+pub(crate) fn limit(item: Item<'_>) -> Result<Limit, Fault> {
+    let text = item.text().map_err(|fault| fault.help("write it like \"50 packets\" or \"64KiB\""))?;
+    let Some(count) = text.trim().strip_suffix("packets").or_else(|| text.trim().strip_suffix("packet"))
+    else {
+        let size = item.size_within(Bytes::ZERO, MOST_BYTES);
+        let size = size.map_err(|fault| fault.help("a queue is written like \"50 packets\" or \"64KiB\""))?;
+        // Less would let no full packet through.
+        return match size < Bytes::new(1500) {
+            true => Err(item.fault("a queue holds at least 1500B: the packet in transmission counts")),
+            false => Ok(Limit::Bytes(size)),
+        };
+    };
+    match count.trim().parse() {
+        Ok(count) if (1..=MOST_PACKETS).contains(&count) => Ok(Limit::Packets(count)),
+        _ => Err(item.fault(format_args!(
+            "a queue holds 1 to {MOST_PACKETS} packets: the packet in transmission counts"
+        ))),
+    }
+}
+
+/// A discipline by its name, or with its parameters.
+pub(crate) fn discipline(item: Item<'_>) -> Result<Discipline, Fault> {
+    // Floyd's recommendations of 1997 and the defaults of ns-2.
+    const RED: Red = Red { low: 5.0, high: 15.0, most: 0.1, weight: 0.002 };
+    const CODEL: CoDel = CoDel { target: Duration::from_millis(5), interval: Duration::from_millis(100) };
+    let choices = [
+        ("droptail", Discipline::DropTail),
+        ("red", Discipline::Red(RED)),
+        ("codel", Discipline::CoDel(CODEL)),
+    ];
+    let (mut discipline, mut table) = item.named("a queue's `discipline`", &choices)?;
+    let mut at = table.span;
+    match &mut discipline {
+        Discipline::DropTail => {}
+        Discipline::Red(red) => {
+            let threshold =
+                |item: Item<'_>| item.number(|number| number > 0.0 && number <= 1e6, "of packets above 0");
+            let share =
+                |item: Item<'_>| item.number(|number| number > 0.0 && number <= 1.0, "above 0, up to 1");
+            red.low = table.get("low", threshold).unwrap_or(red.low);
+            let high = table.get("high", |item| Ok((threshold(item)?, item.span)));
+            red.high = high.map_or(red.high, |(high, _)| high);
+            red.most = table.get("most", share).unwrap_or(red.most);
+            red.weight = table.get("weight", share).unwrap_or(red.weight);
+            at = high.map_or(at, |(_, span)| span);
+        }
+        Discipline::CoDel(codel) => {
+            codel.target = table.get("target", Item::positive_duration).unwrap_or(codel.target);
+            codel.interval = table.get("interval", Item::positive_duration).unwrap_or(codel.interval);
+        }
+    }
+    table.finish()?;
+    match discipline {
+        Discipline::Red(Red { low, high, .. }) if low >= high => {
+            Err(Fault::new(at, format_args!("`low` ({low}) has to be below `high` ({high})")))
+        }
+        Discipline::CoDel(CoDel { target, interval }) if target >= interval => {
+            Err(item
+                .fault(format_args!("`target` ({target}) has to be shorter than `interval` ({interval})")))
+        }
+        _ => Ok(discipline),
+    }
+}
+
+/// `false`, where the other direction has one, or a table.
+pub(crate) fn policer(item: Item<'_>) -> Result<Option<Policer>, Fault> {
+    if matches!(item.flag(), Ok(false)) {
+        return Ok(None);
+    }
+    let mut table = item.table("a link's `policer`")?;
+    let rate = table.need("rate", Item::rate);
+    // Less would let no full packet through.
+    let burst = table.need("burst", |item| item.size_within(Bytes::new(1500), MOST_BYTES));
+    table.finish()?;
+    Ok(Some(Policer { rate: rate?, burst: burst? }))
+}
