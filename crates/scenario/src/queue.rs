@@ -3,7 +3,7 @@
 use anabranch_units::{Bytes, Duration};
 
 use crate::error::Fault;
-use crate::model::{CoDel, Discipline, Limit, Policer, Red};
+use crate::model::{CoDel, Discipline, Limit, Pie, Policer, Red};
 use crate::table::Item;
 
 /// Most packets that a queue holds: every one that waits takes memory.
@@ -37,10 +37,12 @@ pub(crate) fn discipline(item: Item<'_>) -> Result<Discipline, Fault> {
     // Floyd's recommendations of 1997 and the defaults of ns-2.
     const RED: Red = Red { low: 5.0, high: 15.0, most: 0.1, weight: 0.002 };
     const CODEL: CoDel = CoDel { target: Duration::from_millis(5), interval: Duration::from_millis(100) };
+    const PIE: Pie = Pie { target: Duration::from_millis(15) };
     let choices = [
         ("droptail", Discipline::DropTail),
         ("red", Discipline::Red(RED)),
         ("codel", Discipline::CoDel(CODEL)),
+        ("pie", Discipline::Pie(PIE)),
     ];
     let (mut discipline, mut table) = item.named("a queue's `discipline`", &choices)?;
     let mut at = table.span;
@@ -57,6 +59,9 @@ pub(crate) fn discipline(item: Item<'_>) -> Result<Discipline, Fault> {
             red.most = table.get("most", share).unwrap_or(red.most);
             red.weight = table.get("weight", share).unwrap_or(red.weight);
             at = high.map_or(at, |(_, span)| span);
+        }
+        Discipline::Pie(pie) => {
+            pie.target = table.get("target", Item::positive_duration).unwrap_or(pie.target);
         }
         Discipline::CoDel(codel) => {
             codel.target = table.get("target", Item::positive_duration).unwrap_or(codel.target);

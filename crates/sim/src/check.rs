@@ -98,6 +98,9 @@ fn check_link(link: &Link, nodes: usize) -> Checked {
     })?;
     match link.queue.discipline {
         Discipline::DropTail => {}
+        Discipline::Pie(pie) => {
+            ensure(!pie.target.is_zero(), || "PIE wants a target that is not zero".to_owned())?;
+        }
         Discipline::Red(red) => ensure(
             0.0 <= red.low
                 && red.low < red.high

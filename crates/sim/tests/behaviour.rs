@@ -3,7 +3,7 @@
 use anabranch_sim::Simulation;
 use anabranch_sim::model::{
     Change, CoDel, Congestion, Discipline, Flow, GilbertElliott, Jitter, Kind, Limit, Link, Loss, Model,
-    Node, Pattern, Policer, Red, Run, Source, Spread, Tcp, When,
+    Node, Pattern, Pie, Policer, Red, Run, Source, Spread, Tcp, When,
 };
 use anabranch_sim::report::{FlowSample, Observer, Totals};
 use anabranch_units::{Bytes, Duration, Rate, Time};
@@ -81,7 +81,10 @@ fn active_queues_stay_short_and_the_link_full() {
     let (red, red_use) = queue_and_use(&with(Discipline::Red(red)));
     let codel = CoDel { target: Duration::from_millis(5), interval: Duration::from_millis(100) };
     let (codel, codel_use) = queue_and_use(&with(Discipline::CoDel(codel)));
+    let (pie, pie_use) = queue_and_use(&with(Discipline::Pie(Pie { target: Duration::from_millis(15) })));
     assert!(tail > 200.0, "{tail}");
+    // 15 ms are twelve packets.
+    assert!((6.0..18.0).contains(&pie) && pie_use > 0.93, "{pie} {pie_use}");
     assert!((4.0..35.0).contains(&red), "{red}");
     // 5 ms are four packets; four flows keep it a few times that.
     assert!((1.0..25.0).contains(&codel), "{codel}");

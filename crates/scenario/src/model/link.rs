@@ -60,6 +60,8 @@ pub enum Discipline {
     Red(Red),
     /// Controlled delay (RFC 8289).
     CoDel(CoDel),
+    /// Proportional integral controller enhanced (RFC 8033).
+    Pie(Pie),
 }
 
 /// Random early detection (Floyd and Jacobson 1993), with the gentle slope above the upper threshold.
@@ -82,6 +84,13 @@ pub struct CoDel {
     pub target: Duration,
     /// For how long it may be exceeded: 100 ms.
     pub interval: Duration,
+}
+
+/// Proportional integral controller enhanced (RFC 8033, section 4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pie {
+    /// The queueing delay that it keeps: 15 ms.
+    pub target: Duration,
 }
 
 /// Losses on the wire.

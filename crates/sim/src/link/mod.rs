@@ -5,6 +5,7 @@
 mod codel;
 mod jitter;
 mod loss;
+mod pie;
 mod policer;
 mod red;
 mod schedule;
@@ -16,6 +17,7 @@ use crate::model::{self, Discipline, Limit};
 use anabranch_scenario::random::Random;
 use codel::CoDelQueue;
 use loss::Losses;
+use pie::PieState;
 use policer::Policer;
 use red::RedAverage;
 use schedule::{Steps, Transmitter};
@@ -52,6 +54,14 @@ struct Leaving {
     size: u32,
 }
 
+/// What drops packets before the queue is full.
+#[derive(Debug)]
+enum Early {
+    Never,
+    Red(Box<RedAverage>),
+    Pie(Box<PieState>),
+}
+
 /// The state of one direction of a link.
 #[derive(Debug)]
 pub(crate) struct LinkDirection {
@@ -64,7 +74,7 @@ pub(crate) struct LinkDirection {
     limit: Limit,
     queued_bytes: u64,
     leaving: VecDeque<Leaving>,
-    red: Option<Box<RedAverage>>,
+    early: Early,
     codel: Option<Box<CoDelQueue>>,
     last_arrival: u64,
     random: Random,
@@ -80,10 +90,11 @@ impl LinkDirection {
         let delays = changes.iter().filter_map(|c| c.delay.map(|delay| (c.at.as_nanos(), delay.as_nanos())));
         let losses =
             changes.iter().filter_map(|c| c.loss.as_ref().map(|l| (c.at.as_nanos(), Losses::new(l))));
-        let (red, codel) = match link.queue.discipline {
-            Discipline::DropTail => (None, None),
-            Discipline::Red(parameters) => (Some(Box::new(RedAverage::new(parameters, link.rate))), None),
-            Discipline::CoDel(parameters) => (None, Some(Box::new(CoDelQueue::new(parameters)))),
+        let (early, codel) = match link.queue.discipline {
+            Discipline::DropTail => (Early::Never, None),
+            Discipline::Red(red) => (Early::Red(Box::new(RedAverage::new(red, link.rate))), None),
+            Discipline::Pie(pie) => (Early::Pie(Box::new(PieState::new(pie))), None),
+            Discipline::CoDel(parameters) => (Early::Never, Some(Box::new(CoDelQueue::new(parameters)))),
         };
         Self {
             transmitter: Transmitter::new(rate, rates, link.opportunities.as_ref()),
@@ -95,7 +106,7 @@ impl LinkDirection {
             limit: link.queue.limit,
             queued_bytes: 0,
             leaving: VecDeque::new(),
-            red,
+            early,
             codel,
             last_arrival: 0,
             random,
@@ -122,7 +133,7 @@ impl LinkDirection {
         if self.codel.is_some() {
             return self.offer_to_codel(packet, size, now);
         }
-        if self.is_full(size) || !self.passes_red(now) {
+        if self.is_full(size) || !self.passes(now) {
             self.counters.dropped += 1;
             return Fate::Dropped;
         }
@@ -151,12 +162,13 @@ impl LinkDirection {
         }
     }
 
-    fn passes_red(&mut self, now: u64) -> bool {
+    fn passes(&mut self, now: u64) -> bool {
         let waiting = self.leaving.len().saturating_sub(1);
-        let idle_since = self.transmitter.busy_until();
-        match &mut self.red {
-            None => true,
-            Some(red) => red.passes(waiting, idle_since, now, &mut self.random),
+        let busy_until = self.transmitter.busy_until();
+        match &mut self.early {
+            Early::Never => true,
+            Early::Red(red) => red.passes(waiting, busy_until, now, &mut self.random),
+            Early::Pie(pie) => pie.passes(waiting, busy_until, now, &mut self.random),
         }
     }
 
@@ -242,7 +254,7 @@ impl LinkDirection {
 
     /// Whether a packet that comes from a link of `rate` never waits here and is never dropped.
     pub(crate) fn only_delays(&self, rate: u64) -> bool {
-        self.red.is_none()
+        matches!(self.early, Early::Never)
             && self.codel.is_none()
             && self.policer.is_none()
             && self.transmitter.is_always_at_least(rate)

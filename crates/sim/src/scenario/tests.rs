@@ -12,8 +12,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::model::{
-    Act, Algorithm, Change, Congestion, Discipline, Jitter, Kind, Limit, Loss, Pattern, Policer, Source,
-    Spread, Tcp, When,
+    Act, Algorithm, Change, CoDel, Congestion, Discipline, Jitter, Kind, Limit, Loss, Pattern, Pie, Policer,
+    Source, Spread, Tcp, When,
 };
 
 /// The files that a test has.
@@ -118,6 +118,18 @@ reverse = { rate = "1Mbps", loss = 0, name = "back" }"#,
     let change = |seconds, rate| Change { at: at(seconds), rate: Some(rate), delay: None, loss: None };
     let up = Change { loss: Some(Loss::None), ..change(2, Rate::from_mbps(6)) };
     assert_eq!(there.changes, [change(1, Rate::ZERO), up, change(3, Rate::from_mbps(1))]);
+}
+
+#[test]
+fn disciplines_have_defaults() {
+    let of = |text: &str| {
+        let model = parsed(&path("delay =", &format!("discipline = {text}\ndelay ="))).unwrap();
+        model.links[0].queue.discipline
+    };
+    let ms = Duration::from_millis;
+    assert_eq!(of(r#""pie""#), Discipline::Pie(Pie { target: ms(15) }));
+    assert_eq!(of(r#"{ kind = "pie", target = "20ms" }"#), Discipline::Pie(Pie { target: ms(20) }));
+    assert_eq!(of(r#""codel""#), Discipline::CoDel(CoDel { target: ms(5), interval: ms(100) }));
 }
 
 #[test]

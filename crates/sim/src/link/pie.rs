@@ -1,0 +1,143 @@
+//! Proportional integral controller enhanced (RFC 8033, section 4, without the optional parts of section 5).
+
+use anabranch_scenario::random::Random;
+
+use crate::model::Pie;
+
+/// T_UPDATE, in nanoseconds.
+const UPDATE: u64 = 15_000_000;
+/// MAX_BURST.
+const BURST: u64 = 150_000_000;
+/// Weights of the distance to the target, and of the trend; per second.
+const ALPHA: f64 = 0.125;
+const BETA: f64 = 1.25;
+/// Of so many packets nothing is dropped early.
+const FEW: usize = 2;
+
+/// The probability of a drop, and what it follows from.
+#[derive(Clone, Debug)]
+pub(super) struct PieState {
+    /// QDELAY_REF, in seconds.
+    target: f64,
+    probability: f64,
+    /// The queueing delay when the probability was last computed, in seconds.
+    delay_before: f64,
+    burst_left: u64,
+    next_update: u64,
+}
+
+impl PieState {
+    pub(super) fn new(parameters: Pie) -> Self {
+        Self {
+            target: parameters.target.as_secs_f64(),
+            probability: 0.0,
+            delay_before: 0.0,
+            burst_left: BURST,
+            next_update: UPDATE,
+        }
+    }
+
+    /// Whether a packet that finds `waiting` others gets through. What is there has left at `busy_until`.
+    pub(super) fn passes(&mut self, waiting: usize, busy_until: u64, now: u64, random: &mut Random) -> bool {
+        self.update(busy_until, now);
+        let is_calm = self.delay_before < self.target / 2.0 && self.probability < 0.2;
+        self.burst_left > 0 || is_calm || waiting <= FEW || random.unit() >= self.probability
+    }
+
+    /// Does what should have been done at every update until now. Meanwhile nothing came, so the queue only
+    /// became shorter.
+    fn update(&mut self, busy_until: u64, now: u64) {
+        while self.next_update <= now {
+            let delay = busy_until.saturating_sub(self.next_update) as f64 / 1e9;
+            if delay <= 0.0 && self.delay_before <= 0.0 && self.probability < 1e-9 {
+                // Nothing will change until somebody comes.
+                self.probability = 0.0;
+                self.burst_left = BURST;
+                self.next_update += (now - self.next_update) / UPDATE * UPDATE + UPDATE;
+                return;
+            }
+            self.step(delay);
+            self.next_update += UPDATE;
+        }
+    }
+
+    /// Section 4.2, with the steps by the probability's size.
+    fn step(&mut self, delay: f64) {
+        let by = match self.probability {
+            p if p < 0.000_001 => 2048.0,
+            p if p < 0.000_01 => 512.0,
+            p if p < 0.000_1 => 128.0,
+            p if p < 0.001 => 32.0,
+            p if p < 0.01 => 8.0,
+            p if p < 0.1 => 2.0,
+            _ => 1.0,
+        };
+        let mut change = (ALPHA * (delay - self.target) + BETA * (delay - self.delay_before)) / by;
+        if self.probability >= 0.1 {
+            change = change.min(0.02);
+        }
+        self.probability += change;
+        if delay <= 0.0 && self.delay_before <= 0.0 {
+            self.probability *= 0.98;
+        }
+        self.probability = self.probability.clamp(0.0, 1.0);
+        let half = self.target / 2.0;
+        self.burst_left = if self.probability <= 0.0 && delay < half && self.delay_before < half {
+            BURST
+        } else {
+            self.burst_left.saturating_sub(UPDATE)
+        };
+        self.delay_before = delay;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anabranch_units::Duration;
+
+    use super::*;
+
+    fn pie() -> PieState {
+        PieState::new(Pie { target: Duration::from_millis(15) })
+    }
+
+    #[test]
+    fn the_probability_rises_above_the_target_and_falls_below_it() {
+        let mut pie = pie();
+        // The queue stays at 50 ms, then at 5.
+        let mut highest = 0.0;
+        for number in 1..2000 {
+            let now = number * UPDATE;
+            pie.update(now + 50_000_000, now);
+            assert!(pie.probability >= highest, "{number}");
+            highest = pie.probability;
+        }
+        assert!(highest > 0.5, "{highest}");
+        for number in 2000..6000 {
+            let now = number * UPDATE;
+            pie.update(now + 5_000_000, now);
+        }
+        assert!(pie.probability <= 0.0);
+        assert_eq!(pie.burst_left, BURST);
+    }
+
+    #[test]
+    fn a_first_burst_and_a_short_queue_lose_nothing() {
+        let mut random = Random::new(1, 1);
+        let mut pie = pie();
+        let until = |pie: &mut PieState, waiting, random: &mut Random| {
+            (0..10_000u64)
+                .map(|number| number * 100_000)
+                .find(|now| !pie.passes(waiting, now + 400_000_000, *now, random))
+        };
+        assert!(until(&mut pie, 300, &mut random).unwrap() >= BURST - UPDATE);
+        assert_eq!(until(&mut pie, FEW, &mut random), None);
+    }
+
+    #[test]
+    fn an_idle_time_costs_no_work_and_ends_with_a_burst_allowed() {
+        let mut pie = pie();
+        pie.update(0, u64::MAX / 2);
+        assert!(pie.next_update > u64::MAX / 2 && pie.burst_left == BURST);
+    }
+}
