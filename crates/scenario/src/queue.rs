@@ -3,8 +3,8 @@
 use anabranch_units::{Bytes, Duration};
 
 use crate::error::Fault;
-use crate::model::{CoDel, Discipline, Limit, Pie, Policer, Red};
-use crate::table::Item;
+use crate::model::{CoDel, Discipline, FqCoDel, Limit, Pie, Policer, Red};
+use crate::table::{Item, Table};
 
 /// Most packets that a queue holds: every one that waits takes memory.
 const MOST_PACKETS: u32 = 1_000_000;
@@ -37,11 +37,13 @@ pub(crate) fn discipline(item: Item<'_>) -> Result<Discipline, Fault> {
     // Floyd's recommendations of 1997 and the defaults of ns-2.
     const RED: Red = Red { low: 5.0, high: 15.0, most: 0.1, weight: 0.002 };
     const CODEL: CoDel = CoDel { target: Duration::from_millis(5), interval: Duration::from_millis(100) };
+    const FQ_CODEL: FqCoDel = FqCoDel { codel: CODEL, quantum: Bytes::new(1514) };
     const PIE: Pie = Pie { target: Duration::from_millis(15) };
     let choices = [
         ("droptail", Discipline::DropTail),
         ("red", Discipline::Red(RED)),
         ("codel", Discipline::CoDel(CODEL)),
+        ("fq-codel", Discipline::FqCoDel(FQ_CODEL)),
         ("pie", Discipline::Pie(PIE)),
     ];
     let (mut discipline, mut table) = item.named("a queue's `discipline`", &choices)?;
@@ -63,9 +65,11 @@ pub(crate) fn discipline(item: Item<'_>) -> Result<Discipline, Fault> {
         Discipline::Pie(pie) => {
             pie.target = table.get("target", Item::positive_duration).unwrap_or(pie.target);
         }
-        Discipline::CoDel(codel) => {
-            codel.target = table.get("target", Item::positive_duration).unwrap_or(codel.target);
-            codel.interval = table.get("interval", Item::positive_duration).unwrap_or(codel.interval);
+        Discipline::CoDel(codel) => read_codel(&mut table, codel),
+        Discipline::FqCoDel(FqCoDel { codel, quantum }) => {
+            read_codel(&mut table, codel);
+            let within = |item: Item<'_>| item.size_within(Bytes::new(1), MOST_BYTES);
+            *quantum = table.get("quantum", within).unwrap_or(*quantum);
         }
     }
     table.finish()?;
@@ -73,12 +77,20 @@ pub(crate) fn discipline(item: Item<'_>) -> Result<Discipline, Fault> {
         Discipline::Red(Red { low, high, .. }) if low >= high => {
             Err(Fault::new(at, format_args!("`low` ({low}) has to be below `high` ({high})")))
         }
-        Discipline::CoDel(CoDel { target, interval }) if target >= interval => {
+        Discipline::CoDel(CoDel { target, interval })
+        | Discipline::FqCoDel(FqCoDel { codel: CoDel { target, interval }, .. })
+            if target >= interval =>
+        {
             Err(item
                 .fault(format_args!("`target` ({target}) has to be shorter than `interval` ({interval})")))
         }
         _ => Ok(discipline),
     }
+}
+
+fn read_codel(table: &mut Table<'_>, codel: &mut CoDel) {
+    codel.target = table.get("target", Item::positive_duration).unwrap_or(codel.target);
+    codel.interval = table.get("interval", Item::positive_duration).unwrap_or(codel.interval);
 }
 
 /// `false`, where the other direction has one, or a table.

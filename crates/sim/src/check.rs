@@ -8,8 +8,8 @@ use anabranch_scenario::MOST_CONNECTIONS;
 use anabranch_units::{Bytes, Duration, Time};
 
 use crate::model::{
-    Act, Congestion, Discipline, Flow, Form, Kind, Limit, Link, Loss, Model, NodeId, Pattern, Reader,
-    Recovery, Share, Source, Tcp, When,
+    Act, Congestion, Discipline, Flow, Form, FqCoDel, Kind, Limit, Link, Loss, Model, NodeId, Pattern,
+    Reader, Recovery, Share, Source, Tcp, When,
 };
 
 /// Where in a model something is wrong.
@@ -112,7 +112,7 @@ fn check_link(link: &Link, nodes: usize) -> Checked {
                     .to_owned()
             },
         )?,
-        Discipline::CoDel(codel) => {
+        Discipline::CoDel(codel) | Discipline::FqCoDel(FqCoDel { codel, .. }) => {
             ensure(!codel.target.is_zero() && codel.target < codel.interval, || {
                 "CoDel wants a target that is not zero and shorter than the interval".to_owned()
             })?;

@@ -82,6 +82,17 @@ impl PackedWindow {
 }
 
 impl Packet {
+    /// Tells flows apart, as addresses and ports do.
+    #[inline]
+    pub(crate) fn flow_key(&self) -> u64 {
+        let kind = match self.what {
+            What::Datagram => 1,
+            What::TfrcData | What::TfrcFeedback => 2,
+            What::Syn | What::SynAck | What::Data | What::Ack | What::Reset => 0,
+        };
+        kind << 32 | u64::from(self.owner)
+    }
+
     /// A packet that says nothing but what it is.
     pub(crate) fn new(what: What, owner: u32, hop: u32, sequence: u64, size: u16) -> Self {
         Self { sequence, owner, hop, timestamp: 0, window: PackedWindow::ZERO, extra: NO_EXTRA, size, what }

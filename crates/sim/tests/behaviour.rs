@@ -2,8 +2,8 @@
 
 use anabranch_sim::Simulation;
 use anabranch_sim::model::{
-    Change, CoDel, Congestion, Discipline, Flow, GilbertElliott, Jitter, Kind, Limit, Link, Loss, Model,
-    Node, Pattern, Pie, Policer, Red, Run, Source, Spread, Tcp, When,
+    Change, CoDel, Congestion, Discipline, Flow, FqCoDel, GilbertElliott, Jitter, Kind, Limit, Link, Loss,
+    Model, Node, Pattern, Pie, Policer, Red, Run, Source, Spread, Tcp, When,
 };
 use anabranch_sim::report::{FlowSample, Observer, Totals};
 use anabranch_units::{Bytes, Duration, Rate, Time};
@@ -89,6 +89,55 @@ fn active_queues_stay_short_and_the_link_full() {
     // 5 ms are four packets; four flows keep it a few times that.
     assert!((1.0..25.0).contains(&codel), "{codel}");
     assert!(red_use > 0.93 && codel_use > 0.9, "{red_use} {codel_use}");
+}
+
+fn fq_codel() -> Discipline {
+    let codel = CoDel { target: Duration::from_millis(5), interval: Duration::from_millis(100) };
+    Discipline::FqCoDel(FqCoDel { codel, quantum: Bytes::new(1514) })
+}
+
+#[test]
+fn queues_of_flows_protect_tcp_from_a_flood() {
+    let reno = || tcp(Tcp { congestion: Congestion::Reno, ..Tcp::DEPLOYED }, Source::Greedy);
+    let share = |discipline| {
+        let mut model = model(60, vec![reno(), udp(20_000)]);
+        model.links[0].queue.discipline = discipline;
+        run(model).0.flows[0].delivered.as_f64() * 8e-6 / 60.0
+    };
+    let (beside_droptail, own_queue) = (share(Discipline::DropTail), share(fq_codel()));
+    assert!(beside_droptail < 0.5, "{beside_droptail}");
+    // Half of 10 Mbps, less headers and what Reno leaves of it.
+    assert!((3.8..5.0).contains(&own_queue), "{own_queue}");
+}
+
+#[test]
+fn a_flow_that_sends_little_does_not_wait_for_those_that_send_much() {
+    let greedy = || tcp(Tcp { congestion: Congestion::Reno, ..Tcp::DEPLOYED }, Source::Greedy);
+    let rtt = |discipline| {
+        let little = tcp(Tcp { delayed_ack: None, ..Tcp::DEPLOYED }, Source::Constant(Rate::from_kbps(234)));
+        let mut model = model(60, vec![greedy(), greedy(), greedy(), little]);
+        model.links[0].queue.discipline = discipline;
+        run(model).0.flows[3].rtt_mean.as_secs_f64() * 1e3
+    };
+    // 40 ms, its own transmission, and that of the packet that it finds and of other flows' turns.
+    assert!(rtt(Discipline::DropTail) > 200.0);
+    assert!(rtt(fq_codel()) < 46.0, "{}", rtt(fq_codel()));
+}
+
+#[test]
+fn a_full_queue_of_flows_counts_what_it_drops() {
+    let mut model = model(20, vec![udp(15_000), udp(1000)]);
+    model.links[0].queue.discipline = fq_codel();
+    model.links[0].queue.limit = Limit::Bytes(Bytes::new(30_000));
+    for flow in &mut model.flows {
+        flow.stop = Some(at(15.0));
+    }
+    let totals = run(model).0;
+    let link = &totals.links[0];
+    assert_eq!(link.offered, link.transmitted.get() / 1000 + link.dropped);
+    assert_eq!(totals.flows[0].dropped + totals.flows[1].dropped, link.dropped);
+    assert_eq!(totals.flows[1].dropped, 0, "the longest queue loses");
+    assert!(link.queue_max <= 30);
 }
 
 #[test]

@@ -62,6 +62,8 @@ pub enum Discipline {
     CoDel(CoDel),
     /// Proportional integral controller enhanced (RFC 8033).
     Pie(Pie),
+    /// Queues of flows, each with CoDel (RFC 8290).
+    FqCoDel(FqCoDel),
 }
 
 /// Random early detection (Floyd and Jacobson 1993), with the gentle slope above the upper threshold.
@@ -91,6 +93,15 @@ pub struct CoDel {
 pub struct Pie {
     /// The queueing delay that it keeps: 15 ms.
     pub target: Duration,
+}
+
+/// Queues of flows in turn, each with CoDel (RFC 8290). Where there is no room the longest loses its head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FqCoDel {
+    /// Of each queue.
+    pub codel: CoDel,
+    /// What a queue may send in its turn: 1514 bytes.
+    pub quantum: Bytes,
 }
 
 /// Losses on the wire.

@@ -4,12 +4,13 @@ use std::collections::VecDeque;
 
 use crate::model::CoDel;
 
-/// A packet that waits.
+/// A packet in a queue.
 #[derive(Clone, Copy, Debug)]
-struct Waiting {
-    packet: u32,
-    size: u32,
-    came: u64,
+pub(super) struct Head {
+    pub(super) packet: u32,
+    pub(super) size: u32,
+    /// When it came.
+    pub(super) came: u64,
 }
 
 /// A queue that drops the packet at its head when all of the last interval's packets waited too long.
@@ -17,7 +18,7 @@ struct Waiting {
 pub(super) struct CoDelQueue {
     target: u64,
     interval: u64,
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<Head>,
     bytes: u64,
     /// When the sojourn time will have been above the target for an interval; zero: it is not.
     first_above: u64,
@@ -49,13 +50,24 @@ impl CoDelQueue {
         self.waiting.len()
     }
 
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Takes the packet at the head, to make room.
+    pub(super) fn drop_head(&mut self) -> Option<(u32, u32)> {
+        let head = self.waiting.pop_front()?;
+        self.bytes -= u64::from(head.size);
+        Some((head.packet, head.size))
+    }
+
     pub(super) fn push(&mut self, packet: u32, size: u32, now: u64) {
         self.bytes += u64::from(size);
-        self.waiting.push_back(Waiting { packet, size, came: now });
+        self.waiting.push_back(Head { packet, size, came: now });
     }
 
     /// Takes the head, and says whether it may be dropped.
-    fn take(&mut self, now: u64) -> Option<(Waiting, bool)> {
+    fn take(&mut self, now: u64) -> Option<(Head, bool)> {
         let Some(head) = self.waiting.pop_front() else {
             self.first_above = 0;
             return None;
@@ -77,8 +89,8 @@ impl CoDelQueue {
         from + (self.interval as f64 / (self.drops.max(1) as f64).sqrt()) as u64
     }
 
-    /// The next packet to transmit: its name, its size, when it came. `dropped` is told of those that go.
-    pub(super) fn pop(&mut self, now: u64, mut dropped: impl FnMut(u32, u32)) -> Option<(u32, u32, u64)> {
+    /// The next packet to transmit. `dropped` is told of those that go.
+    pub(super) fn pop(&mut self, now: u64, mut dropped: impl FnMut(u32, u32)) -> Option<Head> {
         let Some((mut head, mut may_drop)) = self.take(now) else {
             self.is_dropping = false;
             return None;
@@ -111,6 +123,6 @@ impl CoDelQueue {
             self.last_drops = self.drops;
             (head, _) = next?;
         }
-        Some((head.packet, head.size, head.came))
+        Some(head)
     }
 }

@@ -1,26 +1,30 @@
 //! A link at work. When a packet comes, all that will happen to it here is computed at once: whether the
 //! queue drops it, when its transmission ends, whether the wire loses it, when it arrives. Only a queue that
-//! decides when a packet leaves it (CoDel) has to be asked again.
+//! decides when a packet leaves it (CoDel, FQ-CoDel) has to be asked again.
 
 mod codel;
+mod fq_codel;
 mod jitter;
 mod loss;
 mod pie;
 mod policer;
 mod red;
 mod schedule;
+mod served;
 
 use std::collections::VecDeque;
 use std::hint::black_box;
 
 use crate::model::{self, Discipline, Limit};
 use anabranch_scenario::random::Random;
-use codel::CoDelQueue;
+use codel::{CoDelQueue, Head};
+use fq_codel::FlowQueues;
 use loss::Losses;
 use pie::PieState;
 use policer::Policer;
 use red::RedAverage;
 use schedule::{Steps, Transmitter};
+use served::Served;
 
 /// What becomes of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +79,9 @@ pub(crate) struct LinkDirection {
     queued_bytes: u64,
     leaving: VecDeque<Leaving>,
     early: Early,
-    codel: Option<Box<CoDelQueue>>,
+    served: Option<Served>,
+    /// Dropped to make room for another.
+    evicted: Option<u32>,
     last_arrival: u64,
     random: Random,
     counters: Counters,
@@ -90,11 +96,14 @@ impl LinkDirection {
         let delays = changes.iter().filter_map(|c| c.delay.map(|delay| (c.at.as_nanos(), delay.as_nanos())));
         let losses =
             changes.iter().filter_map(|c| c.loss.as_ref().map(|l| (c.at.as_nanos(), Losses::new(l))));
-        let (early, codel) = match link.queue.discipline {
+        let (early, served) = match link.queue.discipline {
             Discipline::DropTail => (Early::Never, None),
             Discipline::Red(red) => (Early::Red(Box::new(RedAverage::new(red, link.rate))), None),
             Discipline::Pie(pie) => (Early::Pie(Box::new(PieState::new(pie))), None),
-            Discipline::CoDel(parameters) => (Early::Never, Some(Box::new(CoDelQueue::new(parameters)))),
+            Discipline::CoDel(codel) => (Early::Never, Some(Served::CoDel(Box::new(CoDelQueue::new(codel))))),
+            Discipline::FqCoDel(flows) => {
+                (Early::Never, Some(Served::FqCoDel(Box::new(FlowQueues::new(flows)))))
+            }
         };
         Self {
             transmitter: Transmitter::new(rate, rates, link.opportunities.as_ref()),
@@ -107,7 +116,8 @@ impl LinkDirection {
             queued_bytes: 0,
             leaving: VecDeque::new(),
             early,
-            codel,
+            served,
+            evicted: None,
             last_arrival: 0,
             random,
             counters: Counters::default(),
@@ -121,17 +131,17 @@ impl LinkDirection {
         black_box((self.transmitter.last_start(), self.leaving.front()));
     }
 
-    /// A packet of `size` bytes comes to the queue. Calls come in the order of time.
+    /// A packet of `size` bytes of this flow comes to the queue. Calls come in the order of time.
     #[inline]
-    pub(crate) fn offer(&mut self, packet: u32, size: u32, now: u64) -> Fate {
+    pub(crate) fn offer(&mut self, packet: u32, size: u32, flow: u64, now: u64) -> Fate {
         self.counters.offered += 1;
         if self.policer.as_mut().is_some_and(|policer| !policer.passes(size, now)) {
             self.counters.dropped += 1;
             return Fate::Dropped;
         }
         self.forget_left(now);
-        if self.codel.is_some() {
-            return self.offer_to_codel(packet, size, now);
+        if self.served.is_some() {
+            return self.wait(packet, size, flow, now);
         }
         if self.is_full(size) || !self.passes(now) {
             self.counters.dropped += 1;
@@ -152,7 +162,7 @@ impl LinkDirection {
 
     /// How many packets are here, the one in transmission included.
     fn occupancy(&self) -> usize {
-        self.leaving.len() + self.codel.as_ref().map_or(0, |queue| queue.len())
+        self.leaving.len() + self.served.as_ref().map_or(0, Served::len)
     }
 
     fn is_full(&self, size: u32) -> bool {
@@ -206,33 +216,48 @@ impl LinkDirection {
         Fate::Arrives(self.last_arrival)
     }
 
-    fn offer_to_codel(&mut self, packet: u32, size: u32, now: u64) -> Fate {
+    /// A packet comes to a queue that decides when it leaves.
+    fn wait(&mut self, packet: u32, size: u32, flow: u64, now: u64) -> Fate {
         if self.is_full(size) {
             self.counters.dropped += 1;
-            return Fate::Dropped;
+            let Some((other, bytes)) = self.served.as_mut().and_then(Served::make_room) else {
+                return Fate::Dropped;
+            };
+            self.evicted = Some(other);
+            self.queued_bytes -= u64::from(bytes);
+            // A small one made too little room.
+            if self.is_full(size) {
+                self.counters.dropped += 1;
+                return Fate::Dropped;
+            }
         }
         // Where others wait and nothing is in transmission, their turn comes at this very moment.
         let is_idle = self.occupancy() == 0;
-        let Some(queue) = self.codel.as_mut().filter(|_| !is_idle) else {
+        let Some(queue) = self.served.as_mut().filter(|_| !is_idle) else {
             return self.transmit(size, now, now);
         };
-        queue.push(packet, size, now);
+        queue.push(packet, size, flow, now);
         self.queued_bytes += u64::from(size);
         self.counters.queue_max = self.counters.queue_max.max(self.occupancy() as u32);
         Fate::Waits
     }
 
+    /// The packet that had to go for the one that was offered last.
+    pub(crate) fn take_evicted(&mut self) -> Option<u32> {
+        self.evicted.take()
+    }
+
     /// When the transmission under way ends and [`LinkDirection::serve`] has to be called, if this link's
     /// queue needs it.
     pub(crate) fn next_service(&self) -> Option<u64> {
-        self.codel.as_ref().and(self.leaving.front()).map(|leaving| leaving.at)
+        self.served.as_ref().and(self.leaving.front()).map(|leaving| leaving.at)
     }
 
     /// A transmission has ended: takes the next packet from a queue that decides when packets leave it.
     /// `gone` is told of packets that the queue drops now.
     pub(crate) fn serve(&mut self, now: u64, mut gone: impl FnMut(u32)) -> Option<(u32, Fate)> {
         self.forget_left(now);
-        let queue = self.codel.as_mut().filter(|_| self.leaving.is_empty())?;
+        let queue = self.served.as_mut().filter(|_| self.leaving.is_empty())?;
         let mut dropped = 0;
         let mut dropped_bytes = 0;
         let next = queue.pop(now, |packet, size| {
@@ -242,7 +267,7 @@ impl LinkDirection {
         });
         self.counters.dropped += dropped;
         self.queued_bytes -= dropped_bytes;
-        let (packet, size, came) = next?;
+        let Head { packet, size, came } = next?;
         self.queued_bytes -= u64::from(size);
         Some((packet, self.transmit(size, came, now)))
     }
@@ -255,7 +280,7 @@ impl LinkDirection {
     /// Whether a packet that comes from a link of `rate` never waits here and is never dropped.
     pub(crate) fn only_delays(&self, rate: u64) -> bool {
         matches!(self.early, Early::Never)
-            && self.codel.is_none()
+            && self.served.is_none()
             && self.policer.is_none()
             && self.transmitter.is_always_at_least(rate)
     }

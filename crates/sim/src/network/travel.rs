@@ -30,7 +30,7 @@ impl Network {
             let packet = self.packets.get(number);
             let link = self.hops[packet.hop as usize];
             let size = u32::from(packet.size);
-            let fate = self.links[link as usize].offer(number, size, time);
+            let fate = self.links[link as usize].offer(number, size, packet.flow_key(), time);
             if !self.settle(number, link, fate) {
                 return;
             }
@@ -65,9 +65,13 @@ impl Network {
                 }
                 true
             }
-            Fate::Waits => false,
-            Fate::Dropped | Fate::Lost => {
-                self.gone(number, fate == Fate::Dropped);
+            Fate::Waits | Fate::Dropped | Fate::Lost => {
+                if let Some(other) = self.links[link as usize].take_evicted() {
+                    self.gone(other, true);
+                }
+                if fate != Fate::Waits {
+                    self.gone(number, fate == Fate::Dropped);
+                }
                 false
             }
         }

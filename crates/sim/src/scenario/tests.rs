@@ -12,8 +12,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::model::{
-    Act, Algorithm, Change, CoDel, Congestion, Discipline, Jitter, Kind, Limit, Loss, Pattern, Pie, Policer,
-    Source, Spread, Tcp, When,
+    Act, Algorithm, Change, CoDel, Congestion, Discipline, FqCoDel, Jitter, Kind, Limit, Loss, Pattern, Pie,
+    Policer, Source, Spread, Tcp, When,
 };
 
 /// The files that a test has.
@@ -129,6 +129,11 @@ fn disciplines_have_defaults() {
     let ms = Duration::from_millis;
     assert_eq!(of(r#""pie""#), Discipline::Pie(Pie { target: ms(15) }));
     assert_eq!(of(r#"{ kind = "pie", target = "20ms" }"#), Discipline::Pie(Pie { target: ms(20) }));
+    let codel = CoDel { target: ms(5), interval: ms(100) };
+    assert_eq!(of(r#""fq-codel""#), Discipline::FqCoDel(FqCoDel { codel, quantum: Bytes::new(1514) }));
+    let codel = CoDel { target: ms(8), ..codel };
+    let other = of(r#"{ kind = "fq-codel", target = "8ms", quantum = "300B" }"#);
+    assert_eq!(other, Discipline::FqCoDel(FqCoDel { codel, quantum: Bytes::new(300) }));
     assert_eq!(of(r#""codel""#), Discipline::CoDel(CoDel { target: ms(5), interval: ms(100) }));
 }
 
