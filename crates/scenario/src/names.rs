@@ -52,10 +52,12 @@ impl<'a> Item<'a> {
         let wanted = self.text()?;
         names.iter().position(|name| *name == wanted).ok_or_else(|| {
             let fault = self.fault(format_args!("there is no {what} '{wanted}'"));
+            // The guess may be wrong.
+            let there_are = names.join(", ");
             match nearest(wanted, names.iter().copied()) {
-                Some(meant) => fault.help(format_args!("did you mean '{meant}'?")),
+                Some(meant) => fault.help(format_args!("did you mean '{meant}'? there are: {there_are}")),
                 None if names.is_empty() => fault,
-                None => fault.help(format_args!("there are: {}", names.join(", "))),
+                None => fault.help(format_args!("there are: {there_are}")),
             }
         })
     }

@@ -44,8 +44,9 @@ pub fn load_all(papers: &Papers) -> Result<Vec<Experiment>, Error> {
 pub fn load(papers: &Papers, paper: &str, name: &str) -> Result<Experiment, Error> {
     let folder = Path::new(paper).join(name);
     let source = match papers.paper(paper) {
-        Err(Error::Read { error, .. }) if error.kind() == ErrorKind::NotFound => {
-            Papers::BuiltIn.paper(paper)?
+        // Where there is neither, it is this one that is missing.
+        Err(Error::Read { file, error }) if error.kind() == ErrorKind::NotFound => {
+            Papers::BuiltIn.paper(paper).or(Err(Error::Read { file, error }))?
         }
         source => source?,
     };
