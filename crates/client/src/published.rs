@@ -62,6 +62,15 @@ impl Published {
         });
     }
 
+    /// Nothing more comes, if not for another reason already.
+    pub(super) fn fail(&self, error: EngineError) {
+        self.standing.send_if_modified(|standing| {
+            let is_new = standing.failed.is_none();
+            standing.failed.get_or_insert(error);
+            is_new
+        });
+    }
+
     pub(super) fn set_figures(&self, figures: Figures) {
         *self.figures() = figures;
     }

@@ -305,6 +305,13 @@ impl Owner {
     }
 }
 
+/// Whatever ends it, a fault of its own too: nobody waits for what it would have got.
+impl Drop for Owner {
+    fn drop(&mut self) {
+        self.shared.published.fail(EngineError::ended());
+    }
+}
+
 /// Waits until what has come cannot be written.
 async fn failure(backlog: Option<&Arc<Backlog>>) -> EngineError {
     match backlog {
