@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::File;
-use std::io;
+use std::io::{self, IoSlice};
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -21,11 +21,11 @@ use super::error::{Cure, EngineError};
 /// Where a film is written, every byte at its offset. Calls may block: they are made from threads that
 /// nothing else waits for.
 pub trait Medium: fmt::Debug + Send + Sync {
-    /// Writes all of `bytes` at `offset`.
+    /// Writes all of these pieces, one behind the other, from `offset` on.
     ///
     /// # Errors
     /// They cannot be written.
-    fn write(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
+    fn write(&self, pieces: &mut [IoSlice<'_>], offset: u64) -> io::Result<()>;
 
     /// Fills `bytes` with what was written at `offset`.
     ///
@@ -35,8 +35,21 @@ pub trait Medium: fmt::Debug + Send + Sync {
 }
 
 impl Medium for File {
-    fn write(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        self.write_all_at(bytes, offset)
+    fn write(&self, mut pieces: &mut [IoSlice<'_>], mut offset: u64) -> io::Result<()> {
+        // Empty ones at the beginning go, and with others those behind them.
+        IoSlice::advance_slices(&mut pieces, 0);
+        while !pieces.is_empty() {
+            match rustix::io::pwritev(self, pieces, offset) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(written) => {
+                    IoSlice::advance_slices(&mut pieces, written);
+                    offset += anabranch_units::Bytes::of(written).get();
+                }
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
     }
 
     fn read(&self, bytes: &mut [u8], offset: u64) -> io::Result<()> {
@@ -46,8 +59,8 @@ impl Medium for File {
 
 /// What a piece that waits takes in memory besides its bytes, about: many small ones are bounded as well.
 const PIECE_OVERHEAD: u64 = 256;
-/// The worker waits for so much, or so long, before it writes: to be woken for each piece costs more than to
-/// write it.
+/// The worker waits for so much, or so long, before it writes, and writes so much at once: to be woken for each
+/// piece, or to tell of each, costs more than to write it.
 const BATCH: u64 = 256 << 10;
 const PATIENCE: Duration = Duration::from_millis(20);
 /// Connections wait for a disk that gets on when so much is to be written: more would only leave the
@@ -72,6 +85,12 @@ struct Order {
     there: Vec<Range<u64>>,
     /// The other parts.
     new: Vec<Range<u64>>,
+}
+
+impl Order {
+    fn end(&self) -> u64 {
+        self.offset + length(&self.bytes)
+    }
 }
 
 /// What has arrived and is not written yet.
@@ -262,45 +281,55 @@ impl Drop for Waiting<'_> {
 
 fn work(medium: &dyn Medium, backlog: &Backlog) {
     while let Some(orders) = backlog.next() {
-        for order in orders {
-            let result = carry_out(medium, &order);
+        let mut length = 0;
+        let is_one_run = |order: &Order, next: &Order| {
+            length += cost(&order.bytes);
+            let goes_on = next.offset == order.end() && next.there.is_empty();
+            let is_one = goes_on && length + cost(&next.bytes) <= BATCH;
+            if !is_one {
+                length = 0;
+            }
+            is_one
+        };
+        for run in orders.chunk_by(is_one_run) {
+            let result = carry_out(medium, run);
             let mut inner = backlog.lock();
-            inner.bytes -= cost(&order.bytes);
             inner.got_on = Some(Instant::now());
-            match result {
-                Ok(()) => {
-                    for part in &order.new {
-                        inner.pieces.remove(&part.start);
-                    }
-                }
-                Err(error) => {
-                    inner.failed = Some(error);
-                    drop(inner);
-                    backlog.changed.notify_waiters();
-                    return;
+            for order in run {
+                inner.bytes -= cost(&order.bytes);
+                for part in order.new.iter().filter(|_| result.is_ok()) {
+                    inner.pieces.remove(&part.start);
                 }
             }
+            let has_failed = result.is_err();
+            inner.failed = result.err();
             let is_waited_for = inner.waiting > 0;
             drop(inner);
-            if is_waited_for {
+            if is_waited_for || has_failed {
                 backlog.changed.notify_waiters();
+            }
+            if has_failed {
+                return;
             }
         }
     }
 }
 
-/// Compares what had come before, which was written then, and writes the bytes.
-fn carry_out(medium: &dyn Medium, order: &Order) -> Result<(), EngineError> {
+/// Compares what had come before, which was written then, and writes the bytes. Only of the first order any
+/// had come before.
+fn carry_out(medium: &dyn Medium, run: &[Order]) -> Result<(), EngineError> {
     let failed = |what: &str, error| EngineError::new(format!("cannot {what}: {error}"), Cure::Again);
-    for part in &order.there {
-        let new = &order.bytes[index(part.start - order.offset)..index(part.end - order.offset)];
+    let Some(first) = run.first() else { return Ok(()) };
+    for part in &first.there {
+        let new = &first.bytes[index(part.start - first.offset)..index(part.end - first.offset)];
         let mut old = vec![0; new.len()];
         medium.read(&mut old, part.start).map_err(|error| failed("read again", error))?;
         if let Some(at) = old.iter().zip(new).position(|(old, new)| old != new) {
             return Err(EngineError::another_byte(part.start + anabranch_units::Bytes::of(at).get()));
         }
     }
-    medium.write(&order.bytes, order.offset).map_err(|error| failed("write", error))
+    let mut pieces: Vec<_> = run.iter().map(|order| IoSlice::new(&order.bytes)).collect();
+    medium.write(&mut pieces, first.offset).map_err(|error| failed("write", error))
 }
 
 fn cost(bytes: &Bytes) -> u64 {

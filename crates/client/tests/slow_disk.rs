@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::fs::File;
-use std::io;
+use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -31,7 +31,7 @@ impl Blocking {
 }
 
 impl Medium for Blocking {
-    fn write(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+    fn write(&self, pieces: &mut [IoSlice<'_>], offset: u64) -> io::Result<()> {
         let is_first = offset >= self.at && {
             let mut since = self.since.lock().unwrap();
             let is_first = since.is_none();
@@ -41,7 +41,7 @@ impl Medium for Blocking {
         if is_first {
             thread::sleep(BLOCKED);
         }
-        self.file.write(bytes, offset)
+        self.file.write(pieces, offset)
     }
 
     fn read(&self, bytes: &mut [u8], offset: u64) -> io::Result<()> {

@@ -12,9 +12,9 @@ struct Slow {
 }
 
 impl Medium for Slow {
-    fn write(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+    fn write(&self, pieces: &mut [IoSlice<'_>], offset: u64) -> io::Result<()> {
         self.permits.lock().unwrap().recv().map_err(io::Error::other)?;
-        self.file.write(bytes, offset)
+        self.file.write(pieces, offset)
     }
 
     fn read(&self, bytes: &mut [u8], offset: u64) -> io::Result<()> {
@@ -42,11 +42,81 @@ fn found(disk: &Disk, position: u64, most: usize) -> String {
     }
 }
 
+/// Waits until the worker has begun with what it was told.
+async fn taken(disk: &Disk) {
+    while !disk.backlog.lock().orders.is_empty() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+/// Keeps how it was written to.
+#[derive(Debug)]
+struct Recorded {
+    file: File,
+    writes: Mutex<Vec<(u64, Vec<usize>)>>,
+}
+
+impl Medium for Recorded {
+    fn write(&self, pieces: &mut [IoSlice<'_>], offset: u64) -> io::Result<()> {
+        self.writes.lock().unwrap().push((offset, pieces.iter().map(|piece| piece.len()).collect()));
+        self.file.write(pieces, offset)
+    }
+
+    fn read(&self, bytes: &mut [u8], offset: u64) -> io::Result<()> {
+        self.file.read(bytes, offset)
+    }
+}
+
+#[test]
+fn empty_pieces_are_written_as_well() {
+    let file = tempfile::tempfile().unwrap();
+    for pieces in [&[""][..], &["", "ab", "", "cd", ""]] {
+        let mut pieces: Vec<_> = pieces.iter().map(|piece| IoSlice::new(piece.as_bytes())).collect();
+        file.write(&mut pieces, 1).unwrap();
+    }
+    let mut all = [0; 4];
+    file.read(&mut all, 1).unwrap();
+    assert_eq!(&all, b"abcd");
+}
+
+#[test]
+fn what_follows_on_is_written_at_once() {
+    let recorded = Recorded { file: tempfile::tempfile().unwrap(), writes: Mutex::default() };
+    let recorded = Arc::new(recorded);
+    let disk = Disk { medium: recorded.clone(), backlog: Arc::default() };
+    let mut have = RangeSet::new();
+    for (offset, text) in [(4, "efgh"), (8, "ijk"), (0, "abcd"), (3, "defghijklm"), (13, "no"), (20, "u")] {
+        write(&disk, &mut have, offset, text);
+    }
+    let long = Bytes::from(vec![7; 200 << 10]);
+    for offset in [30, 30 + length(&long)] {
+        let range = offset..offset + length(&long);
+        have.insert(range.clone());
+        disk.write(offset, long.clone(), Vec::new(), vec![range]);
+    }
+    disk.backlog.lock().closed = true;
+    work(&*recorded, &disk.backlog);
+    let writes = recorded.writes.lock().unwrap().clone();
+    let expected = [
+        (4, vec![4, 3]),
+        (0, vec![4]),
+        (3, vec![10, 2]),
+        (20, vec![1]),
+        (30, vec![200 << 10]),
+        (30 + (200 << 10), vec![200 << 10]),
+    ];
+    assert_eq!(writes, expected);
+    let mut all = [0; 15];
+    recorded.read(&mut all, 0).unwrap();
+    assert_eq!((&all, disk.backlog.written(&have) == have), (b"abcdefghijklmno", true));
+}
+
 #[tokio::test]
 async fn what_waits_can_be_read_and_is_not_said_to_be_written() {
     let (disk, permit) = slow();
     let mut have = RangeSet::new();
     write(&disk, &mut have, 0, "abcd");
+    taken(&disk).await;
     write(&disk, &mut have, 4, "efgh");
     assert_eq!((found(&disk, 1, 9), found(&disk, 6, 1)), ("bcd".into(), "g".into()));
     assert!(disk.backlog.written(&have).is_empty());
