@@ -4,7 +4,9 @@ use anabranch_units::{Duration, Rate, Time};
 
 use crate::error::Fault;
 use crate::files::Files;
-use crate::model::{Change, Discipline, Jitter, Limit, Link, Loss, NodeId, Opportunities, Policer, Queue};
+use crate::model::{
+    Change, Discipline, Jitter, Limit, Link, Loss, NodeId, Opportunities, Queue, TokenBucket,
+};
 use crate::names::copy_name;
 use crate::queue;
 use crate::table::{Item, Table};
@@ -19,7 +21,8 @@ pub(crate) struct Direction {
     pub(crate) rate: Rate,
     pub(crate) delay: Duration,
     queue: Queue,
-    policer: Option<Policer>,
+    policer: Option<TokenBucket>,
+    shaper: Option<TokenBucket>,
     loss: Loss,
     jitter: Option<Jitter>,
     duplicate: f64,
@@ -100,8 +103,23 @@ impl Pair {
 
 impl Direction {
     pub(crate) fn between(self, name: String, from: NodeId, to: NodeId) -> Link {
-        let Self { rate, delay, queue, policer, loss, jitter, duplicate, changes, opportunities } = self;
-        Link { name, from, to, rate, delay, queue, policer, loss, jitter, duplicate, changes, opportunities }
+        let Self { rate, delay, queue, policer, shaper, loss, jitter, duplicate, changes, opportunities } =
+            self;
+        Link {
+            name,
+            from,
+            to,
+            rate,
+            delay,
+            queue,
+            policer,
+            shaper,
+            loss,
+            jitter,
+            duplicate,
+            changes,
+            opportunities,
+        }
     }
 
     /// A link without anything special.
@@ -112,6 +130,7 @@ impl Direction {
             delay,
             queue,
             policer: None,
+            shaper: None,
             loss: Loss::None,
             jitter: None,
             duplicate: 0.0,
@@ -160,8 +179,11 @@ impl Direction {
         if let Some(discipline) = table.get("discipline", queue::discipline) {
             direction.queue.discipline = discipline;
         }
-        if let Some(policer) = table.get("policer", queue::policer) {
+        if let Some(policer) = table.get("policer", |item| queue::bucket(item, "a link's `policer`")) {
             direction.policer = policer;
+        }
+        if let Some(shaper) = table.get("shaper", |item| queue::bucket(item, "a link's `shaper`")) {
+            direction.shaper = shaper;
         }
         if let Some(loss) = table.get("loss", wire::loss) {
             direction.loss = loss;

@@ -1,9 +1,9 @@
-//! Before a link's transmitter: how much its queue holds, what the queue drops, and a policer.
+//! Before a link's transmitter: how much its queue holds, what the queue drops, a policer and a shaper.
 
 use anabranch_units::{Bytes, Duration};
 
 use crate::error::Fault;
-use crate::model::{CoDel, Discipline, FqCoDel, Limit, Pie, Policer, Red};
+use crate::model::{CoDel, Discipline, FqCoDel, Limit, Pie, Red, TokenBucket};
 use crate::table::{Item, Table};
 
 /// Most packets that a queue holds: every one that waits takes memory.
@@ -93,15 +93,16 @@ fn read_codel(table: &mut Table<'_>, codel: &mut CoDel) {
     codel.interval = table.get("interval", Item::positive_duration).unwrap_or(codel.interval);
 }
 
-/// `false`, where the other direction has one, or a table.
-pub(crate) fn policer(item: Item<'_>) -> Result<Option<Policer>, Fault> {
+/// A policer or a shaper: `false`, where the other direction has one, or a table. `what` it is, with its
+/// article.
+pub(crate) fn bucket(item: Item<'_>, what: &str) -> Result<Option<TokenBucket>, Fault> {
     if matches!(item.flag(), Ok(false)) {
         return Ok(None);
     }
-    let mut table = item.table("a link's `policer`")?;
+    let mut table = item.table(what)?;
     let rate = table.need("rate", Item::rate);
     // Less would let no full packet through.
     let burst = table.need("burst", |item| item.size_within(Bytes::new(1500), MOST_BYTES));
     table.finish()?;
-    Ok(Some(Policer { rate: rate?, burst: burst? }))
+    Ok(Some(TokenBucket { rate: rate?, burst: burst? }))
 }

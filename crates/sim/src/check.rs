@@ -118,9 +118,9 @@ fn check_link(link: &Link, nodes: usize) -> Checked {
             })?;
         }
     }
-    if let Some(policer) = &link.policer {
-        ensure(!policer.rate.is_zero() && !policer.burst.is_zero(), || {
-            "the policer lets nothing pass: give it a rate and a burst".to_owned()
+    for bucket in link.policer.iter().chain(&link.shaper) {
+        ensure(!bucket.rate.is_zero() && !bucket.burst.is_zero(), || {
+            "a policer and a shaper let nothing pass without a rate and a burst".to_owned()
         })?;
     }
     ensure((0.0..=1.0).contains(&link.duplicate), || {

@@ -3,7 +3,7 @@
 use anabranch_sim::Simulation;
 use anabranch_sim::model::{
     Change, CoDel, Congestion, Discipline, Flow, FqCoDel, GilbertElliott, Jitter, Kind, Limit, Link, Loss,
-    Model, Node, Pattern, Pie, Policer, Red, Run, Source, Spread, Tcp, When,
+    Model, Node, Pattern, Pie, Red, Run, Source, Spread, Tcp, TokenBucket, When,
 };
 use anabranch_sim::report::{FlowSample, Observer, Totals};
 use anabranch_units::{Bytes, Duration, Rate, Time};
@@ -226,12 +226,56 @@ fn what_comes_twice_is_taken_once_by_tcp_and_twice_by_datagrams() {
 #[test]
 fn a_policer_passes_its_rate_and_one_burst() {
     let mut model = model(100, vec![udp(8000)]);
-    model.links[0].policer = Some(Policer { rate: Rate::from_mbps(2), burst: Bytes::kib(64) });
+    model.links[0].policer = Some(TokenBucket { rate: Rate::from_mbps(2), burst: Bytes::kib(64) });
     let (totals, _) = run(model);
     let passed = totals.flows[0].delivered.as_f64();
     let expected = 2e6 / 8.0 * 100.0 + 65_536.0;
     assert!((passed / expected - 1.0).abs() < 0.001, "{passed} in place of {expected}");
     assert_eq!(totals.links[0].queue_max, 1, "nothing waits behind it");
+}
+
+#[test]
+fn a_shaper_holds_back_what_a_policer_drops() {
+    let mut model = model(100, vec![udp(2500)]);
+    model.links[0].shaper = Some(TokenBucket { rate: Rate::from_mbps(2), burst: Bytes::new(10_000) });
+    let (totals, _) = run(model);
+    let (flow, link) = (&totals.flows[0], &totals.links[0]);
+    let expected = 2e6 / 8.0 * 100.0 + 10_000.0;
+    let passed = flow.delivered.as_f64();
+    assert!((passed / expected - 1.0).abs() < 0.001, "{passed} in place of {expected}");
+    // The queue of 500 is full, a fifth of what comes is dropped.
+    assert_eq!(link.queue_max, 500);
+    let dropped = flow.dropped as f64 / flow.sent as f64;
+    assert!((dropped - (0.2 - 500.0 / 31_250.0)).abs() < 0.005, "{dropped}");
+}
+
+#[test]
+fn a_shaper_lets_a_burst_pass_at_the_rate_of_the_wire() {
+    let took = |bytes, shaper| {
+        let mut model = model(20, vec![tcp(Tcp::DEPLOYED, Source::File(Bytes::new(bytes)))]);
+        model.links[0].shaper = shaper;
+        let totals = run(model).0;
+        assert_eq!(totals.flows[0].dropped, 0);
+        totals.flows[0].completed.unwrap().as_secs_f64()
+    };
+    let shaper = Some(TokenBucket { rate: Rate::from_mbps(1), burst: Bytes::kib(100) });
+    assert_eq!(took(50_000, shaper), took(50_000, None));
+    // What is beyond the burst takes its time at 1 Mbps, with headers.
+    let (free, held) = (took(200_000, None), took(200_000, shaper));
+    let least = (200_000.0 * 1500.0 / 1460.0 - 102_400.0) * 8e-6;
+    assert!(held > least && held < free + least, "{held} {free} {least}");
+}
+
+#[test]
+fn a_shaped_queue_under_pie_stays_short() {
+    let reno = || tcp(Tcp { congestion: Congestion::Reno, ..Tcp::DEPLOYED }, Source::Greedy);
+    let mut model = model(60, (0..4).map(|_| reno()).collect());
+    let link = &mut model.links[0];
+    link.rate = Rate::from_mbps(100);
+    link.shaper = Some(TokenBucket { rate: Rate::from_mbps(10), burst: Bytes::new(5000) });
+    link.queue.discipline = Discipline::Pie(Pie { target: Duration::from_millis(15) });
+    let (waiting, utilisation) = queue_and_use(&run(model).0);
+    assert!((6.0..18.0).contains(&waiting) && utilisation > 0.93, "{waiting} {utilisation}");
 }
 
 #[test]

@@ -26,6 +26,7 @@ fn link(from: usize, to: usize, kbps: u64, queue: u32, loss: Loss) -> Link {
         delay: Duration::from_millis(25),
         queue: Queue { limit: Limit::Packets(queue), discipline: Discipline::DropTail },
         policer: None,
+        shaper: None,
         loss,
         jitter: None,
         duplicate: 0.0,

@@ -20,7 +20,9 @@ pub struct Link {
     /// Where packets wait.
     pub queue: Queue,
     /// What drops packets before they come to the queue.
-    pub policer: Option<Policer>,
+    pub policer: Option<TokenBucket>,
+    /// What lets packets wait in the queue, beyond what the rate does.
+    pub shaper: Option<TokenBucket>,
     /// What gets lost on the wire, after it was transmitted.
     pub loss: Loss,
     /// What a packet's way takes beyond the delay.
@@ -131,12 +133,12 @@ pub struct GilbertElliott {
     pub loss_bad: f64,
 }
 
-/// A token bucket that drops what comes faster than its rate, once it is empty. It begins full.
+/// A token bucket: a policer drops what comes faster, a shaper lets it wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Policer {
-    /// Bits per second on the wire, headers included.
+pub struct TokenBucket {
+    /// Bits per second in the long run, headers included.
     pub rate: Rate,
-    /// What the bucket holds.
+    /// What can pass at once after a rest.
     pub burst: Bytes,
 }
 
@@ -208,6 +210,7 @@ impl Link {
             delay,
             queue: Queue { limit: Limit::Packets(packets), discipline: Discipline::DropTail },
             policer: None,
+            shaper: None,
             loss: Loss::None,
             jitter: None,
             duplicate: 0.0,

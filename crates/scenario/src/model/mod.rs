@@ -12,8 +12,8 @@ use anabranch_units::{Bytes, Duration, Rate, Time};
 
 pub use ids::{FlowId, LinkId, NodeId};
 pub use link::{
-    Change, CoDel, Discipline, FqCoDel, GilbertElliott, Jitter, Limit, Link, Loss, Opportunities, Pie,
-    Policer, Queue, Red, Spread,
+    Change, CoDel, Discipline, FqCoDel, GilbertElliott, Jitter, Limit, Link, Loss, Opportunities, Pie, Queue,
+    Red, Spread, TokenBucket,
 };
 pub use media::{Act, Algorithm, Media, Reader};
 pub use tcp::{Congestion, DelayedAck, Form, Recovery, Rto, Share, Tcp};

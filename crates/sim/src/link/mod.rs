@@ -2,12 +2,12 @@
 //! queue drops it, when its transmission ends, whether the wire loses it, when it arrives. Only a queue that
 //! decides when a packet leaves it (CoDel, FQ-CoDel) has to be asked again.
 
+mod bucket;
 mod codel;
 mod fq_codel;
 mod jitter;
 mod loss;
 mod pie;
-mod policer;
 mod red;
 mod schedule;
 mod served;
@@ -17,11 +17,11 @@ use std::hint::black_box;
 
 use crate::model::{self, Discipline, Limit};
 use anabranch_scenario::random::Random;
+use bucket::Bucket;
 use codel::{CoDelQueue, Head};
 use fq_codel::FlowQueues;
 use loss::Losses;
 use pie::PieState;
-use policer::Policer;
 use red::RedAverage;
 use schedule::{Steps, Transmitter};
 use served::Served;
@@ -71,7 +71,7 @@ enum Early {
 pub(crate) struct LinkDirection {
     transmitter: Transmitter,
     delay: Steps<u64>,
-    policer: Option<Box<Policer>>,
+    policer: Option<Box<Bucket>>,
     losses: Steps<Losses>,
     jitter: Option<model::Jitter>,
     duplicate: f64,
@@ -106,9 +106,9 @@ impl LinkDirection {
             }
         };
         Self {
-            transmitter: Transmitter::new(rate, rates, link.opportunities.as_ref()),
+            transmitter: Transmitter::new(rate, rates, link.opportunities.as_ref(), link.shaper.as_ref()),
             delay: Steps::new(link.delay.as_nanos(), delays.collect()),
-            policer: link.policer.as_ref().map(|policer| Box::new(Policer::new(policer))),
+            policer: link.policer.as_ref().map(|policer| Box::new(Bucket::new(policer))),
             losses: Steps::new(Losses::new(&link.loss), losses.collect()),
             jitter: link.jitter,
             duplicate: link.duplicate,

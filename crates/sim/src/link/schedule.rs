@@ -1,6 +1,7 @@
 //! What changes on a link by the clock: values by steps, and the transmitter.
 
-use crate::model::Opportunities;
+use super::bucket::Bucket;
+use crate::model::{Opportunities, TokenBucket};
 
 /// A value that changes at known times. It is asked for times that never go back.
 #[derive(Clone, Debug)]
@@ -27,11 +28,13 @@ impl<T> Steps<T> {
     }
 }
 
-/// Sends one packet after the other, at a rate that can change, or whenever there is an opportunity.
+/// Sends one packet after the other, at a rate that can change, or whenever there is an opportunity; with a
+/// shaper no sooner than that lets it pass.
 #[derive(Clone, Debug)]
 pub(super) struct Transmitter {
     rate: Steps<u64>,
     slots: Option<Box<Slots>>,
+    shaper: Option<Box<Bucket>>,
     busy_until: u64,
     last_start: u64,
     /// The transmission times of sizes seen before, at the current rate: segments have one size,
@@ -44,7 +47,12 @@ pub(super) struct Transmitter {
 const NANOS_TIMES_BITS: u64 = 8_000_000_000;
 
 impl Transmitter {
-    pub(super) fn new(rate: u64, changes: Vec<(u64, u64)>, opportunities: Option<&Opportunities>) -> Self {
+    pub(super) fn new(
+        rate: u64,
+        changes: Vec<(u64, u64)>,
+        opportunities: Option<&Opportunities>,
+        shaper: Option<&TokenBucket>,
+    ) -> Self {
         let rates = || changes.iter().map(|(_, rate)| *rate).chain([rate]);
         let (lowest, highest) = match opportunities {
             None => (rates().min().unwrap_or(rate), rates().max().unwrap_or(rate)),
@@ -53,6 +61,7 @@ impl Transmitter {
         Self {
             rate: Steps::new(rate, changes),
             slots: opportunities.map(|opportunities| Box::new(Slots::new(opportunities))),
+            shaper: shaper.map(|shaper| Box::new(Bucket::new(shaper))),
             busy_until: 0,
             last_start: 0,
             known: [(0, 0); 4],
@@ -70,7 +79,7 @@ impl Transmitter {
     }
 
     pub(super) fn is_always_at_least(&self, rate: u64) -> bool {
-        self.lowest >= rate
+        self.lowest >= rate && self.shaper.is_none()
     }
 
     pub(super) fn highest_rate(&self) -> u64 {
@@ -81,7 +90,10 @@ impl Transmitter {
     /// and ends.
     #[inline]
     pub(super) fn transmit(&mut self, size: u32, now: u64) -> (u64, u64) {
-        let start = now.max(self.busy_until);
+        let mut start = now.max(self.busy_until);
+        if let Some(shaper) = &mut self.shaper {
+            start = shaper.take_when_ready(size, start);
+        }
         let end = if let Some(slots) = &mut self.slots {
             slots.transmit(size, start)
         } else if self.rate.later.is_empty() {
@@ -195,7 +207,7 @@ mod tests {
     fn a_transmission_goes_through_changes_of_rate() {
         // 8 Mbps: a byte a microsecond; from 1 ms on half of it; nothing from 2 ms to 3 ms.
         let changes = vec![(1_000_000, 4_000_000), (2_000_000, 0), (3_000_000, 8_000_000)];
-        let mut transmitter = Transmitter::new(8_000_000, changes, None);
+        let mut transmitter = Transmitter::new(8_000_000, changes, None, None);
         assert_eq!(transmitter.transmit(900, 0), (0, 900_000));
         // 100 bytes at the first rate, 100 at the half: 0.2 ms more.
         assert_eq!(transmitter.transmit(200, 0), (900_000, 1_200_000));
@@ -206,7 +218,7 @@ mod tests {
 
     #[test]
     fn a_link_that_stays_down_never_ends_a_transmission() {
-        let mut transmitter = Transmitter::new(8_000_000, vec![(1_000, 0)], None);
+        let mut transmitter = Transmitter::new(8_000_000, vec![(1_000, 0)], None, None);
         assert_eq!(transmitter.transmit(1000, 0).1, u64::MAX);
     }
 
@@ -217,7 +229,7 @@ mod tests {
             period: Duration::from_millis(5),
             size: Bytes::new(1500),
         };
-        let mut transmitter = Transmitter::new(1, Vec::new(), Some(&opportunities));
+        let mut transmitter = Transmitter::new(1, Vec::new(), Some(&opportunities), None);
         let mut end = |size, now: u64| transmitter.transmit(size, now * 1_000_000u64).1 / 1_000_000;
         assert_eq!(end(1000, 0), 1);
         assert_eq!(end(500, 0), 1);

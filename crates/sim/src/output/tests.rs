@@ -153,6 +153,7 @@ fn a_link_s_capacity_follows_its_changes() {
         delay: Duration::ZERO,
         queue: Queue { limit: Limit::Bytes(Bytes::kib(64)), discipline: Discipline::DropTail },
         policer: None,
+        shaper: None,
         loss: Loss::None,
         jitter: None,
         duplicate: 0.0,

@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::model::{
     Act, Algorithm, Change, CoDel, Congestion, Discipline, FqCoDel, Jitter, Kind, Limit, Loss, Pattern, Pie,
-    Policer, Source, Spread, Tcp, When,
+    Source, Spread, Tcp, TokenBucket, When,
 };
 
 /// The files that a test has.
@@ -402,7 +402,7 @@ fn jitter_and_policers_are_read_for_each_direction() {
     );
     let uniform = Jitter { spread: Spread::Uniform { most: ms(5) }, reorders: false };
     assert_eq!((links[0].jitter, links[1].jitter), (Some(uniform), Some(uniform)));
-    let policer = Policer { rate: Rate::from_mbps(2), burst: Bytes::kib(64) };
+    let policer = TokenBucket { rate: Rate::from_mbps(2), burst: Bytes::kib(64) };
     assert_eq!((links[0].policer, links[1].policer), (Some(policer), None));
     let normal = r#"jitter = { kind = "normal", mean = "5ms", deviation = "2ms", reorder = true }
 reverse = { jitter = "0ms" }"#;

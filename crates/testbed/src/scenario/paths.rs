@@ -207,6 +207,9 @@ fn direction(link: &Link, origin: &Origin<'_>) -> Result<Direction, Fault> {
     if link.policer.is_some() {
         return fault("policer", "the testbed has no policers");
     }
+    if link.shaper.is_some() {
+        return fault("shaper", "the testbed has no shapers");
+    }
     if link.jitter.is_some() {
         return fault("jitter", "the testbed has no jitter");
     }

@@ -114,6 +114,7 @@ bottleneck = { rate = \"1M\", delay = \"1ms\" }";
         (queue, "discipline = \"codel\"", 14, "the testbed's queues are droptail"),
         (queue, "duplicate = 0.1", 14, "the testbed duplicates nothing"),
         (queue, "jitter = \"5ms\"", 14, "the testbed has no jitter"),
+        (queue, "shaper = { rate = \"1M\", burst = \"10kB\" }", 14, "the testbed has no shapers"),
         (queue, "policer = { rate = \"1M\", burst = \"10kB\" }", 14, "the testbed has no policers"),
         ("[[flow]]", simplex, 19, "the testbed's links have two directions"),
         (queue, "loss = { kind = \"listed\", packets = [3] }", 14, "loses packets by chance"),
