@@ -428,7 +428,7 @@ fn a_simulation_that_two_experiments_look_at_runs_once() {
             let source = Kind::Tcp { from: 0, to: 1, tcp: Tcp::DEPLOYED, source: Source::Greedy };
             let flow = Flow { name: "tcp".into(), start: When::At(Time::ZERO), stop: None, kind: source };
             let model = Model {
-                nodes: ["a", "b"].map(|name| Node { name: name.into() }).into(),
+                nodes: ["a", "b"].map(Node::new).into(),
                 links: vec![link(0, 1), link(1, 0)],
                 flows: vec![flow],
                 run: Run {

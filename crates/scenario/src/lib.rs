@@ -40,6 +40,7 @@
 //! assert!(error.to_string().contains("did you mean `delay`?"), "{error}");
 //! ```
 
+mod algorithm;
 mod described;
 mod error;
 mod files;
@@ -53,6 +54,7 @@ mod origin;
 mod queue;
 pub mod random;
 mod run;
+mod server;
 mod table;
 mod tcp;
 mod tfrc;

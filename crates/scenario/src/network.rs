@@ -11,6 +11,7 @@ use crate::link::Pair;
 use crate::model::{Link, Loss, Node, NodeId, When};
 use crate::names::{check_name, copy_name, numbered};
 use crate::random::Random;
+use crate::server;
 use crate::table::{Item, Table};
 
 /// Most nodes: the routes between them take the square of their number.
@@ -71,7 +72,7 @@ impl<'a> NamedNetwork<'a> {
                 return Err(Fault::new(span, format_args!("a second node has the name '{}'", first.key())));
             }
             Entry::Vacant(place) => {
-                self.nodes.push(Node { name: place.key().clone() });
+                self.nodes.push(Node::new(place.key().clone()));
                 place.insert(id);
             }
         }
@@ -240,10 +241,12 @@ fn reachable(neighbours: &[Vec<NodeId>], from: NodeId) -> Vec<bool> {
 pub(crate) fn read_node(mut table: Table<'_>, network: &mut NamedNetwork<'_>) -> Result<(), Fault> {
     let name = table.need("name", |item| Ok((item.text()?, item.span)));
     let count = table.get("count", |item| item.count(1..=MOST_NODES));
+    let server = table.get("server", server::read).unwrap_or_default();
     table.finish()?;
     let (pattern, span) = name?;
     (1..=count.unwrap_or(1)).try_for_each(|copy| {
-        network.add_node(copy_name(pattern, copy, count), span)?;
+        let id = network.add_node(copy_name(pattern, copy, count), span)?;
+        network.nodes[id].server = server;
         Ok(())
     })
 }

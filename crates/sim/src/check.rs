@@ -1,16 +1,21 @@
 //! What a model must keep to.
 
+mod bounds;
+mod link;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use anabranch_congestion::aggregate::Scheme;
 use anabranch_congestion::joint::MOST_MEMBERS;
 use anabranch_scenario::MOST_CONNECTIONS;
-use anabranch_units::{Bytes, Duration, Time};
+use anabranch_units::{Bytes, Duration, Rate};
 
 use crate::model::{
-    Act, Congestion, Discipline, Flow, Form, FqCoDel, Kind, Limit, Link, Loss, Model, NodeId, Pattern,
-    Reader, Recovery, Share, Source, Tcp, When,
+    Act, Congestion, Flow, Form, Kind, Model, NodeId, Pattern, Reader, Recovery, Server, Share, Source, Tcp,
+    When,
 };
+use bounds::{Checked, LARGEST_PACKET, MOST, ensure};
+use link::check_link;
 
 /// Where in a model something is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,13 +40,6 @@ pub struct ModelError {
     pub problem: String,
 }
 
-/// The largest packet: what an IP packet can be.
-const LARGEST_PACKET: u64 = 65_535;
-/// More of anything would not fit the numbers that name it.
-const MOST: usize = 1 << 24;
-
-type Checked = Result<(), String>;
-
 /// Checks everything but that every flow has a path.
 pub(crate) fn check(model: &Model) -> Result<(), ModelError> {
     let at = |place| move |problem| ModelError { place, problem };
@@ -50,6 +48,7 @@ pub(crate) fn check(model: &Model) -> Result<(), ModelError> {
     for (id, node) in model.nodes.iter().enumerate() {
         ensure(names.insert(&node.name), || format!("two nodes have the name '{}'", node.name))
             .map_err(at(Place::Node(id)))?;
+        check_server(&node.server).map_err(at(Place::Node(id)))?;
     }
     for (id, link) in model.links.iter().enumerate() {
         check_link(link, model.nodes.len()).map_err(at(Place::Link(id)))?;
@@ -60,10 +59,6 @@ pub(crate) fn check(model: &Model) -> Result<(), ModelError> {
         check_group(flow, &mut groups).map_err(at(Place::Flow(id)))?;
     }
     Ok(())
-}
-
-fn ensure(holds: bool, problem: impl FnOnce() -> String) -> Checked {
-    if holds { Ok(()) } else { Err(problem()) }
 }
 
 fn check_run(model: &Model) -> Checked {
@@ -81,69 +76,13 @@ fn check_run(model: &Model) -> Checked {
     })
 }
 
-fn check_link(link: &Link, nodes: usize) -> Checked {
-    ensure(link.from < nodes && link.to < nodes, || {
-        "the link leads to a node that does not exist".to_owned()
+fn check_server(server: &Server) -> Checked {
+    let is_zero = |rate: &Rate| rate.is_zero();
+    ensure(!server.connection_cap.iter().chain(&server.client_cap).any(is_zero), || {
+        "a server that may send nothing: give its caps rates".to_owned()
     })?;
-    ensure(link.from != link.to, || "the link leads from a node to itself".to_owned())?;
-    ensure(!link.rate.is_zero() || link.opportunities.is_some(), || {
-        "the rate is zero: give one, like \"10Mbps\" (a link that is down for a while has a change of its rate)".to_owned()
-    })?;
-    let holds_something = match link.queue.limit {
-        Limit::Packets(most) => most > 0,
-        Limit::Bytes(most) => !most.is_zero(),
-    };
-    ensure(holds_something, || {
-        "the queue holds nothing: the packet in transmission counts, so at least one".to_owned()
-    })?;
-    match link.queue.discipline {
-        Discipline::DropTail => {}
-        Discipline::Pie(pie) => {
-            ensure(!pie.target.is_zero(), || "PIE wants a target that is not zero".to_owned())?;
-        }
-        Discipline::Red(red) => ensure(
-            0.0 <= red.low
-                && red.low < red.high
-                && (0.0..=1.0).contains(&red.most)
-                && 0.0 < red.weight
-                && red.weight <= 1.0,
-            || {
-                "RED wants 0 <= low < high, a probability from 0 to 1 and a weight above 0, at most 1"
-                    .to_owned()
-            },
-        )?,
-        Discipline::CoDel(codel) | Discipline::FqCoDel(FqCoDel { codel, .. }) => {
-            ensure(!codel.target.is_zero() && codel.target < codel.interval, || {
-                "CoDel wants a target that is not zero and shorter than the interval".to_owned()
-            })?;
-        }
-    }
-    for bucket in link.policer.iter().chain(&link.shaper) {
-        ensure(!bucket.rate.is_zero() && !bucket.burst.is_zero(), || {
-            "a policer and a shaper let nothing pass without a rate and a burst".to_owned()
-        })?;
-    }
-    ensure((0.0..=1.0).contains(&link.duplicate), || {
-        format!("{} is no probability of a duplicate", link.duplicate)
-    })?;
-    check_loss(&link.loss)?;
-    for pair in link.changes.windows(2) {
-        ensure(pair[0].at < pair[1].at, || {
-            format!("the change at {} s does not come after the one before it", pair[1].at.as_secs_f64())
-        })?;
-    }
-    for change in &link.changes {
-        change.loss.as_ref().map_or(Ok(()), check_loss)?;
-    }
-    let Some(opportunities) = &link.opportunities else { return Ok(()) };
-    let in_order = opportunities.at.windows(2).all(|pair| pair[0] <= pair[1]);
-    let fits = opportunities
-        .at
-        .last()
-        .is_some_and(|last| *last <= Time::ZERO + opportunities.period && *last > Time::ZERO);
-    ensure(in_order && fits && !opportunities.size.is_zero() && opportunities.at.len() < MOST, || {
-        "the opportunities to transmit are not in order, or none, or beyond their period, or of no size"
-            .to_owned()
+    ensure(server.connections.is_none_or(|bound| bound.most > 0), || {
+        "a server that may have no connection: give it at least one".to_owned()
     })
 }
 
@@ -156,18 +95,6 @@ fn check_reader(reader: &Reader) -> Checked {
     })?;
     let possible = |(_, act): &(_, Act)| !matches!(act, Act::Speed(speed) if !(0.1..=16.0).contains(speed));
     ensure(reader.acts.iter().all(possible), || "a reader's speed is from 0.1 to 16".to_owned())
-}
-
-fn check_loss(loss: &Loss) -> Checked {
-    let probabilities = match loss {
-        Loss::None | Loss::Listed(_) => return Ok(()),
-        Loss::Bernoulli(probability) => vec![*probability],
-        Loss::GilbertElliott(g) => vec![g.to_bad, g.to_good, g.loss_good, g.loss_bad],
-    };
-    match probabilities.iter().find(|p| !(0.0..=1.0).contains(*p)) {
-        Some(wrong) => Err(format!("{wrong} is no probability: it must be from 0 to 1 (1 % is 0.01)")),
-        None => Ok(()),
-    }
 }
 
 fn check_flow(flow: &Flow, model: &Model) -> Checked {

@@ -193,6 +193,12 @@ impl Simulation {
                         stream.connected(connection, &mut self.network);
                     }
                 }
+                Upcall::Refused(half) => {
+                    let (flow, connection) = self.owner(half);
+                    if let FlowState::Media { stream, .. } = &mut self.flows[flow] {
+                        stream.refused(connection, &mut self.network);
+                    }
+                }
             }
         }
         // The list's memory is used again.

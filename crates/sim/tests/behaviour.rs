@@ -18,7 +18,7 @@ fn model(seconds: u64, kinds: Vec<Kind>) -> Model {
         kind,
     };
     Model {
-        nodes: ["a", "b"].map(|name| Node { name: name.to_owned() }).into(),
+        nodes: ["a", "b"].map(Node::new).into(),
         links: vec![link(0, 1), link(1, 0)],
         flows: kinds.into_iter().enumerate().map(flow).collect(),
         run: Run {
@@ -199,7 +199,7 @@ fn packets_that_overtake_each_other_look_lost_to_tcp_and_those_in_order_do_not()
 #[test]
 fn every_packet_arrives_over_links_behind_one_that_reorders() {
     let mut model = jittery(20, udp(2000), true);
-    model.nodes.push(Node { name: "c".into() });
+    model.nodes.push(Node::new("c"));
     model.links.push(Link::drop_tail(1, 2, Rate::from_mbps(10), Duration::from_millis(5), 500));
     model.flows[0].stop = Some(at(15.0));
     let Kind::Udp { to, .. } = &mut model.flows[0].kind else { unreachable!() };

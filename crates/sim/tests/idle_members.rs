@@ -40,7 +40,7 @@ fn run(form: Form, members: &[Source], seconds: u64, seed: u64) -> Vec<Vec<f64>>
     flows.push(flow("plain".into(), other, None, &Source::Greedy));
     let mut samples = Samples(vec![Vec::new(); flows.len()]);
     let model = Model {
-        nodes: (0..4).map(|number| Node { name: format!("node{number}") }).collect(),
+        nodes: (0..4).map(|number| Node::new(format!("node{number}"))).collect(),
         links,
         flows,
         run: Run {

@@ -13,7 +13,7 @@ fn link(from: usize, to: usize, kbps: u64, loss: Loss) -> Link {
 /// A client (node 0) and servers with a link each of these rates, all with this loss towards the client.
 fn model(kbps: &[u64], loss: f64, algorithm: Algorithm, pace: Pace) -> Model {
     let rate = Rate::from_kbps(800);
-    let names = (0..=kbps.len()).map(|node| Node { name: format!("node{node}") });
+    let names = (0..=kbps.len()).map(|node| Node::new(format!("node{node}")));
     let mut links = Vec::new();
     for (server, kbps) in kbps.iter().enumerate() {
         links.push(link(0, server + 1, *kbps, Loss::None));
@@ -31,6 +31,7 @@ fn model(kbps: &[u64], loss: f64, algorithm: Algorithm, pace: Pace) -> Model {
         reader: None,
         policy: anabranch_film::content::Policy::expected(Bytes::mib(64)),
         largest_window: None,
+        connect_timeout: None,
         connections_per_server: 8,
     };
     Model {

@@ -16,7 +16,7 @@ const RTT: Duration = Duration::from_millis(168);
 
 /// One flow over 1 Mbps and 160 ms, with a loss rate.
 fn model(scheme: Scheme, loss: f64, seconds: u64) -> Model {
-    let node = |name: &str| Node { name: name.to_owned() };
+    let node = |name: &str| Node::new(name);
     let delay = Duration::from_millis(80);
     let mut there = Link::drop_tail(0, 1, BANDWIDTH, delay, 50);
     there.loss = Loss::Bernoulli(loss);

@@ -34,10 +34,11 @@ fn model(pace: Pace, acts: &[(u64, Act)]) -> Model {
         }),
         policy: anabranch_film::content::Policy::expected(Bytes::mib(24)),
         largest_window: None,
+        connect_timeout: None,
         connections_per_server: 16,
     };
     Model {
-        nodes: ["viewer", "server"].map(|name| Node { name: name.to_owned() }).into(),
+        nodes: ["viewer", "server"].map(Node::new).into(),
         links: vec![link(0, 1), link(1, 0)],
         flows: vec![Flow {
             name: "film".to_owned(),

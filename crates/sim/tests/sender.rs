@@ -14,7 +14,7 @@ const SECONDS: u64 = 200;
 /// bear nearly all drops. Throughput of each in Mbps, and how much it varies from second to second, as a part
 /// of its mean.
 fn run(controls: &[&str], seed: u64) -> Vec<(f64, f64)> {
-    let node = |name: String| Node { name };
+    let node = |name: String| Node::new(name);
     let count = controls.len();
     let (rate, access) = (Rate::from_mbps(15), Rate::from_mbps(100));
     let (left, right) = (2 * count, 2 * count + 1);
@@ -130,7 +130,7 @@ fn shared_with(
     seed: u64,
 ) -> Vec<Vec<f64>> {
     let count = weights.len();
-    let node = |number| Node { name: format!("node{number}") };
+    let node = |number| Node::new(format!("node{number}"));
     let milliseconds = Duration::from_millis;
     let rate = Rate::from_mbps(4 * count as u64);
     let (server, left, right, other) = (0, 1, 2, 3);

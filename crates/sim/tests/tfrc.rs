@@ -48,7 +48,7 @@ fn model(kbps: u64, queue: u32, loss: Loss, seconds: u64, kinds: Vec<Kind>) -> M
         kind,
     };
     Model {
-        nodes: ["sender", "receiver"].map(|name| Node { name: name.to_owned() }).into(),
+        nodes: ["sender", "receiver"].map(Node::new).into(),
         links: vec![link(0, 1, kbps, queue, loss), link(1, 0, kbps, queue, Loss::None)],
         flows: kinds.into_iter().enumerate().map(flow).collect(),
         run: Run {

@@ -56,7 +56,7 @@ impl Network {
 
     pub(crate) fn node(&mut self) -> NodeId {
         let id = self.model.nodes.len();
-        self.model.nodes.push(Node { name: format!("n{id}") });
+        self.model.nodes.push(Node::new(format!("n{id}")));
         id
     }
 

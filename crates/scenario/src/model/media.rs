@@ -30,6 +30,8 @@ pub struct Media {
     pub policy: anabranch_film::content::Policy,
     /// The most that a connection's receive window can be (a socket's buffer).
     pub largest_window: Option<Bytes>,
+    /// A connection has to be set up in this time; without it TCP tries for ever.
+    pub connect_timeout: Option<Duration>,
     /// Most connections to each server.
     pub connections_per_server: usize,
 }

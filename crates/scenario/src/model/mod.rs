@@ -4,6 +4,7 @@
 mod ids;
 mod link;
 mod media;
+mod server;
 mod tcp;
 
 use anabranch_congestion::aggregate::Scheme;
@@ -16,6 +17,7 @@ pub use link::{
     Red, Spread, TokenBucket,
 };
 pub use media::{Act, Algorithm, Media, Reader};
+pub use server::{Above, MostConnections, Server};
 pub use tcp::{Congestion, DelayedAck, Form, Recovery, Rto, Share, Tcp};
 
 /// Everything that is described.
@@ -36,6 +38,15 @@ pub struct Model {
 pub struct Node {
     /// Its name in the outputs.
     pub name: String,
+    /// What a server of streams there allows its clients.
+    pub server: Server,
+}
+
+impl Node {
+    /// One whose server, if there is one, allows everything.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self { name: name.into(), server: Server::default() }
+    }
 }
 
 /// Who sends what to whom.

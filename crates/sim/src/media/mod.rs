@@ -3,49 +3,34 @@
 //! A connection is opened by the client, carries its requests one way and the answers the other. A server
 //! answers requests in their order, each with a header and the bytes asked for.
 
+mod algorithm;
+mod carrying;
+mod connection;
 mod fixed;
 mod limit;
 mod player;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use anabranch_film::content::ReaderId;
-use anabranch_film::control::{ConnectionId, RateController};
+use anabranch_film::control::ConnectionId;
 use anabranch_film::session::{Action, Config, Pace, PathFigures, Session, Status};
 use anabranch_protocol::ranges::RangeSet;
 use anabranch_units::{Bytes, Duration, Time};
 
 use crate::counted::FlowCounted;
-use crate::model::{Algorithm, FlowId, Media};
-use crate::network::{HalfId, Network, Role};
+use crate::model::{FlowId, Media};
+use crate::network::{HalfId, Network};
 use crate::report::{Decision, FlowSample, MediaTotals};
 use crate::tcp::NO_LIMIT;
+use algorithm::controller;
+use connection::{ANSWER_HEADER_SIZE, Connection, REQUEST_SIZE};
 use limit::ReadLimit;
 use player::Player;
 
-/// What a request takes on its way, and the header of an answer: an HTTP/1.1 range request and a server that
-/// says little.
-const REQUEST_SIZE: u64 = 200;
-const ANSWER_HEADER_SIZE: u64 = 200;
 /// Larger than any run can fetch: the size of media without an end.
 const ENDLESS: u64 = 1 << 50;
 const READER: ReaderId = ReaderId(0);
-
-/// A connection of a stream.
-#[derive(Debug)]
-struct Connection {
-    /// From the client to the server: requests.
-    up: HalfId,
-    /// From the server to the client: answers.
-    down: HalfId,
-    /// At the server: where each request ends, and how long its answer's body is.
-    asked: VecDeque<(u64, u64)>,
-    /// Everything written by the client, and by the server.
-    written_up: u64,
-    written_down: u64,
-    /// At the client: what is still to come of each answer, its header and its body.
-    awaited: VecDeque<(u64, u64)>,
-}
 
 /// A running stream.
 #[derive(Debug)]
@@ -64,17 +49,6 @@ pub(crate) struct Stream {
     /// The player, if it does not take everything at once.
     player: Option<Player>,
     is_over: bool,
-}
-
-fn controller(algorithm: &Algorithm) -> Box<dyn RateController> {
-    match algorithm {
-        Algorithm::Fixed { connections, window } => Box::new(fixed::Fixed::new(*connections, *window)),
-        Algorithm::Basic(parameters) => Box::new(anabranch_film::multitcp::Basic::new(*parameters)),
-        Algorithm::Advanced(parameters) => Box::new(anabranch_film::multitcp::Advanced::new(*parameters)),
-        Algorithm::Mul(parameters) => Box::new(anabranch_film::mul::Mul::new(*parameters)),
-        Algorithm::Rome(parameters) => Box::new(anabranch_film::rome::Rome::new(*parameters)),
-        Algorithm::Auto(parameters) => Box::new(anabranch_film::auto::Auto::new(*parameters)),
-    }
 }
 
 impl Stream {
@@ -138,6 +112,7 @@ impl Stream {
         }
         if now >= self.tick_at {
             self.tick_at = u64::MAX;
+            self.give_up_waiting(network);
             self.tell_figures(network);
             self.session.tick(Time::from_nanos(now));
             self.tune(network);
@@ -180,76 +155,6 @@ impl Stream {
         }
     }
 
-    /// A connection of this flow is set up.
-    pub(crate) fn connected(&mut self, connection: u32, network: &mut Network) {
-        let id = ConnectionId(connection);
-        let Some(up) = self.connections.get(&id).map(|connection| connection.up) else { return };
-        let rtt = Duration::from_nanos(network.set_up_time(up));
-        // The first windows are in packets of the right size.
-        self.tell_figures(network);
-        self.session.connected(id, rtt, Time::from_nanos(network.now));
-        self.act(network);
-    }
-
-    /// Bytes have arrived on a half of one of this flow's connections.
-    pub(crate) fn delivered(&mut self, connection: u32, half: HalfId, bytes: u64, network: &mut Network) {
-        let id = ConnectionId(connection);
-        let Some(state) = self.connections.get_mut(&id) else { return };
-        if half == state.up {
-            let arrived = network.halves[half as usize].receiver.next();
-            let mut answered = false;
-            while let Some((_, body)) = state.asked.front().copied().filter(|(end, _)| *end <= arrived) {
-                state.asked.pop_front();
-                state.written_down = state.written_down.saturating_add(ANSWER_HEADER_SIZE + body);
-                answered = true;
-            }
-            if answered {
-                network.write_to(state.down, state.written_down);
-            }
-            return;
-        }
-        if self.limit.is_set() {
-            network.halves[half as usize].receiver.keep_unread(bytes);
-            self.limit.hold(id, bytes, network.now);
-            self.schedule(network);
-        } else {
-            self.take(id, bytes, network.now);
-            self.act(network);
-        }
-    }
-
-    /// The client reads what it had left in a connection's buffer.
-    fn read(&mut self, id: ConnectionId, bytes: u64, network: &mut Network) {
-        if let Some(state) = self.connections.get(&id) {
-            network.read(state.down, bytes);
-            self.take(id, bytes, network.now);
-        }
-    }
-
-    /// Bytes of answers reach the session; a player without a buffer of its own takes everything that is in
-    /// order.
-    fn take(&mut self, id: ConnectionId, mut bytes: u64, now: u64) {
-        let now = Time::from_nanos(now);
-        let Some(state) = self.connections.get_mut(&id) else { return };
-        while let Some((header, body)) = state.awaited.front_mut().filter(|_| bytes > 0) {
-            let of_header = bytes.min(*header);
-            let of_body = (bytes - of_header).min(*body);
-            *header -= of_header;
-            *body -= of_body;
-            bytes -= of_header + of_body;
-            if *header + *body == 0 {
-                state.awaited.pop_front();
-            }
-            if of_body > 0 {
-                self.session.arrived(id, of_body, now);
-            }
-        }
-        if self.player.is_none() {
-            let available = self.session.available(READER);
-            self.session.move_reader(READER, available, now);
-        }
-    }
-
     /// Carries out what the session orders.
     fn act(&mut self, network: &mut Network) {
         while let Some(action) = self.session.poll_action() {
@@ -260,10 +165,7 @@ impl Stream {
                 }
                 Action::Close { connection, why } => {
                     self.note(network, Some(connection), "close", None, why);
-                    if let Some(state) = self.connections.remove(&connection) {
-                        self.limit.forget(connection);
-                        network.close(state.down);
-                    }
+                    self.leave(connection, network);
                 }
                 Action::Request { connection, range, why, .. } => {
                     self.note(network, Some(connection), "request", Some(range.start), why);
@@ -315,32 +217,6 @@ impl Stream {
         if let Some(at) = self.limit.next_call() {
             network.call_flow(self.flow, at);
         }
-    }
-
-    fn open(&mut self, id: ConnectionId, server: usize, network: &mut Network) {
-        let (there, back) = self.paths[server];
-        let mut tcp = self.media.tcp.clone();
-        // Requests are never held back by the server's window.
-        tcp.receive_window = None;
-        let up = network.add_half(self.flow, id.0, &tcp, Role::Opener, (there, back), 0);
-        tcp.receive_window = self.media.largest_window;
-        let down = network.add_half(self.flow, id.0, &tcp, Role::Answerer(up), (back, there), 0);
-        for half in [up, down] {
-            network.halves[half as usize].tells = true;
-        }
-        self.connections.insert(
-            id,
-            Connection {
-                up,
-                down,
-                asked: VecDeque::new(),
-                written_up: 0,
-                written_down: 0,
-                awaited: VecDeque::new(),
-            },
-        );
-        self.downs.push(down);
-        network.open(up);
     }
 
     /// What all connections together have counted; of `delivered` what TCP delivered.

@@ -1,6 +1,6 @@
 //! TCP connections in the network: set-up, what applications do, and the end.
 
-use super::state::{Half, HalfId, Network, Role, Upcall};
+use super::state::{Answer, Half, HalfId, Network, Role, Upcall};
 use crate::model::{FlowId, Tcp};
 use crate::packet::{Packet, What};
 use crate::tcp::NO_LIMIT;
@@ -50,6 +50,11 @@ impl Network {
         let half = &self.halves[packet.owner as usize];
         let hop = half.ack_path;
         if let Some(other) = half.other {
+            match self.servers.asked(other) {
+                Answer::Accept => {}
+                Answer::Refuse => return self.send_control(packet.owner, What::Reset, hop),
+                Answer::Nothing => return,
+            }
             // The answerer may send as soon as something was asked of it; the first round trip is measured on
             // data.
             let now = self.now;
@@ -114,10 +119,14 @@ impl Network {
 
     pub(super) fn reset_arrives(&mut self, packet: &Packet) {
         let half = &mut self.halves[packet.owner as usize];
+        if half.is_opener && half.tells && !half.is_closed && !half.sender.is_established() {
+            self.upcalls.push(Upcall::Refused(packet.owner));
+        }
         half.sender.abort();
         half.timer_at = u64::MAX;
         if let Some(other) = half.other {
             self.halves[other as usize].is_closed = true;
         }
+        self.servers.left(packet.owner);
     }
 }

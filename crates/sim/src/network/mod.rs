@@ -8,6 +8,7 @@ mod datagrams;
 mod groups;
 mod joint;
 mod segments;
+mod servers;
 mod state;
 mod step;
 mod tfrc;

@@ -39,6 +39,7 @@ impl Network {
             Kind::Service => self.serve(number),
             Kind::Stop => self.upcalls.push(Upcall::Stop(number as FlowId)),
             Kind::Tfrc => self.tfrc_timer(number),
+            Kind::Pace => self.pace_timer(number),
         }
         true
     }

@@ -93,6 +93,8 @@ impl Network {
                 let tfrc = &mut self.tfrc[packet.owner as usize];
                 (&mut tfrc.dropped, &mut tfrc.lost)
             }
+            // A lost farewell would be said again: it counts as heard.
+            What::Reset => return self.servers.left(packet.owner),
             _ => return,
         };
         *if was_dropped { dropped } else { lost } += 1;

@@ -1,6 +1,6 @@
 //! The programs of a run, and what happens to them: `[[server]]`, `[[client]]`, `[[event]]` and `[ping]`.
 
-use anabranch_scenario::model::{Model, NodeId};
+use anabranch_scenario::model::{self, Model, NodeId};
 use anabranch_scenario::{Fault, Item, Table};
 use anabranch_units::Duration;
 
@@ -23,7 +23,13 @@ impl Server {
     /// Reads a `[[server]]`; the node is the place of its own.
     pub(super) fn read(mut table: Table<'_>, model: &Model) -> Result<(NodeId, Self), Fault> {
         let names: Vec<&str> = model.nodes.iter().map(|node| node.name.as_str()).collect();
-        let node = table.need("node", |item| item.place_in(&names, "node"));
+        let node = table.need("node", |item| {
+            let node = item.place_in(&names, "node")?;
+            match model.nodes[node].server == model::Server::default() {
+                true => Ok(node),
+                false => Err(item.fault("the testbed's servers allow everything")),
+            }
+        });
         let congestion = table.get("congestion", Item::name).unwrap_or("cubic");
         let command = table.get("command", words);
         table.finish()?;

@@ -148,7 +148,7 @@ pub(super) fn model(
             }),
         }
     }
-    let nodes = ["sender", "router", "receiver", "generator"].map(|name| Node { name: name.into() });
+    let nodes = ["sender", "router", "receiver", "generator"].map(Node::new);
     Model {
         nodes: nodes.into(),
         links,
@@ -182,6 +182,7 @@ fn media(stream: Stream, algorithm: &Algorithm, tcp: Tcp) -> Media {
         reader: None,
         policy,
         largest_window: stream.largest_window,
+        connect_timeout: None,
         connections_per_server: 15,
     }
 }

@@ -78,6 +78,7 @@ pub(super) fn media(
             Policy { abandon_after: 0, ..Policy::rome(SEGMENT, LOOK_AHEAD) }
         },
         largest_window: None,
+        connect_timeout: None,
         connections_per_server: if is_auto { (MOST_OF_AUTO / servers.len().max(1)).max(1) } else { 1 },
         servers,
     }

@@ -57,7 +57,7 @@ fn assumed(more: &[&str]) -> Vec<String> {
 }
 
 fn model(media: Media, seed: u64) -> Model {
-    let mut nodes: Vec<Node> = ["client", "core", "sink"].map(|name| Node { name: name.into() }).into();
+    let mut nodes: Vec<Node> = ["client", "core", "sink"].map(Node::new).into();
     let mut links = Vec::new();
     let fast = Rate::from_mbps(100);
     duplex(&mut links, CORE, CLIENT, fast, Duration::from_millis(19));
@@ -71,9 +71,7 @@ fn model(media: Media, seed: u64) -> Model {
     for (number, ((kbps, delay), from)) in ACCESS.into_iter().zip(CROSS_FROM).enumerate() {
         let server = server(number);
         let (access, other) = (server + 1, server + 2);
-        nodes.extend(
-            ["server", "access", "other"].map(|name| Node { name: format!("{name} {}", number + 1) }),
-        );
+        nodes.extend(["server", "access", "other"].map(|name| Node::new(format!("{name} {}", number + 1))));
         duplex(&mut links, server, access, fast, Duration::from_millis(1));
         duplex(&mut links, access, CORE, Rate::from_kbps(kbps), Duration::from_millis(delay));
         duplex(&mut links, other, access, fast, Duration::from_millis(1));

@@ -71,8 +71,8 @@ pub(super) fn draw(seed: u64) -> Network {
         Client { node: ROUTERS + place, access: rates[place], servers }
     };
     let clients = (0..CLIENTS).map(&mut client).collect();
-    let routers = (1..=ROUTERS).map(|number| Node { name: format!("router {number}") });
-    let access = (1..=ACCESS_NODES).map(|number| Node { name: format!("access {number}") });
+    let routers = (1..=ROUTERS).map(|number| Node::new(format!("router {number}")));
+    let access = (1..=ACCESS_NODES).map(|number| Node::new(format!("access {number}")));
     Network { nodes: routers.chain(access).collect(), links, clients }
 }
 
@@ -82,11 +82,11 @@ pub(super) fn behind_one_link(seed: u64) -> Network {
     const SERVERS: NodeId = 0;
     const CLIENTS: NodeId = 1;
     let delay = Duration::from_millis(5);
-    let mut nodes: Vec<Node> = ["servers", "clients"].map(|name| Node { name: name.into() }).into();
+    let mut nodes: Vec<Node> = ["servers", "clients"].map(Node::new).into();
     let mut links = Vec::new();
     duplex(&mut links, SERVERS, CLIENTS, SHARED, Duration::from_millis(20));
     let mut node = |router: NodeId, rate: Rate| {
-        nodes.push(Node { name: format!("node {}", nodes.len()) });
+        nodes.push(Node::new(format!("node {}", nodes.len())));
         duplex(&mut links, router, nodes.len() - 1, rate, delay);
         nodes.len() - 1
     };

@@ -60,6 +60,7 @@ fn with_stream(scheme: Scheme, seed: u64) -> Model {
                 ..Policy::rome(Bytes::new(50_000), RATE.amount_in(Duration::from_secs(12)))
             },
             largest_window: None,
+            connect_timeout: None,
             connections_per_server: 1,
         };
         flow.kind = Kind::Media(Box::new(media));

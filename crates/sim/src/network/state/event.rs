@@ -25,9 +25,11 @@ pub(in crate::network) enum Kind {
     Stop,
     /// One of the timers of a TFRC flow.
     Tfrc,
+    /// What a server writes next under one of its caps.
+    Pace,
 }
 
-const KINDS: [Kind; 8] = [
+const KINDS: [Kind; 9] = [
     Kind::Packet,
     Kind::Retransmission,
     Kind::DelayedAck,
@@ -36,8 +38,9 @@ const KINDS: [Kind; 8] = [
     Kind::Service,
     Kind::Stop,
     Kind::Tfrc,
+    Kind::Pace,
 ];
-const KIND_SHIFT: u32 = 29;
+const KIND_SHIFT: u32 = 28;
 
 impl Event {
     #[inline]
@@ -60,6 +63,8 @@ pub(crate) enum Upcall {
     Stop(FlowId),
     /// The set-up that this half began is answered.
     Connected(HalfId),
+    /// The set-up that this half began is refused.
+    Refused(HalfId),
     /// Bytes have arrived in order at the receiver of this half.
     Delivered(HalfId, u64),
 }

@@ -4,6 +4,7 @@ mod datagrams;
 mod event;
 mod groups;
 mod half;
+mod servers;
 mod tfrc;
 mod tfrc_flow;
 
@@ -22,6 +23,8 @@ pub(crate) use event::Upcall;
 pub(super) use event::{Event, Kind};
 pub(super) use groups::{Groups, Membership, Shared};
 pub(crate) use half::{Half, HalfId, Role};
+use servers::Servers;
+pub(super) use servers::{Answer, PaceId, Visit};
 pub(super) use tfrc::{TIMER_BITS, TIMERS, Tfrc, Timer};
 pub(crate) use tfrc_flow::TfrcFlow;
 
@@ -43,6 +46,7 @@ pub(crate) struct Network {
     pub(in crate::network) packets: PacketStore,
     pub(crate) halves: Vec<Half>,
     pub(in crate::network) groups: Groups,
+    pub(in crate::network) servers: Servers,
     pub(crate) datagrams: Vec<Datagrams>,
     /// Which flows are of datagrams.
     pub(in crate::network) datagrams_of: Vec<Option<u32>>,
@@ -86,6 +90,7 @@ impl Network {
             packets: PacketStore::default(),
             halves: Vec::new(),
             groups: Groups::default(),
+            servers: Servers::new(model),
             datagrams: Vec::new(),
             datagrams_of: Vec::new(),
             tfrc: Vec::new(),
