@@ -1,6 +1,6 @@
 //! Real programs in network namespaces over emulated paths.
 //!
-//! A [`scenario::Scenario`] names paths (rate, round-trip time, DropTail queue, loss), the servers at their
+//! A [`scenario::Scenario`] names paths (rate, round-trip time, queue, loss and more), the servers at their
 //! far ends, the clients that can be measured, cross traffic and a timetable. [`isolate::run`] carries one
 //! client through it and answers with a [`report::Summary`]; [`compare`] does so for several clients and
 //! makes a table.

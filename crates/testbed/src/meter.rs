@@ -1,13 +1,12 @@
-//! A cell that counts what passes, by destination.
+//! Counts what passes a point of a path, by destination.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use async_trait::async_trait;
-use rattan_core::cells::{Cell, ControlInterface, Egress, Ingress, Packet, StdPacket};
-use tokio::sync::mpsc;
+use rattan_core::cells::{Packet, StdPacket};
 
+use crate::emulator::cell::Look;
 use crate::topology;
 
 const ETHERNET_HEADER: usize = 14;
@@ -38,6 +37,12 @@ pub struct Meter {
     by_host: Vec<Counter>,
 }
 
+impl Default for Meter {
+    fn default() -> Self {
+        Self { by_host: std::iter::repeat_with(Counter::default).take(256).collect() }
+    }
+}
+
 impl Meter {
     /// What passed towards the address that ends in `host`.
     pub fn count(&self, host: u8) -> Count {
@@ -56,6 +61,14 @@ impl Meter {
             counter.bytes.fetch_add(bytes, Relaxed);
             counter.payload.fetch_add(payload, Relaxed);
         }
+    }
+}
+
+/// Lets everything pass, counted.
+impl Look for Arc<Meter> {
+    fn passes(&mut self, packet: &StdPacket) -> bool {
+        self.pass(packet.as_slice());
+        true
     }
 }
 
@@ -80,90 +93,6 @@ fn measure(frame: &[u8]) -> Option<(u8, u64, u64)> {
     Some((host, length as u64, length.saturating_sub(headers) as u64))
 }
 
-/// The cell around a [`Meter`].
-pub struct MeterCell {
-    ingress: Arc<MeterIngress>,
-    egress: MeterEgress,
-    control: Arc<MeterControl>,
-}
-
-impl MeterCell {
-    /// A cell that lets packets pass, and its meter.
-    pub fn new() -> (Self, Arc<Meter>) {
-        let by_host = std::iter::repeat_with(Counter::default).take(256).collect();
-        let meter = Arc::new(Meter { by_host });
-        // Like the emulator's own cells: what bounds the packets on a path is its DropTail queue, not this
-        // channel.
-        let (sender, receiver) = mpsc::unbounded_channel();
-        let cell = Self {
-            ingress: Arc::new(MeterIngress { sender }),
-            egress: MeterEgress { receiver, meter: Arc::clone(&meter) },
-            control: Arc::new(MeterControl),
-        };
-        (cell, meter)
-    }
-}
-
-/// Where packets enter.
-pub struct MeterIngress {
-    sender: mpsc::UnboundedSender<StdPacket>,
-}
-
-impl Ingress<StdPacket> for MeterIngress {
-    fn enqueue(&self, packet: StdPacket) -> Result<(), rattan_core::error::Error> {
-        let closed = |_| rattan_core::error::Error::ChannelError("the meter is gone".into());
-        self.sender.send(packet).map_err(closed)
-    }
-}
-
-/// Where packets leave.
-pub struct MeterEgress {
-    receiver: mpsc::UnboundedReceiver<StdPacket>,
-    meter: Arc<Meter>,
-}
-
-#[async_trait]
-impl Egress<StdPacket> for MeterEgress {
-    async fn dequeue(&mut self) -> Option<StdPacket> {
-        let packet = self.receiver.recv().await?;
-        self.meter.pass(packet.as_slice());
-        Some(packet)
-    }
-}
-
-/// A meter is controlled through [`Meter`]; the emulator wants this as well.
-pub struct MeterControl;
-
-impl ControlInterface for MeterControl {
-    type Config = ();
-
-    fn set_config(&self, (): ()) -> Result<(), rattan_core::error::Error> {
-        Ok(())
-    }
-}
-
-impl Cell<StdPacket> for MeterCell {
-    type IngressType = MeterIngress;
-    type EgressType = MeterEgress;
-    type ControlInterfaceType = MeterControl;
-
-    fn sender(&self) -> Arc<MeterIngress> {
-        Arc::clone(&self.ingress)
-    }
-
-    fn receiver(&mut self) -> &mut MeterEgress {
-        &mut self.egress
-    }
-
-    fn into_receiver(self) -> MeterEgress {
-        self.egress
-    }
-
-    fn control_interface(&self) -> Arc<MeterControl> {
-        Arc::clone(&self.control)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -180,7 +109,7 @@ mod tests {
 
     #[test]
     fn counts_by_destination() {
-        let (_, meter) = MeterCell::new();
+        let meter = Meter::default();
         meter.pass(&tcp_frame([10, 77, 0, 1], 100));
         meter.pass(&tcp_frame([10, 77, 0, 10], 7));
         assert_eq!(meter.count(1), Count { packets: 1, bytes: 140, payload: 100 });

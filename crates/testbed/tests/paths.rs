@@ -3,6 +3,8 @@
 //! These need network namespaces (root, or unprivileged user namespaces) and skip without, saying so.
 #![allow(clippy::unwrap_used, reason = "in a test a failed call is a failed test, also in its helpers")]
 
+mod common;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,63 +12,10 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anabranch_sim::Simulation;
-use anabranch_sim::scenario::Beside;
-use anabranch_testbed::isolate::{self, Options};
 use anabranch_testbed::report::Summary;
 use rustix::process::{Pid, Signal, kill_process};
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_anabranch-testbed");
-
-/// Whether a run with these programs is possible here; says why not past the harness's capture.
-fn possible(programs: &[&str]) -> bool {
-    let missing = |name: &&&str| {
-        !["/usr/bin", "/usr/sbin", "/bin"].iter().any(|dir| Path::new(dir).join(name).exists())
-    };
-    let reason = match (isolate::allowed(), programs.iter().find(missing)) {
-        (Err(error), _) => error.to_string(),
-        (_, Some(program)) => format!("{program} is not installed"),
-        (Ok(()), None) => return true,
-    };
-    anabranch_testkit::skipped(reason);
-    false
-}
-
-fn options(out: &Path) -> Options {
-    Options {
-        program: PROGRAM.into(),
-        anabranch: "anabranch".into(),
-        out: out.into(),
-        film: None,
-        keep: false,
-    }
-}
-
-/// Two nodes, and a link between them with these and more keys.
-fn network(rate: &str, delay: &str, queue: u32, more: &str) -> String {
-    format!(
-        r#"
-        [[node]]
-        name = "origin"
-        [[node]]
-        name = "client"
-        [[link]]
-        name = "main"
-        from = "origin"
-        to = "client"
-        rate = "{rate}"
-        delay = "{delay}"
-        queue = "{queue} packets"
-        {more}
-        "#
-    )
-}
-
-fn run(directory: &Path, scenario: &str) -> Summary {
-    let file = directory.join("scenario.toml");
-    fs::write(&file, scenario).unwrap();
-    isolate::run(&file, None, &options(&directory.join("out"))).unwrap()
-}
+use common::{PROGRAM, network, possible, run};
 
 fn log_as_json(directory: &Path) -> serde_json::Value {
     serde_json::from_slice(&fs::read(directory.join("out/client.log")).unwrap()).unwrap()
@@ -163,52 +112,6 @@ fn a_receiver_of_cross_traffic_is_farther_away() {
     // A machine that is busy makes all of them later, and none sooner.
     assert!(client >= 0.039 && near >= 0.039 && far >= 0.139, "{log}");
     assert!(client.min(near) < 0.1, "the delay is the far receiver's alone: {log}");
-}
-
-/// Where one connection fills a link beside datagrams, the simulator and real programs have the same rates.
-#[test]
-fn the_same_file_means_the_same_in_the_simulator() {
-    if !possible(&["iperf3"]) {
-        return;
-    }
-    let described = format!(
-        r#"{}
-        [run]
-        duration = "20s"
-        [[flow]]
-        name = "greedy"
-        kind = "tcp"
-        from = "origin"
-        to = "client"
-        [[flow]]
-        name = "datagrams"
-        kind = "udp"
-        from = "origin"
-        to = "client"
-        rate = "1M"
-        "#,
-        network("6M", "40ms", 50, "")
-    );
-    let programs = r#"
-        [[server]]
-        node = "origin"
-        [[client]]
-        name = "idle"
-        command = ["sleep", "15"]
-        output = "none"
-    "#;
-    let directory = tempfile::tempdir().unwrap();
-    let real = run(directory.path(), &(described.clone() + programs));
-
-    let model = anabranch_sim::scenario::parse("both.toml", &described, None, &mut Beside(directory.path()));
-    let mut simulation = Simulation::new(model.unwrap()).unwrap();
-    simulation.run_until(simulation.end(), &mut ());
-    for (flow, totals) in ["greedy", "datagrams"].iter().zip(&simulation.totals().flows) {
-        let measured = real.flows.iter().find(|found| found.flow == *flow).unwrap().mean_bps;
-        let simulated = totals.delivered.get() as f64 * 8.0 / 20.0;
-        let ratio = measured / simulated;
-        assert!((0.85..1.15).contains(&ratio), "{flow}: {measured} in place of {simulated}");
-    }
 }
 
 /// UDP of 10 Mbps for 8 s over a path with these losses.

@@ -1,17 +1,25 @@
 //! The paths: for each, a chain of `rattan-core` cells in either direction.
 //!
-//! Towards the client: meter, bandwidth with DropTail queue, delay, loss, meter. Towards the server: meter,
-//! bandwidth with DropTail queue, delay, loss. Where nothing is ever lost there is no cell for it. The client's own traffic and the cross traffic of a path go through the same chain; what
+//! Towards the client: meter, policer, queue with its discipline, bandwidth, delay, loss, wire, meter. With a
+//! shaper the queue is the shaper's. Towards the server the same without meters. There are no cells for what a
+//! link does not have. The client's own traffic and the cross traffic of a path go through the same chain; what
 //! is for cross traffic's receivers that are farther away takes a delay of its own at its end.
+
+mod bucket;
+pub(crate) mod cell;
+mod fq_codel;
+mod pie;
+mod queue;
+mod wire;
 
 use std::sync::Arc;
 use std::time::Duration as StdDuration;
 
+use anabranch_scenario::model::Discipline;
 use anabranch_units::Rate;
 use ipnet::{IpNet, Ipv4Net};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
-use rattan_core::cells::bandwidth::queue::{DropTailQueue, DropTailQueueConfig};
 use rattan_core::cells::bandwidth::{BwCell, BwCellConfig, BwCellControlInterface, BwType};
 use rattan_core::cells::delay::{DelayCell, DelayCellConfig, DelayCellControlInterface};
 use rattan_core::cells::external::{VirtualEthernet, VirtualEthernetId};
@@ -26,12 +34,16 @@ use tokio::runtime::{Builder, Runtime};
 use tokio_util::sync::CancellationToken;
 
 use crate::Error;
-use crate::meter::{Count, Meter, MeterCell};
+use crate::meter::{Count, Meter};
 use crate::scenario::{Change, Direction, LossPattern, Path, Scenario, Way};
 use crate::topology::{self, Topology};
+use bucket::{Policer, Shaper};
+use cell::{Looking, Work, WorkCell};
+use queue::Queue;
+use wire::Wire;
 
-type Link = BwCell<StdPacket, DropTailQueue<StdPacket>>;
-type LinkControl = BwCellControlInterface<StdPacket, DropTailQueue<StdPacket>>;
+type Link = BwCell<StdPacket, Queue>;
+type LinkControl = BwCellControlInterface<StdPacket, Queue>;
 
 /// The niceness of the emulator's threads: its packets must be on time even when the programs keep all cores
 /// busy.
@@ -128,23 +140,56 @@ impl Emulator {
 
     /// The cells of a direction.
     fn direction(&mut self, name: &str, direction: &Direction, seed: u64) -> Result<Cells, Error> {
-        let mut names = vec![format!("{name}link"), format!("{name}delay")];
-        let link = self.link(&names[0], direction.rate, direction.queue)?;
-        let delay = self.delay(&names[1], direction.delay.into())?;
+        let mut names = Vec::new();
+        let mut named = |part: &str| {
+            names.push(format!("{name}{part}"));
+            format!("{name}{part}")
+        };
+        if let Some(policer) = &direction.policer {
+            self.work(named("policer"), Looking::new(Policer::new(policer)))?;
+        }
+        // The packet in transmission is not in the cell's queue, and counts in a scenario.
+        let waiting = direction.queue.saturating_sub(1);
+        let queue = |discipline| {
+            let missing = || Error::Emulator("a queue that the emulator does not have".into());
+            Queue::new(discipline, waiting, seed).ok_or_else(missing)
+        };
+        let mut link_queue = queue(direction.discipline)?;
+        if let Some(shaper) = &direction.shaper {
+            // What the shaper lets pass at once waits for the link without being dropped early.
+            let own = std::mem::replace(&mut link_queue, queue(Discipline::DropTail)?);
+            self.work(named("shaper"), Shaper::new(shaper, own))?;
+        }
+        let link = self.link(&named("link"), direction.rate, link_queue)?;
+        let delay = self.delay(&named("delay"), direction.delay.into())?;
         let changes = direction.changes.iter().filter_map(|change| change.loss.as_ref());
         let is_lossless = changes.chain([&direction.loss]).all(LossPattern::is_none);
         let loss = match is_lossless {
             true => None,
             false => {
-                names.push(format!("{name}loss"));
                 let pattern = direction.loss.0.clone();
-                let cell = self.core.build_cell(format!("{name}loss"), move |_: &_| {
+                let cell = self.core.build_cell(named("loss"), move |_: &_| {
                     LossCell::new(pattern, StdRng::seed_from_u64(seed))
                 });
                 Some(cell.map_err(Error::emulator)?)
             }
         };
+        if direction.jitter.is_some() || direction.duplicate > 0.0 {
+            self.work(named("wire"), Wire::new(direction.jitter, direction.duplicate, seed))?;
+        }
         Ok(Cells { link, delay, loss, names })
+    }
+
+    /// A cell of our own.
+    fn work(&mut self, name: String, work: impl Work) -> Result<(), Error> {
+        let handle = self.runtime.handle().clone();
+        self.core
+            .build_cell(name, move |_: &_| {
+                let _context = handle.enter();
+                WorkCell::new(work)
+            })
+            .map_err(Error::emulator)?;
+        Ok(())
     }
 
     /// Leads what arrived to the client's end: at once, or after the delay of the receiver that it is for.
@@ -195,19 +240,16 @@ impl Emulator {
     }
 
     fn meter(&mut self, name: &str) -> Result<Arc<Meter>, Error> {
-        let (cell, meter) = MeterCell::new();
-        self.core.build_cell(name.into(), |_: &_| Ok(cell)).map_err(Error::emulator)?;
+        let meter = Arc::new(Meter::default());
+        self.work(name.into(), Looking::new(Arc::clone(&meter)))?;
         Ok(meter)
     }
 
-    fn link(&mut self, name: &str, rate: Rate, queue: u32) -> Result<Arc<LinkControl>, Error> {
+    fn link(&mut self, name: &str, rate: Rate, queue: Queue) -> Result<Arc<LinkControl>, Error> {
         let handle = self.runtime.handle().clone();
-        // The packet in transmission is not in the cell's queue, and counts in a scenario.
-        let waiting = usize::try_from(queue.saturating_sub(1)).unwrap_or(usize::MAX);
         self.core
             .build_cell(name.into(), move |_: &_| {
                 let _context = handle.enter();
-                let queue = DropTailQueue::new(DropTailQueueConfig::new(waiting, None, BwType::NetworkLayer));
                 Link::new(bandwidth(rate), queue, BwType::NetworkLayer)
             })
             .map_err(Error::emulator)

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use anabranch_scenario::model::{self, Discipline, GilbertElliott, Limit, Link, Loss, NodeId};
+use anabranch_scenario::model::{
+    self, Discipline, GilbertElliott, Jitter, Limit, Link, Loss, NodeId, TokenBucket,
+};
 use anabranch_scenario::{Described, Fault, Origin, Table};
 use anabranch_units::{Duration, Rate, Time};
 
@@ -29,10 +31,20 @@ pub struct Direction {
     pub rate: Rate,
     /// Propagation delay.
     pub delay: Duration,
-    /// Packets that its DropTail queue holds, with the one in transmission.
+    /// Packets that its queue holds, with the one in transmission.
     pub queue: u32,
+    /// Which of them it drops.
+    pub discipline: Discipline,
+    /// What drops packets before they come to the queue.
+    pub policer: Option<TokenBucket>,
+    /// What lets packets wait in the queue, beyond what the rate does.
+    pub shaper: Option<TokenBucket>,
     /// What is lost behind the queue.
     pub loss: LossPattern,
+    /// What a packet's way takes beyond the delay.
+    pub jitter: Option<Jitter>,
+    /// The probability that a packet which arrives does so twice.
+    pub duplicate: f64,
     /// What changes, in the order of time.
     pub changes: Vec<Change>,
 }
@@ -201,20 +213,8 @@ fn direction(link: &Link, origin: &Origin<'_>) -> Result<Direction, Fault> {
     let Limit::Packets(queue) = link.queue.limit else {
         return fault("queue", "the testbed's queues hold a number of packets");
     };
-    if link.queue.discipline != Discipline::DropTail {
-        return fault("discipline", "the testbed's queues are droptail");
-    }
-    if link.policer.is_some() {
-        return fault("policer", "the testbed has no policers");
-    }
-    if link.shaper.is_some() {
-        return fault("shaper", "the testbed has no shapers");
-    }
-    if link.jitter.is_some() {
-        return fault("jitter", "the testbed has no jitter");
-    }
-    if link.duplicate > 0.0 {
-        return fault("duplicate", "the testbed duplicates nothing");
+    if matches!(link.queue.discipline, Discipline::Red(_)) {
+        return fault("discipline", "the testbed has droptail, codel, fq-codel and pie");
     }
     let pattern = |loss: &Loss, key| pattern(loss).map_err(|message| origin.fault(key, message));
     let changes = link.changes.iter().map(|change| {
@@ -226,7 +226,12 @@ fn direction(link: &Link, origin: &Origin<'_>) -> Result<Direction, Fault> {
         rate: link.rate,
         delay: link.delay,
         queue,
+        discipline: link.queue.discipline,
+        policer: link.policer,
+        shaper: link.shaper,
         loss: pattern(&link.loss, "loss")?,
+        jitter: link.jitter,
+        duplicate: link.duplicate,
         changes: changes.collect::<Result<_, Fault>>()?,
     })
 }
@@ -264,8 +269,17 @@ fn behind(link: &Duplex<'_, '_>, client: NodeId, paths: &[Path]) -> Result<(Node
         if !direction.loss.is_none() {
             return Err(origin.fault("loss", "behind the client the testbed loses nothing"));
         }
-        if !direction.changes.is_empty() {
-            return Err(origin.fault("changes", "behind the client the testbed changes nothing"));
+        for (key, is_there) in [
+            ("changes", !direction.changes.is_empty()),
+            ("policer", direction.policer.is_some()),
+            ("shaper", direction.shaper.is_some()),
+            ("discipline", direction.discipline != Discipline::DropTail),
+            ("jitter", direction.jitter.is_some()),
+            ("duplicate", direction.duplicate > 0.0),
+        ] {
+            if is_there {
+                return Err(origin.fault(key, "behind the client the testbed has a delay alone"));
+            }
         }
         if paths.iter().any(|path| path.to_client.rate > link.rate) {
             let message = "behind the client the testbed has a delay alone: the rate is at least that of the servers' links";

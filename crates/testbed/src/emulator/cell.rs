@@ -1,0 +1,153 @@
+//! Cells of our own: what packets go through one after the other, each cell with work of its own.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use rattan_core::cells::{Cell, ControlInterface, Egress, Ingress, Packet, StdPacket};
+use rattan_core::error::Error;
+use rattan_core::metal::timer::Timer;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+/// How long a cell sleeps where nothing is to be done.
+const LONG: Duration = Duration::from_secs(3600);
+
+/// What a cell does. Packets know when they come: their timestamp is that moment, and where they are held
+/// back it becomes the moment at which they leave.
+pub trait Work: Send + 'static {
+    /// A packet comes.
+    fn take(&mut self, packet: StdPacket);
+
+    /// When the next packet leaves, if there is one.
+    fn next(&self) -> Option<Instant>;
+
+    /// Its time has come.
+    fn give(&mut self) -> Option<StdPacket>;
+}
+
+/// What lets packets pass at once, or not at all.
+pub trait Look: Send + 'static {
+    /// Whether a packet passes.
+    fn passes(&mut self, packet: &StdPacket) -> bool;
+}
+
+/// The cell around some work.
+pub struct WorkCell<W> {
+    ingress: Arc<Entrance>,
+    egress: Exit<W>,
+    control: Arc<NoControl>,
+}
+
+impl<W: Work> WorkCell<W> {
+    /// To be called in the emulator's runtime.
+    pub fn new(work: W) -> Result<Self, Error> {
+        // Like the emulator's own cells: what bounds the packets on a path is its queue, not this channel.
+        let (sender, receiver) = mpsc::unbounded_channel();
+        let timer = Timer::new()?;
+        Ok(Self {
+            ingress: Arc::new(Entrance { sender }),
+            egress: Exit { receiver, timer, work },
+            control: Arc::new(NoControl),
+        })
+    }
+}
+
+/// Where packets enter.
+pub struct Entrance {
+    sender: mpsc::UnboundedSender<StdPacket>,
+}
+
+impl Ingress<StdPacket> for Entrance {
+    fn enqueue(&self, packet: StdPacket) -> Result<(), Error> {
+        let closed = |_| Error::ChannelError("the cell is gone".into());
+        self.sender.send(packet).map_err(closed)
+    }
+}
+
+/// Where packets leave.
+pub struct Exit<W> {
+    receiver: mpsc::UnboundedReceiver<StdPacket>,
+    timer: Timer,
+    work: W,
+}
+
+#[async_trait]
+impl<W: Work> Egress<StdPacket> for Exit<W> {
+    async fn dequeue(&mut self) -> Option<StdPacket> {
+        loop {
+            let due = self.work.next();
+            if due.is_some_and(|due| due <= Instant::now()) {
+                match self.work.give() {
+                    Some(packet) => return Some(packet),
+                    None => continue,
+                }
+            }
+            tokio::select! {
+                biased;
+                packet = self.receiver.recv() => self.work.take(packet?),
+                _ = self.timer.sleep_until(due.unwrap_or_else(|| Instant::now() + LONG)) => {}
+            }
+        }
+    }
+}
+
+/// The cells are controlled by nobody; the emulator wants this as well.
+pub struct NoControl;
+
+impl ControlInterface for NoControl {
+    type Config = ();
+
+    fn set_config(&self, (): ()) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+impl<W: Work> Cell<StdPacket> for WorkCell<W> {
+    type IngressType = Entrance;
+    type EgressType = Exit<W>;
+    type ControlInterfaceType = NoControl;
+
+    fn sender(&self) -> Arc<Entrance> {
+        Arc::clone(&self.ingress)
+    }
+
+    fn receiver(&mut self) -> &mut Exit<W> {
+        &mut self.egress
+    }
+
+    fn into_receiver(self) -> Exit<W> {
+        self.egress
+    }
+
+    fn control_interface(&self) -> Arc<NoControl> {
+        Arc::clone(&self.control)
+    }
+}
+
+/// The work of a cell that only looks.
+pub struct Looking<L> {
+    look: L,
+    passing: Option<StdPacket>,
+}
+
+impl<L: Look> Looking<L> {
+    /// The work around it.
+    pub fn new(look: L) -> Self {
+        Self { look, passing: None }
+    }
+}
+
+impl<L: Look> Work for Looking<L> {
+    fn take(&mut self, packet: StdPacket) {
+        self.passing = Some(packet).filter(|packet| self.look.passes(packet));
+    }
+
+    fn next(&self) -> Option<Instant> {
+        self.passing.as_ref().map(Packet::get_timestamp)
+    }
+
+    fn give(&mut self) -> Option<StdPacket> {
+        self.passing.take()
+    }
+}

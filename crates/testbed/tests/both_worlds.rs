@@ -1,0 +1,171 @@
+//! The same file means the same in the simulator and over emulated paths with real programs.
+//!
+//! The two share no code of queues, policers, shapers, jitter, servers and TCP. These tests need network
+//! namespaces (root, or unprivileged user namespaces) and skip without, saying so.
+#![allow(clippy::unwrap_used, reason = "in a test a failed call is a failed test, also in its helpers")]
+
+mod common;
+
+use std::path::Path;
+
+use anabranch_sim::Simulation;
+use anabranch_sim::report::Totals;
+use anabranch_sim::scenario::Beside;
+use anabranch_testbed::report::Summary;
+
+use common::{network, possible, run};
+
+/// How long the flows of these tests are measured, in seconds.
+const SECONDS: f64 = 12.0;
+
+/// So many greedy flows.
+fn greedy(count: u32) -> String {
+    let count = if count > 1 { format!("count = {count}\n") } else { String::new() };
+    format!("[[flow]]\nname = \"greedy\"\n{count}kind = \"tcp\"\nfrom = \"origin\"\nto = \"client\"\n")
+}
+
+/// Datagrams of 1000 bytes at this rate.
+fn datagrams(rate: &str) -> String {
+    format!(
+        "[[flow]]\nname = \"datagrams\"\nkind = \"udp\"\nfrom = \"origin\"\nto = \"client\"\nrate = \"{rate}\"\n"
+    )
+}
+
+/// A link and flows in both worlds.
+struct Both {
+    real: Summary,
+    simulated: Totals,
+}
+
+impl Both {
+    /// Beside the flows, the real world has a ping.
+    fn run(network: &str, flows: &str) -> Self {
+        let described = format!("[run]\nduration = \"{SECONDS}s\"\n{network}\n{flows}");
+        let programs = format!(
+            "[[server]]\nnode = \"origin\"\n[[client]]\nname = \"idle\"\ncommand = [\"sleep\", \"{SECONDS}\"]\noutput = \"none\"\n[ping]\n"
+        );
+        let directory = tempfile::tempdir().unwrap();
+        let real = run(directory.path(), &format!("{described}\n{programs}"));
+        Self { real, simulated: simulate(&described, directory.path()) }
+    }
+
+    /// Payload of the flow at this place in the file, in Mbps in the real world and in the simulator: copies
+    /// count together.
+    fn rates(&self, name: &str, places: std::ops::Range<usize>) -> (f64, f64) {
+        let real = self.real.flows.iter().find(|found| found.flow == name).unwrap().mean_bps * 1e-6;
+        let delivered = self.simulated.flows[places].iter().map(|flow| flow.delivered.as_f64()).sum::<f64>();
+        (real, delivered * 8e-6 / SECONDS)
+    }
+
+    fn mean_ping_ms(&self) -> f64 {
+        self.real.ping.as_ref().unwrap().mean_ms
+    }
+
+    /// The mean of what packets waited in the first link's queue, in milliseconds.
+    fn mean_wait_ms(&self) -> f64 {
+        let link = &self.simulated.links[0];
+        link.waited.as_secs_f64() * 1e3 / link.packets as f64
+    }
+}
+
+fn simulate(described: &str, directory: &Path) -> Totals {
+    let model = anabranch_sim::scenario::parse("both.toml", described, None, &mut Beside(directory));
+    let mut simulation = Simulation::new(model.unwrap()).unwrap();
+    simulation.run_until(simulation.end(), &mut ());
+    simulation.totals()
+}
+
+/// Real programs need a moment to begin, and a busy machine is late.
+fn assert_near((real, simulated): (f64, f64), tolerance: f64) {
+    let ratio = real / simulated;
+    assert!((ratio - 1.0).abs() < tolerance, "{real} in place of {simulated}");
+}
+
+#[test]
+fn a_connection_fills_a_link_beside_datagrams() {
+    if !possible(&["iperf3"]) {
+        return;
+    }
+    let both = Both::run(&network("6M", "40ms", 50, ""), &(greedy(1) + &datagrams("1M")));
+    assert_near(both.rates("greedy", 0..1), 0.2);
+    assert_near(both.rates("datagrams", 1..2), 0.1);
+}
+
+#[test]
+fn a_policer_drops_what_is_too_much() {
+    if !possible(&["iperf3"]) {
+        return;
+    }
+    let policer = "policer = { rate = \"2M\", burst = \"32KiB\" }\nreverse = { policer = false }";
+    let both = Both::run(&network("20M", "10ms", 100, policer), &datagrams("3M"));
+    let rates = both.rates("datagrams", 0..1);
+    assert_near(rates, 0.1);
+    assert!((1.7..2.1).contains(&rates.0), "{rates:?}");
+    // Nothing waits behind it.
+    assert!(both.mean_ping_ms() < 35.0 && both.mean_wait_ms() < 1.0, "{:?}", both.real.ping);
+}
+
+#[test]
+fn tcp_lives_with_a_policer() {
+    if !possible(&["iperf3"]) {
+        return;
+    }
+    let policer = "policer = { rate = \"2M\", burst = \"32KiB\" }\nreverse = { policer = false }";
+    let both = Both::run(&network("20M", "10ms", 100, policer), &greedy(1));
+    // Which losses a bucket causes depends on every burst: the two have CUBIC and no more in common.
+    assert_near(both.rates("greedy", 0..1), 0.3);
+}
+
+#[test]
+fn a_shaper_holds_back_what_is_too_much() {
+    if !possible(&["iperf3"]) {
+        return;
+    }
+    let shaper = "shaper = { rate = \"2M\", burst = \"10kB\" }\nreverse = { shaper = false }";
+    let both = Both::run(&network("20M", "10ms", 20, shaper), &datagrams("2.5M"));
+    assert_near(both.rates("datagrams", 0..1), 0.1);
+    // The queue is full all the time: 20 packets of 4 ms.
+    let (real, simulated) = (both.mean_ping_ms() - 20.0, both.mean_wait_ms());
+    assert!((60.0..90.0).contains(&real) && (70.0..80.0).contains(&simulated), "{real} {simulated}");
+}
+
+#[test]
+fn pie_keeps_its_queue_short() {
+    if !possible(&["iperf3"]) {
+        return;
+    }
+    let pie = "discipline = \"pie\"\nreverse = { discipline = \"droptail\" }";
+    let both = Both::run(&network("6M", "20ms", 200, pie), &greedy(3));
+    assert_near(both.rates("greedy", 0..3), 0.15);
+    // Both are near the target of 15 ms; a DropTail queue of 200 packets would be at 300.
+    let (real, simulated) = (both.mean_ping_ms() - 40.0, both.mean_wait_ms());
+    assert!((5.0..40.0).contains(&real) && (5.0..40.0).contains(&simulated), "{real} {simulated}");
+}
+
+#[test]
+fn fq_codel_protects_tcp_from_a_flood() {
+    if !possible(&["iperf3"]) {
+        return;
+    }
+    let queues = "discipline = \"fq-codel\"\nreverse = { discipline = \"droptail\" }";
+    let both = Both::run(&network("6M", "20ms", 100, queues), &(greedy(1) + &datagrams("9M")));
+    let rates = both.rates("greedy", 0..1);
+    assert_near(rates, 0.25);
+    // Half of the link, less headers and what CUBIC leaves of it.
+    assert!((1.8..3.0).contains(&rates.0), "{rates:?}");
+}
+
+#[test]
+fn jitter_makes_the_way_longer_and_some_come_twice() {
+    if !possible(&["iperf3"]) {
+        return;
+    }
+    let wire = "jitter = { kind = \"exponential\", mean = \"10ms\", reorder = true }\nduplicate = 0.1\nreverse = { jitter = \"0s\", duplicate = 0 }";
+    let both = Both::run(&network("20M", "20ms", 100, wire), &datagrams("2M"));
+    let flow = both.real.flows.iter().find(|found| found.flow == "datagrams").unwrap();
+    let simulated = &both.simulated.flows[0];
+    assert_near(both.rates("datagrams", 0..1), 0.1);
+    let twice = simulated.delivered.as_f64() / 1000.0 / simulated.sent as f64;
+    assert!((1.08..1.12).contains(&twice) && flow.packets_missing == 0, "{twice} {flow:?}");
+    assert!((48.0..56.0).contains(&both.mean_ping_ms()), "{:?}", both.real.ping);
+}
