@@ -76,11 +76,12 @@ wasm:
 		$(CARGO) check --locked --target $(WASM) $(CORE:%=-p %); \
 	else echo "NOT CHECKED: that the core builds without a system, because its target is missing (rustup target add $(WASM))"; fi
 
-# BENCH="--only a,serve" for a part; BENCH=--write for the tables of docs/benchmarks.md.
-bench: PACKAGES += ns2
+# BENCH="loopback serve" for some of them.
+bench: PACKAGES += ns2 valgrind bpftool
+bench: BENCH ?= all
 bench: setup
 	$(CARGO) build --locked --release -p anabranch -p anabranch-testbed
-	bench/run $(BENCH)
+	$(PROGRAM) lab bench run $(BENCH)
 
 # The kernel's congestion controls, which are kept compiled.
 bpf:

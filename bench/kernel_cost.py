@@ -6,7 +6,7 @@ Usage: bench/kernel_cost.py [--rounds N] [--seconds S] [--anabranch PATH]
 Tables 5.1 and 5.2 of the thesis "Extending TFWC for multimedia applications". iperf3 sends over the same connection (100 Mbps, a queue of 60
 packets) with each control in turn, round by round; the kernel counts the calls of each BPF program and their time (bpf_stats). CUBIC and
 Reno are programs that call the kernel's functions (bench/reference.bpf.c); 'fixed window' does next to nothing: what it takes is the hook's and the
-counting's own. Medians of the rounds. Needs root, bpftool and clang. Prints Markdown.
+counting's own. Needs root, bpftool and clang. Prints raw results (bench/raw.py).
 """
 
 import argparse
@@ -15,13 +15,12 @@ import json
 import os
 import pathlib
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
 
-import tables
+import raw
 
 HERE = pathlib.Path(__file__).resolve().parent
 RATE_MBPS, QUEUE_BYTES, FLOWS = 100, 60 * 1514, 8
@@ -43,6 +42,7 @@ CONTROLS = [
 # Microseconds in the paper: tables 5.1 and 5.2, and the text after them.
 PUBLISHED = {"TTFWC(0.0)": (1.770, 2.200), "TTFWC(0.4)": (1.951, 2.258), "TTFWC(0.9)": (1.975, 2.159), "CUBIC": (1.771, 0.189),
              "Reno": (0.240, 0.225), "CUBIC, its other procedure at each ACK": (1.307, None)}
+PROCEDURES = ["at each ACK", "at a loss event"]
 STATISTICS = pathlib.Path("/proc/sys/kernel/bpf_stats_enabled")
 
 
@@ -130,41 +130,27 @@ def main():
     if os.geteuid():
         sys.exit("The kernel registers congestion controls for root only: try it with sudo")
     was = STATISTICS.read_text()
-    results = {control[0]: [] for control in CONTROLS}
     with path() as ends, reference():
         server = subprocess.Popen(["ip", "netns", "exec", ends[1], "iperf3", "-s"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
             STATISTICS.write_text("1")
             time.sleep(1)
-            for _ in range(options.rounds):
+            for number in range(options.rounds):
                 for control in CONTROLS:
-                    results[control[0]].append(measure(control, ends, options))
+                    tell(control[0], number, measure(control, ends, options))
         finally:
             STATISTICS.write_text(was)
             server.terminate()
             server.wait()
-    tell(results, options)
 
 
-def tell(results, options):
-    for place, title in enumerate(["At each ACK (congestion avoidance, table 5.1)", "At a loss event (table 5.2)"]):
-        means = {name: [time_ns / max(calls, 1) for time_ns, calls in (parts[place] for _, parts in rounds)] for name, rounds in results.items()}
-        reno, cubic, hook = (statistics.median(means[name]) for name in ("Reno", "CUBIC", "fixed window"))
-        rows = []
-        for name, rounds in results.items():
-            calls = sum(parts[place][1] for _, parts in rounds)
-            if not calls:
-                continue
-            mean = statistics.median(means[name])
-            published = PUBLISHED.get(name, (None, None))[place]
-            was = lambda other: f" ({published / PUBLISHED[other][place]:.1f})" if published else ""
-            spread = statistics.stdev(means[name]) if len(rounds) > 1 else 0.0
-            rows.append([name, f"{mean:.0f}", f"{spread:.0f}", f"{mean - hook:.0f}", f"{mean / reno:.1f}{was('Reno')}", f"{mean / cubic:.1f}{was('CUBIC')}",
-                         f"{published * 1000:.0f}" if published else "", f"{calls:,}",
-                         f"{statistics.mean(rate for rate, _ in rounds) / 1e6:.0f}"])
-        print(f"\n**{title}**, {options.rounds} rounds of {options.seconds} s\n")
-        print(tables.markdown(["control", "ns per call", "deviation of the rounds", "beyond the hook's own", "times Reno (published)", "times CUBIC (published)",
-                               "published (ns)", "calls", "Mbps"], rows), flush=True)
+def tell(control, number, measured):
+    """One for each of the two procedures that was called."""
+    rate, parts = measured
+    for procedure, published, (time_ns, calls) in zip(PROCEDURES, PUBLISHED.get(control, (None, None)), parts):
+        if calls:
+            told = {"published_ns": published * 1000} if published else {}
+            raw.row(procedure=procedure, control=control, round=number + 1, time_ns=time_ns, calls=calls, rate_bps=rate, **told)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ dilution  two connections, one of which its application holds at 1 Mbps, beside 
           one get, and what have both as a multiple of what the Reno flows have, with a group and with Reno (section 1)? Held steadily, in
           parts of 2 KiB, and in bursts: 128 KiB at a time, and then a rest of a second.
 
-Prints a Markdown table. Needs root and iperf3.
+Prints raw results (bench/raw.py). Needs root and iperf3.
 """
 
 import argparse
@@ -22,7 +22,7 @@ import subprocess
 import sys
 import tempfile
 
-import tables
+import raw
 from dumbbell import scenario
 from quic import QUEUE, RATE, RTT_MS, SERVER, SETTLE, accuracy
 
@@ -44,14 +44,10 @@ def main():
     missing = [str(name) for name in ["iperf3", options.anabranch, options.testbed] if not shutil.which(name)]
     if missing:
         sys.exit(f"Missing: {', '.join(missing)}: make setup build")
-    found = {}
     for seed in range(1, options.runs + 1):
         for experiment in options.only:
             for name, value in EXPERIMENTS[experiment](options, seed).items():
-                found.setdefault(name, []).append(value)
-                print(f"{seed}: {name} {value:.4f}", file=sys.stderr, flush=True)
-    rows = [[name, len(of), *(f"{figure(of):.3f}" for figure in (statistics.mean, min, max))] for name, of in found.items()]
-    print(tables.markdown(["what", "runs", "mean", "least", "most"], rows))
+                raw.row(experiment=experiment, run=seed, what=name, value=value)
 
 
 def program(*command):

@@ -7,7 +7,7 @@ iperf3 sends over the testbed's emulated path with a queue of 50 packets, the co
 receivers are 0 to 2.6 ms farther away, as in the thesis's simulations, and flows begin within the first 5 s. The first fifteen seconds do not
 count. The slow path has 10 Mbps; the fast one, where the thesis has 250 Mbps, has what the emulator carries. Beside the figures at 10 Mbps stand
 those that `anabranch lab run ttfwc-fig5.1` left in DIR. A ratio beside Reno is to be seen beside that with Reno in all places. With --runs an interrupted measurement goes on, and another one can be added to it. Needs
-root. Prints Markdown.
+root. Prints raw results (bench/raw.py).
 """
 
 import argparse
@@ -24,7 +24,7 @@ import tempfile
 import threading
 import typing
 
-import tables
+import raw
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SLOW, QUEUE = 10, 50
@@ -172,51 +172,29 @@ def simulated(options, figure, scheme, trip, name):
     """The lab's mean over its seeds, if it was run."""
     file = options.lab / f"ttfwc-fig{figure}" / "runs.csv" if options.lab else None
     if not file or not file.exists():
-        return ""
+        return None
     with open(file) as source:
         values = [float(row["value"]) for row in csv.DictReader(source)
                   if (row["setting"], row["scheme"], float(row["point"]), row["figure"]) == ("10 Mbps", scheme, trip, name)]
-    return f" ({statistics.mean(values):.2f})" if values else ""
+    return statistics.mean(values) if values else None
 
 
-def of(figure, done, options, value):
-    """The mean of a value over the seeds, by path, scheme and round trip."""
-    found = {}
+def tell(figure, done, options):
+    """A result for each case of a figure."""
+    beside = FIGURES[figure][2] is not None
     for case in cases(figure, options):
-        found.setdefault((case.mbps, case.scheme, case.trip), []).append(value(case, done))
-    return {key: statistics.mean(values) for key, values in found.items()}
-
-
-def fairness(figure, done, options):
-    index = of(figure, done, options, lambda case, runs: jain(runs[case]))
-    rows = []
-    for mbps, trip in dict.fromkeys((mbps, trip) for mbps, _, trip in index):
-        there = lambda scheme: simulated(options, figure, scheme, trip, "fairness index") if mbps == SLOW else ""
-        rows.append([figure, mbps, trip, *(f"{index[mbps, scheme, trip]:.2f}{there(scheme)}" for scheme in SCHEMES)])
-    farthest = {scheme: max(abs(index[SLOW, scheme, trip] - index[SLOW, "Reno", trip]) for trip in TRIPS) for scheme in TUNINGS}
-    less = lambda mbps, other, trips: statistics.mean(index[mbps, "TTFWC 0.9", trip] - index[mbps, other, trip] for trip in trips)
-    notes = [f"{SLOW} Mbps, farthest from Reno: " + ", ".join(f"{scheme} {by:.2f}" for scheme, by in farthest.items())]
-    notes += [f"{mbps} Mbps, TTFWC 0.9 above {other} at {' and '.join(map(str, trips))} ms: {less(mbps, other, trips):+.3f}"
-              for mbps, trips in [(options.fast, [16]), (SLOW, [16]), (SLOW, [240, 320])] for other in ("Reno", "CUBIC")]
-    return rows, notes
-
-
-def beside_reno(figure, done, options, means):
-    fair = lambda case: case.mbps * 1e6 * 1448 / 1500 / 6
-    share = [of(figure, done, options, lambda case, runs: statistics.mean(runs[case][first::2]) / fair(case)) for first in (0, 1)]
-    places = of(figure, done, options, lambda case, runs: sum(runs[alone(case)][::2]) / sum(runs[alone(case)][1::2]))
-    rows = []
-    for key in share[0]:
-        mbps, scheme, trip = key
-        there = [simulated(options, figure, scheme, trip, name) if mbps == SLOW else "" for name in ("throughput of TTFWC", "throughput of TCP")]
-        ours, reno = (half[key] for half in share)
-        rows.append([figure, mbps, scheme.split()[1], trip, f"{ours:.2f}{there[0]}", f"{reno:.2f}{there[1]}", f"{ours / reno:.2f}", f"{places[key]:.2f}"])
-    mean, others = (statistics.mean(each.values()) for each in share)
-    means[mbps, scheme] = mean
-    base = means.get((mbps, "TTFWC 0.0"))
-    gain = f", {mean / base - 1:+.1%} above that of 0.0" if base and scheme != "TTFWC 0.0" else ""
-    return rows, [f"Figure {figure}, mean over the round trips: {mean / others:.2f} times Reno's rate, {statistics.mean(places.values()):.2f} with Reno in "
-                  f"TTFWC's places{gain}"]
+        here = {"figure": figure, "kind": "beside Reno" if beside else "alone", "mbps": case.mbps, "scheme": case.scheme, "trip_ms": case.trip, "seed": case.seed}
+        rates = done[case]
+        of_lab = (lambda name: simulated(options, figure, case.scheme, case.trip, name)) if case.mbps == SLOW else lambda name: None
+        if not beside:
+            found = {"jain": jain(rates), "simulated_jain": of_lab("fairness index")}
+        else:
+            fair = case.mbps * 1e6 * 1448 / 1500 / 6
+            places = done[alone(case)]
+            found = {"ours": statistics.mean(rates[::2]) / fair, "reno": statistics.mean(rates[1::2]) / fair,
+                     "places": sum(places[::2]) / sum(places[1::2]),
+                     "simulated_ours": of_lab("throughput of TTFWC"), "simulated_reno": of_lab("throughput of TCP")}
+        raw.row(**here, **{name: value for name, value in found.items() if value is not None})
 
 
 def main():
@@ -242,16 +220,8 @@ def main():
     wanted = dict.fromkeys(case for figure in options.figures for case in cases(figure, options))
     wanted |= dict.fromkeys(alone(case) for case in list(wanted) if case.scheme != case.other)
     measure_all(wanted, done, options)
-    print(f"A queue of {QUEUE} packets, {options.seconds} s of which {SETTLES_S:.0f} do not count, {options.seeds} seed(s). In brackets: simulated.\n")
-    means, results = {}, [[], []]
     for figure in options.figures:
-        is_beside = FIGURES[figure][2] is not None
-        results[is_beside].append(beside_reno(figure, done, options, means) if is_beside else fairness(figure, done, options))
-    headings = [["figure", "Mbps", "round trip (ms)", *SCHEMES], ["figure", "Mbps", "TP", "round trip (ms)", "TTFWC", "Reno", "ratio", "with Reno in all places"]]
-    for heading, title, found in zip(headings, ["Jain's index", "1.00 is a sixth of the link"], results):
-        if found:
-            print(f"{title}:\n\n{tables.markdown(heading, [row for rows, _ in found for row in rows])}\n")
-            print("\n".join(f"- {note}" for _, notes in found for note in notes) + "\n")
+        tell(figure, done, options)
 
 
 if __name__ == "__main__":

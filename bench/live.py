@@ -7,7 +7,7 @@ Usage: bench/live.py [--rows ...] [--clients ...] [--jobs N] [--quick] [--out DI
 
 A trial feeds a film of constant rate to the client's sender and judges what comes out of its receiver (docs/testbed.md, live media). It is
 carried when no packet with pictures or sound is missing and ffmpeg decodes what came out without an error. The search is a bisection of a
-ladder of rates, for each seed of the losses, which are the same for every client; every rung is tried once. Prints Markdown; every trial is in DIR/trials.csv.
+ladder of rates, for each seed of the losses, which are the same for every client; every rung is tried once. Prints raw results (bench/raw.py); every trial is in DIR/trials.csv as well.
 """
 
 import argparse
@@ -24,7 +24,7 @@ import sys
 import threading
 
 import live_rows
-import tables
+import raw
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PROGRAMS = ["srt-live-transmit", "ristsender", "ristreceiver", "ffmpeg", "iperf3", "openssl", "unshare"]
@@ -47,7 +47,7 @@ def main():
         print(json.dumps(trial(options, row, client, int(float(rate)), options.seeds[0], to_the_end=True), indent=1))
         return
     if options.long:
-        print(long_run(options))
+        long_run(options)
         return
     trials = options.out / "trials.csv"
     if not options.tabulate:
@@ -59,7 +59,7 @@ def main():
             searches = [pool.submit(search, options, *cell, found) for cell in cells]
             for done in concurrent.futures.as_completed(searches):
                 done.result()
-    print(report(load(trials), options))
+    tell(load(trials))
 
 
 def built():
@@ -78,7 +78,7 @@ def arguments():
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_SECONDS} s a trial instead of {SECONDS}, to try it out")
     parser.add_argument("--more", action="store_true", help="keep the trials that are in --out, and add to them")
     parser.add_argument("--around", type=pathlib.Path, metavar="FILE", help="trials.csv of an earlier search: begin at what was carried there")
-    parser.add_argument("--tabulate", action="store_true", help="measure nothing, make the tables of what is in --out")
+    parser.add_argument("--tell", dest="tabulate", action="store_true", help="measure nothing, tell what is in --out")
     parser.add_argument("--trial", nargs=3, metavar=("ROW", "CLIENT", "RATE"), help="one run")
     parser.add_argument("--long", action="store_true", help=f"{LONG_SECONDS} s of row {LONG_ROW}, at its common rate")
     parser.add_argument("--out", type=pathlib.Path, default=programs.parent / "bench" / "live", help="raw results")
@@ -120,19 +120,14 @@ def search(options, row, client, seed, found):
 
 
 def long_run(options):
-    """Table of the long run."""
+    """Each client once, at one rate, to the end."""
     rate = live_rows.ROWS[LONG_ROW]["common"]
     clients = [client for client in LONG_CLIENTS if client in options.clients]
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         ran = list(pool.map(lambda client: trial(options, LONG_ROW, client, rate, options.seeds[0], to_the_end=True), clients))
     save(options.out / "long.csv", ran)
-    rows = [[one["client"], one["packets"], one["missing"], one["discontinuities"], one["decoder_errors"],
-             f"{one['latency_ms']:.0f}, {one['latency_99_ms']:.0f}, {one['latency_most_ms']:.0f}", f"{one['overhead']:.2f}"]
-            for one in ran if not one["fault"]]
-    rows += [[one["client"], one["fault"], "", "", "", "", ""] for one in ran if one["fault"]]
-    return f"{options.seconds} s of {rate / 1e3:.0f} kbps, seed {options.seeds[0]}\n\n" + tables.markdown(
-        ["client", "packets with pictures or sound", "never came out", "discontinuities", "decoder errors", "latency (ms: median, 99 %, most)",
-         "bytes sent for each of media"], rows)
+    for one in ran:
+        raw.row(**{name: value for name, value in one.items() if value != ""})
 
 
 def summary(one):
@@ -206,62 +201,20 @@ def load(file):
         return list(csv.DictReader(source))
 
 
-def report(found, options):
-    """The tables."""
-    rows = [row for row in live_rows.ROWS if any(one["row"] == row for one in found)]
-    clients = [client for client in live_rows.CLIENTS if any(one["client"] == client for one in found)]
-    if not rows:
-        sys.exit(f"no trials in {options.out}")
-    seeds = sorted({int(one["seed"]) for one in found})
-    every = lambda row, client: [one for one in found if one["row"] == row and one["client"] == client]
-    # Apart from the rates, the tables are of the first seed.
-    cell = lambda row, client: [one for one in every(row, client) if int(one["seed"]) == seeds[0]]
-
-    def matrix(show, trials=cell):
-        shown = [[live_rows.ROWS[row]["title"], *(show(row, trials(row, client)) if trials(row, client) else "" for client in clients)]
-                 for row in rows]
-        return tables.markdown(["", *clients], shown)
-
-    def highest(row, trials):
-        texts = []
-        for seed in seeds:
-            tried = [one for one in trials if int(one["seed"]) == seed]
-            carried = [int(one["rate_bps"]) for one in tried if one["carried"] == "True"]
-            lowest = f"less than {live_rows.ROWS[row]['ladder'][0] / 1e3:.0f}"
-            texts += [f"{max(carried) / 1e3:.0f}" if carried else lowest] if tried else []
-        return ", ".join(texts)
-
-    def best(show):
-        def shown(row, trials):
-            carried = [one for one in trials if one["carried"] == "True"]
-            return show(max(carried, key=lambda one: int(one["rate_bps"]))) if carried else "-"
-        return shown
-
-    def common(show):
-        def shown(row, trials):
-            at = [one for one in trials if int(one["rate_bps"]) == live_rows.ROWS[row]["common"]]
-            return "-" if not at or at[0]["fault"] else show(at[0])
-        return shown
-
-    residual = lambda one: f"more than {live_rows.GIVE_UP:.0%}" if one["given_up"] == "True" else share(one)
-    share = lambda one: f"{int(one['missing']) / max(int(one['packets']), 1):.2%}"
-    latency = lambda one: f"{float(one['latency_ms']):.0f}, {float(one['latency_99_ms']):.0f}"
-    parts = [
-        (f"Highest rate carried for a minute without a fault (kbps; with seed {' and '.join(map(str, seeds))})", matrix(highest, every)),
-        ("At that rate: latency, median and 99 % (ms)", matrix(best(latency))),
-        ("At that rate: bytes sent into the path for each byte of media", matrix(best(lambda one: f"{float(one['overhead']):.2f}"))),
-        ("At one rate for all (" + ", ".join(sorted({f"{live_rows.ROWS[row]['common'] / 1e3:.0f}" for row in rows}, key=int))
-         + " kbps): packets with pictures or sound that never came out", matrix(common(residual))),
-        ("At that common rate: discontinuities", matrix(common(lambda one: one["discontinuities"]))),
-    ]
-    beside = [row for row in rows if live_rows.ROWS[row].get("cross")]
-    if beside:
-        kbps = lambda one: f"{float(one['cross_bps']) / 1e3:.0f}"
-        shown = [[client, *(text for row in beside for text in (best(kbps)(row, cell(row, client)), common(kbps)(row, cell(row, client))))]
-                 for client in clients if any(cell(row, client) for row in beside)]
-        heading = ["client", *(text for row in beside for text in ("at its highest rate", f"at {live_rows.ROWS[row]['common'] / 1e3:.0f} kbps"))]
-        parts.append(("What the TCP flow kept (kbps)", tables.markdown(heading, shown)))
-    return "\n\n".join(f"**{title}**\n\n{table}" for title, table in parts)
+def tell(found):
+    """Every trial; whether it is the highest rate that the client carried there with this seed, and whether it is the rate of all."""
+    best = {}
+    for one in found:
+        if one["carried"] == "True":
+            key = (one["row"], one["client"], one["seed"])
+            best[key] = max(best.get(key, 0), int(one["rate_bps"]))
+    for one in found:
+        plan = live_rows.ROWS[one["row"]]
+        rate = int(one["rate_bps"])
+        told = {name: value if name in ("row", "client", "fault") else value == "True" if value in ("True", "False") else float(value)
+                for name, value in one.items() if value != ""}
+        told["share_missing"] = live_rows.GIVE_UP if told.get("given_up") else told.get("missing", 0) / max(told.get("packets", 1), 1)
+        raw.row(**told, path=plan["title"], is_best=rate == best.get((one["row"], one["client"], one["seed"])), is_common=rate == plan["common"])
 
 
 if __name__ == "__main__":

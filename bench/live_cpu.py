@@ -4,7 +4,7 @@
 Usage: bench/live_cpu.py [--rates 10,100] [--seconds S] [--clients srt,auto] [--anabranch PATH] [--testbed PATH]
 
 Seven MPEG-TS packets a datagram go to the sender over UDP, in bursts of two milliseconds; the receiver's UDP output is counted. The CPU time is that of
-the client's two programs while the media goes through them. Prints Markdown.
+the client's two programs while the media goes through them. Prints raw results (bench/raw.py).
 """
 
 import argparse
@@ -19,8 +19,8 @@ import time
 
 import live
 import live_rows
+import raw
 import serve
-import tables
 
 DATAGRAM = 7 * 188
 INPUT, OUTPUT = ("127.0.0.1", 5000), ("127.0.0.1", 6000)
@@ -98,20 +98,16 @@ def measure(client, file, rate, options, directory):
 
 def main():
     options = arguments()
-    rows = []
     with tempfile.TemporaryDirectory(dir="/dev/shm", prefix="anabranch-bench-") as name:
         directory = pathlib.Path(name)
         for rate in options.rates:
             file = directory / f"{rate}.ts"
             subprocess.run([options.testbed, "film", file, "--rate", f"{rate}M", "--duration", f"{FILM_SECONDS}s"], check=True)
-            base = None
-            for client in options.clients:
-                share, sender, receiver = measure(client, file, rate * 1e6, options, directory)
-                base = sender + receiver if client == "srt" else base
-                beside = f"{(sender + receiver) / base:.2f}" if base else ""
-                rows.append([client, rate, f"{share:.2%}", f"{sender:.2f}", f"{receiver:.2f}", f"{sender + receiver:.2f}", beside])
+            for number in range(options.rounds):
+                for client in options.clients:
+                    share, sender, receiver = measure(client, file, rate * 1e6, options, directory)
+                    raw.row(client=client, mbps=rate, round=number + 1, came_out=share, sender_s_per_gbit=sender, receiver_s_per_gbit=receiver)
             file.unlink()
-    print(tables.markdown(["client", "Mbps", "came out", "sender: CPU s/Gbit", "receiver", "together", "beside SRT"], rows))
 
 
 def arguments():
@@ -119,6 +115,7 @@ def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--rates", type=lambda text: [int(rate) for rate in text.split(",")], default=[10, 100], help="in Mbps")
     parser.add_argument("--seconds", type=float, default=10.0)
+    parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--clients", type=lambda text: text.split(","), default=["srt", "rist", "auto", "auto+fec"], help="SRT first")
     parser.add_argument("--anabranch", type=pathlib.Path, default=built / "anabranch")
     parser.add_argument("--testbed", type=pathlib.Path, default=built / "anabranch-testbed")

@@ -3,7 +3,7 @@
 
 Usage: bench/loopback.py [--size MIB] [--rounds N] [ANABRANCH]
 
-All clients write to the same tmpfs, one after another, round by round; the table has the medians. Prints Markdown.
+All clients write to the same tmpfs, one after another, round by round. Prints raw results (bench/raw.py).
 """
 
 import argparse
@@ -11,13 +11,13 @@ import os
 import pathlib
 import re
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 
+import raw
 import serve
 
 NGINX = """
@@ -99,7 +99,7 @@ def run(directory, options):
     nginx = subprocess.Popen(["nginx", "-c", config, "-p", directory], stderr=subprocess.DEVNULL)
     try:
         time.sleep(1)
-        tables(directory, options, nginx.pid, f"http://127.0.0.1:{http}/film.bin", f"https://127.0.0.1:{https}/film.bin")
+        measure_all(directory, options, nginx.pid, f"http://127.0.0.1:{http}/film.bin", f"https://127.0.0.1:{https}/film.bin")
     finally:
         nginx.terminate()
         nginx.wait()
@@ -122,26 +122,16 @@ def clients(directory, anabranch, url):
     }
 
 
-def tables(directory, options, nginx, http, https):
+def measure_all(directory, options, nginx, http, https):
     for scheme, url in [("HTTP", http), ("HTTPS", https)]:
         out, commands = clients(directory, options.anabranch, url)
-        results = {name: [] for name in commands}
-        for _ in range(options.rounds):
+        for number in range(options.rounds):
             for name, command in commands.items():
-                results[name].append(measure(command, out, nginx))
+                seconds, cpu, memory, server = measure(command, out, nginx)
                 if out.stat().st_size != options.size << 20:
                     sys.exit(f"{name}: {out.stat().st_size} bytes instead of {options.size << 20}")
-        print(f"\n**{scheme}**, {options.size} MiB, medians of {options.rounds} rounds\n")
-        print("| client | Gbit/s | beside curl | beside aria2c -x4 | CPU s/GB | beside curl | peak MiB "
-              "| cores that nginx used |")
-        print("| --- | --- | --- | --- | --- | --- | --- | --- |")
-        median = {name: [statistics.median(column) for column in zip(*rows)] for name, rows in results.items()}
-        gigabytes = options.size * 1.048576 / 1000
-        for name, (seconds, cpu, memory, server) in median.items():
-            rate = gigabytes * 8 / seconds
-            print(f"| {name} | {rate:.1f} | {median['curl'][0] / seconds:.2f} | {median['aria2c -x4'][0] / seconds:.2f} "
-                  f"| {cpu / gigabytes:.2f} | {cpu / median['curl'][1]:.2f} | {memory:.0f} | {server / seconds:.2f} |")
-    print(flush=True)
+                raw.row(scheme=scheme, client=name, round=number + 1, bytes=options.size << 20, seconds=seconds, cpu_s=cpu,
+                        memory_mib=memory, nginx_cpu_s=server)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ plain     three connections of a server without a group beside three Reno flows:
 dilution  two streams, one of which its application holds at half of its share in every second span of 20 s, beside two Reno
           flows: which part of what the one leaves does the other one get, with a group and without (section 1)?
 
-Prints a Markdown table. With --check it fails where the figures are not those that are promised. Needs root, namespaces, iperf3 and aioquic
+Prints raw results (bench/raw.py). With --check it fails where the figures are not those that are promised. Needs root, namespaces, iperf3 and aioquic
 (another Python for the clients by ANABRANCH_PYTHON).
 """
 
@@ -26,6 +26,7 @@ import subprocess
 import sys
 import tempfile
 
+import raw
 from dumbbell import scenario
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -49,10 +50,7 @@ def main():
         for experiment, number in built:
             for name, value in EXPERIMENTS[experiment](options, pathlib.Path(place), number + 1).items():
                 found.setdefault(name, []).append(value)
-                print(f"{experiment} {number + 1}: {name} {value:.4f}", file=sys.stderr, flush=True)
-    print("| what | runs | mean | least | most |\n| --- | --- | --- | --- | --- |")
-    for name, values in found.items():
-        print(f"| {name} | {len(values)} | {statistics.mean(values):.3f} | {min(values):.3f} | {max(values):.3f} |")
+                raw.row(experiment=experiment, run=number + 1, what=name, value=value)
     if options.check:
         wrong = [f"{name} is {value:.3f}" for name, values in found.items() for value in values if not BOUNDS[name](value)]
         sys.exit("; ".join(wrong) or 0)

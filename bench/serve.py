@@ -6,7 +6,7 @@ Usage: bench/serve.py [--streams N] [--rate MBPS] [--seconds S] [ANABRANCH]
 Every stream is a player with a connection of its own and a buffer of one second: it starts when the buffer is full, plays at
 the rate, reads no more than fits, and stalls whenever the buffer is empty. It asks for two seconds at a time, the next ones
 when these are there: a film in one response would wait in the kernel, and no server would have anything to do. Every byte is
-compared. Prints Markdown.
+compared. Prints raw results (bench/raw.py).
 """
 
 import argparse
@@ -20,6 +20,8 @@ import subprocess
 import sys
 import tempfile
 import time
+
+import raw
 
 NGINX = """
 daemon off; worker_processes auto; pid {dir}/nginx.pid; error_log {dir}/error.log;
@@ -237,17 +239,10 @@ def run(directory, options):
         finally:
             server.terminate()
             server.wait()
-    print(f"{options.streams} streams at {options.rate:g} Mbit/s for {options.seconds:g} s each, in pieces of {PIECE_SECONDS:g} s, with a buffer "
-          f"of {BUFFER_SECONDS:g} s\n")
-    print("| server | streams that stalled | stalls | stalled (s) | start-up (s: median, worst) | GB | CPU s/GB | beside nginx "
-          "| peak MiB | reader late by at most (ms) |")
-    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
-    per_gigabyte = {name: result["cpu"] / (result["bytes"] / 1e9) for name, result in results.items()}
     for name, result in results.items():
-        print(f"| {name} | {result['stalled_streams']} | {result['stalls']} | {result['stood']:.2f} "
-              f"| {statistics.median(result['startup']):.2f}, {max(result['startup']):.2f} | {result['bytes'] / 1e9:.2f} "
-              f"| {per_gigabyte[name]:.2f} | {per_gigabyte[name] / per_gigabyte['nginx']:.2f} | {result['memory']:.0f} "
-              f"| {result['late'] * 1000:.0f} |")
+        raw.row(server=name, streams=options.streams, stalled_streams=result["stalled_streams"], stalls=result["stalls"],
+                stalled_s=result["stood"], startup_median_s=statistics.median(result["startup"]), startup_worst_s=max(result["startup"]),
+                bytes=result["bytes"], cpu_s=result["cpu"], memory_mib=result["memory"], late_s=result["late"])
 
 
 if __name__ == "__main__":

@@ -3,8 +3,8 @@
 
 Usage: bench/sim.py [--rounds N] [ANABRANCH]
 
-Everything is CPU seconds of whole programs, start and output included, and the median of several rounds in which the programs take
-turns. Instructions are counted by valgrind, over a shorter time, and do not depend on what else the machine does. Prints Markdown.
+Everything is CPU seconds of whole programs, start and output included, in several rounds in which the programs take
+turns. Instructions are counted by valgrind, over a shorter time, and do not depend on what else the machine does. Prints raw results (bench/raw.py).
 """
 
 import argparse
@@ -12,11 +12,12 @@ import json
 import os
 import pathlib
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
+
+import raw
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SCENARIO = """
@@ -63,9 +64,9 @@ def main():
     if missing:
         sys.exit(f"Missing: {', '.join(missing)}; as root: apt-get install ns2 valgrind, make build")
     with tempfile.TemporaryDirectory() as directory:
-        print(beside_ns2(options, pathlib.Path(directory)))
-        print(more_flows(options, pathlib.Path(directory)))
-        print(more_cores(options))
+        beside_ns2(options, pathlib.Path(directory))
+        more_flows(options, pathlib.Path(directory))
+        more_cores(options)
 
 
 def ran(command):
@@ -92,38 +93,23 @@ def simulated(options, directory, flows, mbps, seconds, under=()):
 
 
 def beside_ns2(options, directory):
-    lines = ["| 64 SACK TCP flows | simulated | data packets | CPU s | packets per CPU s | beside ns-2 |", "| --- | --- | --- | --- | --- | --- |"]
     for mbps, seconds in [(15, 100), (1500, 100)]:
-        rates, rows = {"ns-2": [], "anabranch sim": []}, {}
-        for _ in range(options.rounds if mbps == 15 else 1):
+        for number in range(options.rounds if mbps == 15 else 1):
             out, cpu, _ = ran(["ns", ROOT / "bench/ns2.tcl", 64, mbps, seconds])
-            rates["ns-2"].append(int(out) / cpu)
-            rows["ns-2"] = (int(out), cpu)
+            raw.row(part="beside ns-2", program="ns-2", mbps=mbps, seconds=seconds, round=number + 1, packets=int(out), cpu_s=cpu)
             packets, cpu, _ = simulated(options, directory, 64, mbps, seconds)
-            rates["anabranch sim"].append(packets / cpu)
-            rows["anabranch sim"] = (packets, cpu)
-        for name, (packets, cpu) in rows.items():
-            rate = statistics.median(rates[name])
-            ratio = rate / statistics.median(rates["ns-2"])
-            lines.append(f"| {name}, {mbps} Mbps | {seconds} s | {packets:,} | {cpu:.2f} | {rate:,.0f} | {ratio:.1f} |")
-    return "\n".join(lines) + "\n"
+            raw.row(part="beside ns-2", program="anabranch sim", mbps=mbps, seconds=seconds, round=number + 1, packets=packets, cpu_s=cpu)
 
 
 def more_flows(options, directory):
-    lines = [
-        "| flows over 1.5 Gbps, 10 s | data packets | ns of CPU per packet | instructions per packet (3 s) | peak MiB | KiB per flow beyond the first ten |",
-        "| --- | --- | --- | --- | --- | --- |",
-    ]
     least = None
     for flows in [10, 100, 1000, 10_000]:
-        runs = [simulated(options, directory, flows, 1500, 10) for _ in range(options.rounds)]
-        packets, _, memory = runs[-1]
-        cost = statistics.median(cpu / packets for packets, cpu, _ in runs) * 1e9
-        least = least or memory
-        each = "" if flows == 10 else f"{(memory - least) / 1024 / (flows - 10):.1f}"
-        counted = instructions(options, directory, flows)
-        lines.append(f"| {flows:,} | {packets:,} | {cost:.0f} | {counted:,.0f} | {memory / 2**20:.0f} | {each} |")
-    return "\n".join(lines) + "\n"
+        instructions_each = instructions(options, directory, flows)
+        for number in range(options.rounds):
+            packets, cpu, memory = simulated(options, directory, flows, 1500, 10)
+            least = least or memory
+            raw.row(part="flows", flows=flows, round=number + 1, packets=packets, cpu_s=cpu, instructions=instructions_each, memory_bytes=memory,
+                    memory_beyond_bytes=memory - least)
 
 
 def instructions(options, directory, flows):
@@ -136,14 +122,11 @@ def instructions(options, directory, flows):
 
 
 def more_cores(options):
-    walls = {1: [], 2: []}
-    for _ in range(options.rounds):
-        for jobs in walls:
+    for number in range(options.rounds):
+        for jobs in [1, 2]:
             began = time.monotonic()
             ran([options.anabranch, "--quiet", "lab", "validate", "R2", "--jobs", jobs])
-            walls[jobs].append(time.monotonic() - began)
-    one, two = (statistics.median(walls[jobs]) for jobs in (1, 2))
-    return f"| `lab validate R2` | wall s | speed-up |\n| --- | --- | --- |\n| one job at a time | {one:.1f} | 1.00 |\n| two | {two:.1f} | {one / two:.2f} |\n"
+            raw.row(part="cores", jobs=jobs, round=number + 1, wall_s=time.monotonic() - began)
 
 
 if __name__ == "__main__":

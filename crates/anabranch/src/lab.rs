@@ -1,11 +1,12 @@
 //! `anabranch lab`: published results, run again and judged.
 
+mod bench;
+mod work;
+
 use std::fs;
-use std::io::{self, Write};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::available_parallelism;
 use std::time::Duration;
 
@@ -13,15 +14,16 @@ use anabranch_lab::experiment::Experiment;
 use anabranch_lab::outcome::{Outcome, Verdict};
 use anabranch_lab::real::{Real, RealOptions, Testbed};
 use anabranch_lab::results::Results;
-use anabranch_lab::sweep::{self, Share, Sweep, SweepError};
-use anabranch_lab::{Options, Progress, RunError, experiments, files, validation};
-use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
+use anabranch_lab::sweep::{self, Share, Sweep};
+use anabranch_lab::{Options, experiments, files, validation};
+use indicatif::HumanDuration;
 
 use crate::arguments::{
     LabArguments, LabCommand, PapersArguments, RunArguments, SweepArguments, ValidateArguments,
 };
 use crate::failure::Failure;
 use crate::output::{Output, counted};
+use work::{LabError, in_background, marked, print, write};
 
 /// Where finished runs are kept in the directory of results.
 const RUNS: &str = "runs";
@@ -45,6 +47,7 @@ pub async fn run(arguments: LabArguments, output: &Output) -> Result<(), Failure
         LabCommand::Sweep(arguments) => run_sweep(arguments, output).await,
         LabCommand::Merge { directory, out } => merge(&directory, out),
         LabCommand::Validate(arguments) => validate(arguments, output).await,
+        LabCommand::Bench(arguments) => bench::run(arguments, output).await,
     }
 }
 
@@ -188,54 +191,6 @@ fn merge(directory: &Path, out: Option<PathBuf>) -> Result<(), Failure> {
     print(&format!("{}\n", path.display()))
 }
 
-/// The error, with the marked line below it where it has one.
-fn marked(error: &dyn std::error::Error) -> Failure {
-    let text = error.to_string();
-    let (first, rest) = text.split_once('\n').unwrap_or((&text, ""));
-    Failure::failed(first).with_details(rest)
-}
-
-/// Does long work beside the signals' handler, with a progress line. `is_kept`: what was done is not lost
-/// when it is stopped.
-async fn in_background<T: Send + 'static>(
-    output: &Output,
-    is_kept: bool,
-    work: impl FnOnce(&AtomicBool, &(dyn Fn(Progress) + Sync)) -> Result<T, LabError> + Send + 'static,
-) -> Result<T, Failure> {
-    let progress = output.progress();
-    if let Ok(style) = ProgressStyle::with_template("  {bar:30} {pos}/{len} runs{msg}") {
-        progress.set_style(style);
-    }
-    let stop = Arc::new(AtomicBool::new(false));
-    let mut work = {
-        let (bar, stop) = (progress.clone(), Arc::clone(&stop));
-        tokio::task::spawn_blocking(move || work(&stop, &|progress| show(&bar, progress)))
-    };
-    let ended = tokio::select! {
-        ended = &mut work => ended,
-        _ = output.stop().signal() => {
-            stop.store(true, Ordering::Relaxed);
-            work.await
-        }
-    };
-    progress.finish_and_clear();
-    match (ended.map_err(Failure::failed)?, output.stop().received()) {
-        (Ok(done), _) => Ok(done),
-        (
-            Err(
-                stopped @ (LabError::Run(RunError::Stopped { .. })
-                | LabError::Sweep(SweepError::Stopped { .. })),
-            ),
-            Some(signal),
-        ) => {
-            let failure = Failure::stopped(signal, stopped);
-            Err(if is_kept { failure.with("the same command goes on from there") } else { failure })
-        }
-        (Err(LabError::Sweep(error)), _) => Err(marked(&error)),
-        (Err(error), _) => Err(Failure::failed(error)),
-    }
-}
-
 /// Compares the simulator with ns-2.
 async fn validate(arguments: ValidateArguments, output: &Output) -> Result<(), Failure> {
     let ValidateArguments { groups, seeds, jobs: wanted, out } = arguments;
@@ -261,17 +216,6 @@ async fn validate(arguments: ValidateArguments, output: &Output) -> Result<(), F
     print(&validation::summary(&comparisons))
 }
 
-/// Why there are no verdicts.
-#[derive(Debug, thiserror::Error)]
-enum LabError {
-    #[error(transparent)]
-    Run(#[from] RunError),
-    #[error(transparent)]
-    Files(#[from] files::FilesError),
-    #[error(transparent)]
-    Sweep(#[from] SweepError),
-}
-
 /// Runs the experiments, and writes what they gave.
 fn make(
     chosen: &[Experiment],
@@ -284,13 +228,6 @@ fn make(
     let outcomes = written.collect::<Result<_, _>>()?;
     files::bind(out)?;
     Ok((results, outcomes))
-}
-
-fn show(bar: &ProgressBar, Progress { done, total, left }: Progress) {
-    // The numbers of runs fit.
-    bar.set_length(total as u64);
-    bar.set_position(done as u64);
-    bar.set_message(left.map_or_else(String::new, |left| format!(", {} left", HumanDuration(left))));
 }
 
 /// A line for every relation, and one for all.
@@ -325,14 +262,4 @@ fn tell(outcomes: &[Outcome], directory: &Path) -> Result<(), Failure> {
         directory.join("report.html").display()
     );
     print(&text)
-}
-
-fn write(path: &Path, content: impl AsRef<[u8]>) -> Result<(), Failure> {
-    fs::write(path, content)
-        .map_err(|error| Failure::failed(format_args!("cannot write to {}: {error}", path.display())))
-}
-
-fn print(text: &str) -> Result<(), Failure> {
-    let mut out = io::stdout().lock();
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|error| Failure::output(&error))
 }

@@ -8,8 +8,10 @@
 //! - [`outcome`]: the verdicts; [`files`]: everything that is written; [`reproduction`]: all in a page of
 //!   documentation.
 //! - [`sweep`]: a scenario at many points of its parameters, in shares.
+//! - [`campaign`]: benchmarks of real programs, their raw results and the tables made of these.
 //! - [`scheme`], [`statistics`]: what all have in common.
 
+pub mod campaign;
 pub mod case;
 pub mod comparison;
 pub mod experiment;

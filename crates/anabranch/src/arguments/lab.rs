@@ -44,6 +44,53 @@ pub enum LabCommand {
     },
     /// Compare the simulator with ns-2, whose results come with this program
     Validate(ValidateArguments),
+    /// Measure real programs, ours beside others, and make tables of what was measured
+    Bench(BenchArguments),
+}
+
+/// Options of `anabranch lab bench`.
+#[derive(Args, Debug)]
+pub struct BenchArguments {
+    /// What to do with the benchmarks.
+    #[command(subcommand)]
+    pub command: BenchCommand,
+    /// Where the campaigns are: a TOML file each
+    #[arg(long, value_name = "DIR", default_value = "bench/campaigns", global = true)]
+    pub campaigns: PathBuf,
+    /// The directory of all results; a run's are in DATE-COMMIT/NAME below it
+    #[arg(long, value_name = "DIR", default_value = "bench/results", global = true)]
+    pub out: PathBuf,
+}
+
+/// What is done with benchmarks.
+#[derive(Debug, Subcommand)]
+pub enum BenchCommand {
+    /// List the campaigns
+    List,
+    /// Run campaigns one after the other; keep their raw results, and make their tables
+    Run {
+        /// The campaigns; 'all' for all of them
+        #[arg(value_name = "NAME", required = true)]
+        names: Vec<String>,
+        /// How often a program that measures does so; tables have the median
+        #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
+        rounds: u32,
+        /// In scenarios of the testbed only these clients
+        #[arg(long, value_name = "A,B", value_delimiter = ',')]
+        clients: Vec<String>,
+        /// The testbed's program [default: the one beside this program, else the one on the PATH]
+        #[arg(long, value_name = "FILE")]
+        testbed: Option<PathBuf>,
+    },
+    /// Make the tables and plots again of raw results that were kept; the newest of each campaign
+    Tables {
+        /// The campaigns [default: all that have results]
+        #[arg(value_name = "NAME")]
+        names: Vec<String>,
+        /// Put the tables into this page, between '<!-- table:NAME -->' and '<!-- /table -->'
+        #[arg(long, value_name = "FILE.md")]
+        page: Option<PathBuf>,
+    },
 }
 
 /// Options of `anabranch lab sweep`.

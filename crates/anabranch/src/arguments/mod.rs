@@ -36,7 +36,10 @@ pub use cc::{CcArguments, CcCommand, ControlArguments, ControlName, LoadArgument
 pub use demo::DemoArguments;
 pub use fetch::FetchArguments;
 #[cfg(feature = "lab")]
-pub use lab::{LabArguments, LabCommand, PapersArguments, RunArguments, SweepArguments, ValidateArguments};
+pub use lab::{
+    BenchArguments, BenchCommand, LabArguments, LabCommand, PapersArguments, RunArguments, SweepArguments,
+    ValidateArguments,
+};
 pub use live::{
     Endpoint, FecArgument, Kept, ReceiveArguments, SchemeName, SendArguments, Switch, TokenArguments,
 };

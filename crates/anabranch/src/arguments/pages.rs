@@ -155,6 +155,19 @@ const LAB_VALIDATE: &[Example] = &[
     ("anabranch lab validate R2 R6", "Two groups of scenarios, in seconds"),
     ("anabranch lab validate --out docs/validation.md", "All of them, in some minutes, as a page"),
 ];
+const LAB_BENCH: &[Example] = &[
+    ("anabranch lab bench list", "See what is measured, and what is to come out"),
+    ("anabranch lab bench run loopback serve", "Measure two of them, and make their tables"),
+];
+const LAB_BENCH_LIST: &[Example] = &[("anabranch lab bench list", "Show the campaigns")];
+const LAB_BENCH_RUN: &[Example] = &[
+    ("anabranch lab bench run loopback --rounds 5", "Medians of five rounds"),
+    ("anabranch lab bench run c-lossy-link --clients auto,curl", "Some clients of a scenario"),
+];
+const LAB_BENCH_TABLES: &[Example] = &[(
+    "anabranch lab bench tables --page docs/benchmarks.md",
+    "The tables of a page, from the newest results",
+)];
 const COMPLETIONS: &[Example] = &[(
     "anabranch completions bash > ~/.local/share/bash-completion/completions/anabranch",
     "Install them for bash",
@@ -197,7 +210,12 @@ const RESULTS: (&str, &str) = (
     "The verdicts; the report; tables (CSV) and plots (SVG, PNG) of every experiment; the finished runs, which another run does not repeat.",
 );
 
-const EXTRAS: [Extra; 23] = [
+const BENCH_RESULTS: (&str, &str) = (
+    "DIR/DATE-COMMIT/NAME/raw.jsonl, machine.json, table.md, table.csv, plot.svg",
+    "What a campaign measured and where; its tables and its plot, which are made from these.",
+);
+
+const EXTRAS: [Extra; 27] = [
     Extra { command: "", examples: ALL, files: &[STATE, ROOTS] },
     Extra { command: "play", examples: PLAY, files: &[ROOTS] },
     Extra { command: "fetch", examples: FETCH, files: &[STATE, ROOTS] },
@@ -220,6 +238,10 @@ const EXTRAS: [Extra; 23] = [
     Extra { command: "lab sweep", examples: LAB_SWEEP, files: &[] },
     Extra { command: "lab merge", examples: LAB_MERGE, files: &[] },
     Extra { command: "lab validate", examples: LAB_VALIDATE, files: &[] },
+    Extra { command: "lab bench", examples: LAB_BENCH, files: &[BENCH_RESULTS] },
+    Extra { command: "lab bench list", examples: LAB_BENCH_LIST, files: &[] },
+    Extra { command: "lab bench run", examples: LAB_BENCH_RUN, files: &[BENCH_RESULTS] },
+    Extra { command: "lab bench tables", examples: LAB_BENCH_TABLES, files: &[BENCH_RESULTS] },
     Extra { command: "completions", examples: COMPLETIONS, files: &[] },
 ];
 

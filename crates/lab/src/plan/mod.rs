@@ -8,14 +8,14 @@ mod document;
 mod figures;
 mod judged;
 mod measure;
-mod names;
+pub(crate) mod names;
 mod numbers;
 mod published;
 mod quantity;
 mod runs;
 mod shown;
 mod take;
-mod term;
+pub(crate) mod term;
 mod written;
 
 use std::io::ErrorKind;

@@ -8,7 +8,7 @@ use crate::scheme::{self, Scheme};
 const SIMILAR: f64 = 0.8;
 
 /// One of the names that there are, or a fault that tells the nearest.
-pub(super) fn known<'a>(
+pub(crate) fn known<'a>(
     item: &Item<'_>,
     what: &str,
     name: &str,
@@ -38,12 +38,12 @@ pub(super) fn scheme(item: Item<'_>) -> Result<Scheme, Fault> {
 }
 
 /// A text of one's own.
-pub(super) fn text(item: Item<'_>) -> Result<String, Fault> {
+pub(crate) fn text(item: Item<'_>) -> Result<String, Fault> {
     item.text().map(ToOwned::to_owned)
 }
 
 /// A number.
-pub(super) fn number(item: Item<'_>) -> Result<f64, Fault> {
+pub(crate) fn number(item: Item<'_>) -> Result<f64, Fault> {
     item.number(f64::is_finite, "that is finite")
 }
 

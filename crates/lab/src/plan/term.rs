@@ -277,7 +277,7 @@ fn formula(item: Item<'_>, known: &Known, own: &BTreeMap<String, Arc<Term>>) -> 
 }
 
 /// A formula in the words of <https://docs.rs/exmex>.
-pub(super) fn parse(item: Item<'_>, text: &str) -> Result<FlatEx<f64>, Fault> {
+pub(crate) fn parse(item: Item<'_>, text: &str) -> Result<FlatEx<f64>, Fault> {
     if text.len() > LONGEST_FORMULA {
         return Err(item.fault(format_args!("a formula has at most {LONGEST_FORMULA} letters")));
     }

@@ -19,7 +19,7 @@ pub(crate) use drawn::{Drawn, drawn, drawn_real};
 /// The text of PNGs and of the PDF is drawn with this subset of DejaVu Sans, so that no machine needs a font.
 pub(crate) const FONT: &[u8] = include_bytes!("../../assets/plot-font.ttf");
 /// Where a figure is looked at it finds this font or one that is as wide.
-const FAMILY: &str = "DejaVu Sans, Verdana, sans-serif";
+pub(crate) const FAMILY: &str = "DejaVu Sans, Verdana, sans-serif";
 
 const WIDTH: f64 = 800.0;
 const HEIGHT: f64 = 440.0;

@@ -14,6 +14,7 @@ use crate::case::{Case, Measured};
 
 pub use observed::{Observed, Traffic};
 pub use run::{RealOptions, run};
+pub(crate) use testbed::is_installed;
 pub use testbed::{Testbed, TestbedError};
 
 /// The real runs of an experiment.

@@ -64,6 +64,7 @@ pub enum TestbedError {
 }
 
 /// The testbed's program and ours.
+#[derive(Clone, Debug)]
 pub struct Testbed {
     program: PathBuf,
     anabranch: PathBuf,
@@ -80,6 +81,11 @@ impl Testbed {
         let beside = anabranch.with_file_name(PROGRAM);
         let found = || if beside.exists() { beside } else { PROGRAM.into() };
         Ok(Self { program: chosen.unwrap_or_else(found), anabranch })
+    }
+
+    /// The testbed's program.
+    pub fn program(&self) -> &Path {
+        &self.program
     }
 
     /// Whether runs that need these programs are possible here.
@@ -129,16 +135,56 @@ impl Testbed {
             fs::write(&path, text).map_err(PathError::writing(&path))?;
         }
         let loaded = Loaded::new(&self.anabranch, &trial.kernel)?;
-        let log = here.join(LOG);
+        let scenario = here.join(SCENARIO);
+        let done = self.watched("run", &scenario, &self.anabranch, &[], &here, stop);
+        drop(loaded);
+        done
+    }
+
+    /// Carries clients (all where none is named) through a scenario, with their results in `directory`;
+    /// `None` when it was to stop before its end. `anabranch` is the program of ours that is meant.
+    ///
+    /// # Errors
+    /// It fails, or its files cannot be written.
+    pub fn compare(
+        &self,
+        scenario: &Path,
+        anabranch: &Path,
+        clients: &[String],
+        directory: &Path,
+        stop: &AtomicBool,
+    ) -> Result<Option<()>, TestbedError> {
+        let failed = PathError::writing(directory);
+        match fs::remove_dir_all(directory) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error).into()),
+            _ => fs::create_dir_all(directory).map_err(&failed)?,
+        }
+        let only =
+            if clients.is_empty() { Vec::new() } else { vec![format!("--clients={}", clients.join(","))] };
+        self.watched("compare", scenario, anabranch, &only, directory, stop)
+    }
+
+    /// Has the program do this to a scenario, and waits until it has.
+    fn watched(
+        &self,
+        verb: &str,
+        scenario: &Path,
+        anabranch: &Path,
+        more: &[String],
+        directory: &Path,
+        stop: &AtomicBool,
+    ) -> Result<Option<()>, TestbedError> {
+        let log = directory.join(LOG);
         let file = File::create(&log).map_err(PathError::writing(&log))?;
         let again = file.try_clone().map_err(PathError::writing(&log))?;
         let mut child = Command::new(&self.program)
-            .arg("run")
-            .arg(here.join(SCENARIO))
+            .arg(verb)
+            .arg(scenario)
+            .args(more)
             .arg("--anabranch")
-            .arg(&self.anabranch)
+            .arg(anabranch)
             .arg("--out")
-            .arg(&here)
+            .arg(directory)
             .stdin(Stdio::null())
             .stdout(file)
             .stderr(again)
@@ -158,7 +204,6 @@ impl Testbed {
             }
             thread::sleep(LOOK);
         };
-        drop(loaded);
         if status.success() {
             return Ok(Some(()));
         }
@@ -216,7 +261,7 @@ fn cc(
 }
 
 /// Whether a program is on the `PATH`, or where the testbed looks besides.
-fn is_installed(name: &str) -> bool {
+pub(crate) fn is_installed(name: &str) -> bool {
     let path = env::var_os("PATH").unwrap_or_default();
     let mut places = env::split_paths(&path).chain(["/usr/sbin", "/sbin"].map(PathBuf::from));
     places.any(|place| place.join(name).is_file())
