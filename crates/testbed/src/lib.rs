@@ -24,6 +24,7 @@ mod observe;
 mod ping;
 mod programs;
 mod progress;
+pub mod relay;
 pub mod report;
 pub mod scenario;
 mod timetable;

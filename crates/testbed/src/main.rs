@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anabranch_testbed::isolate::{self, Options};
-use anabranch_testbed::{Error, compare, film};
+use anabranch_testbed::{Error, compare, film, relay};
 use anabranch_units::{Duration, Rate};
 use clap::{Parser, Subcommand};
 
@@ -56,6 +56,14 @@ enum Command {
     /// The run itself, in its namespaces.
     #[command(hide = true)]
     Inside { order: String },
+    /// A server of a run that has caps, behind a relay that holds them.
+    #[command(hide = true)]
+    Relay {
+        #[command(flatten)]
+        caps: relay::Caps,
+        #[arg(last = true, required = true)]
+        server: Vec<String>,
+    },
 }
 
 #[derive(clap::Args)]
@@ -99,6 +107,7 @@ fn main() -> ExitCode {
         Command::Film { file, rate, duration } => film::encode(&file, rate, duration),
         Command::Check => isolate::allowed().map(|()| println!("runs are possible here")),
         Command::Inside { order } => isolate::inside(&order),
+        Command::Relay { caps, server } => relay::relay(caps, &server),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

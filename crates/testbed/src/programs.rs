@@ -192,14 +192,14 @@ impl Socket {
     }
 }
 
-/// Writes a configuration for nginx that serves `root` at port 80 out of `scratch`, and gives its command
-/// line.
+/// Writes a configuration for nginx that serves `root` at this address out of `scratch`, and gives its command
+/// line. While `busy` requests are under way, it answers others with 503.
 ///
 /// One process and no other user: it also runs where there is none, in an ordinary user's namespaces.
 ///
 /// # Errors
 /// When the files cannot be written.
-pub fn nginx(scratch: &Path, root: &Path) -> io::Result<Vec<String>> {
+pub fn nginx(scratch: &Path, root: &Path, listen: &str, busy: Option<u32>) -> io::Result<Vec<String>> {
     fs::create_dir_all(scratch)?;
     let file = scratch.join("nginx.conf");
     let here = scratch.display();
@@ -207,12 +207,15 @@ pub fn nginx(scratch: &Path, root: &Path) -> io::Result<Vec<String>> {
         .iter()
         .map(|name| format!("{name}_temp_path {here}/{name};\n"))
         .collect();
+    let busy = busy.map_or_else(String::new, |most| {
+        format!("limit_conn_zone $server_port zone=all:1m;\nlimit_conn all {most};\n")
+    });
     let text = format!(
         "daemon off;\nmaster_process off;\nuser root;\npid {here}/nginx.pid;\nerror_log {here}/error.log;\n\
          events {{ worker_connections 1024; }}\n\
-         http {{\n{temporary}access_log {here}/access.log;\nsendfile on;\n\
+         http {{\n{temporary}{busy}access_log {here}/access.log;\nsendfile on;\n\
          types {{ video/mp2t ts; }}\ndefault_type application/octet-stream;\n\
-         server {{ listen 80; root {}; }}\n}}\n",
+         server {{ listen {listen}; root {}; }}\n}}\n",
         root.display()
     );
     fs::write(&file, text)?;

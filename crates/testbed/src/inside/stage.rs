@@ -1,10 +1,12 @@
 //! What the timetable acts upon: the programs of a run, and its paths.
 
 use std::collections::BTreeMap;
+use std::env;
 use std::fs;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 
+use anabranch_scenario::model::{self, Above};
 use anabranch_units::{Bytes, Duration};
 
 use super::order::{Order, SCRATCH};
@@ -12,6 +14,7 @@ use crate::Error;
 use crate::emulator::Emulator;
 use crate::meter::Count;
 use crate::programs::{self, Program, Stdout};
+use crate::relay::{self, Caps};
 use crate::scenario::{Client, Cross, Scenario, Transport};
 use crate::timetable::Action;
 use crate::topology;
@@ -70,7 +73,7 @@ impl<'a> Stage<'a> {
                 let dir = directory.display().to_string();
                 command.iter().map(|argument| argument.replace("{dir}", &dir)).collect()
             }
-            None => programs::nginx(&scratch, directory).map_err(Error::io("nginx.conf"))?,
+            None => nginx(&server.allows, &scratch, directory)?,
         };
         let log = self.log(&format!("server-{}", server.name));
         let mut program = Program::start(&topology::server_namespace(index), &arguments, Stdout::Log, &log)?;
@@ -171,6 +174,20 @@ impl<'a> Stage<'a> {
         let size = self.order.film.as_ref().map_or(Ok(0), |film| fs::metadata(film).map(|meta| meta.len()));
         size.map(Bytes::new).map_err(Error::io("the film"))
     }
+}
+
+/// The command of a server that allows so much; with caps it stands behind a relay.
+fn nginx(allows: &model::Server, scratch: &Path, directory: &Path) -> Result<Vec<String>, Error> {
+    let busy = allows.connections.filter(|bound| bound.above == Above::Busy).map(|bound| bound.most);
+    let caps = Caps { connection_cap: allows.connection_cap, client_cap: allows.client_cap };
+    let is_capped = caps.connection_cap.or(caps.client_cap).is_some();
+    let listen = if is_capped { relay::BEHIND.to_string() } else { "80".into() };
+    let command = programs::nginx(scratch, directory, &listen, busy).map_err(Error::io("nginx.conf"))?;
+    if !is_capped {
+        return Ok(command);
+    }
+    let program = env::current_exe().map_err(Error::io("the program's own path"))?;
+    Ok(caps.command(&program.display().to_string(), command))
 }
 
 /// The path, the name and the client's host byte of each flow.

@@ -182,6 +182,12 @@ fn servers(document: &mut Table<'_>, described: &Described<'_>) -> Vec<(NodeId, 
                 let name = &described.model.nodes[pair[0]].name;
                 document.tell(item.fault(format_args!("a second server is at the node '{name}'")));
             }
+            let has_bounds = |id: &NodeId| described.model.nodes[*id].server != model::Server::default();
+            let mut others = (0..described.model.nodes.len()).filter(|id| nodes.binary_search(id).is_err());
+            if let Some(id) = others.find(has_bounds) {
+                let name = &described.model.nodes[id].name;
+                document.tell(item.fault(format_args!("the node '{name}' has a `server` and no [[server]]")));
+            }
         }
     }
     servers

@@ -17,24 +17,27 @@ pub struct Server {
     /// What it runs; without it nginx serves the film at port 80. Placeholders: `{dir}` (the film's
     /// directory).
     pub command: Option<Vec<String>>,
+    /// What it allows its client.
+    pub allows: model::Server,
 }
 
 impl Server {
     /// Reads a `[[server]]`; the node is the place of its own.
     pub(super) fn read(mut table: Table<'_>, model: &Model) -> Result<(NodeId, Self), Fault> {
         let names: Vec<&str> = model.nodes.iter().map(|node| node.name.as_str()).collect();
-        let node = table.need("node", |item| {
-            let node = item.place_in(&names, "node")?;
-            match model.nodes[node].server == model::Server::default() {
-                true => Ok(node),
-                false => Err(item.fault("the testbed's servers allow everything")),
+        let node = table.need("node", |item| item.place_in(&names, "node"));
+        let congestion = table.get("congestion", Item::name).unwrap_or("cubic");
+        let allows =
+            node.as_ref().map_or_else(|_| model::Server::default(), |node| model.nodes[*node].server);
+        let command = table.get("command", |item| match allows == model::Server::default() {
+            true => words(item),
+            false => {
+                Err(item.fault("a node whose `server` has bounds runs the testbed's own: leave this out"))
             }
         });
-        let congestion = table.get("congestion", Item::name).unwrap_or("cubic");
-        let command = table.get("command", words);
         table.finish()?;
         let node = node?;
-        Ok((node, Self { name: names[node].into(), congestion: congestion.into(), command }))
+        Ok((node, Self { name: names[node].into(), congestion: congestion.into(), command, allows }))
     }
 }
 

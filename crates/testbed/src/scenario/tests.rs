@@ -111,6 +111,12 @@ bottleneck = { rate = \"1M\", delay = \"1ms\" }";
         ("seed = 7", "sampling = \"1s\"", 3, "the testbed has intervals of its own"),
         ("seed = 7", generated, 4, "the testbed generates no networks"),
         (queue, "queue = \"64KiB\"", 14, "the testbed's queues hold a number of packets"),
+        (
+            "name = \"viewer\"",
+            "name = \"viewer\"\nserver = { client_cap = \"1M\" }",
+            23,
+            "has a `server` and no [[server]]",
+        ),
         (queue, "discipline = \"red\"", 14, "the testbed has droptail, codel, fq-codel and pie"),
         ("[[flow]]", simplex, 19, "the testbed's links have two directions"),
         (queue, "loss = { kind = \"listed\", packets = [3] }", 14, "loses packets by chance"),
@@ -187,6 +193,18 @@ fn wrong_values_are_refused_with_what_would_be_right() {
         let error = error(&text);
         assert!(error.contains(expected), "{to}: {error}");
     }
+}
+
+#[test]
+fn a_server_with_bounds_is_the_testbed_s_own() {
+    let server = "server = { client_cap = \"2M\", most_connections = 3, above = \"busy\" }";
+    let bound = GOOD.replacen("name = \"origin\"", &format!("name = \"origin\"\n{server}"), 1);
+    let allows = parse(&bound).unwrap().servers[0].allows;
+    assert_eq!((allows.client_cap, allows.connection_cap), (Some(Rate::from_mbps(2)), None));
+    assert_eq!(allows.connections.map(|bound| bound.most), Some(3));
+    let other = bound.replace("node = \"origin\"", "node = \"origin\"\ncommand = [\"caddy\"]");
+    let error = error(&other);
+    assert!(error.contains("a node whose `server` has bounds runs the testbed's own"), "{error}");
 }
 
 #[test]
