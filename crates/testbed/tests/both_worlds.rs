@@ -31,6 +31,13 @@ fn datagrams(rate: &str) -> String {
     )
 }
 
+/// What is there for the flows to run beside.
+fn programs() -> String {
+    format!(
+        "[[server]]\nnode = \"origin\"\n[[client]]\nname = \"idle\"\ncommand = [\"sleep\", \"{SECONDS}\"]\noutput = \"none\"\n[ping]\n"
+    )
+}
+
 /// A link and flows in both worlds.
 struct Both {
     real: Summary,
@@ -41,11 +48,8 @@ impl Both {
     /// Beside the flows, the real world has a ping.
     fn run(network: &str, flows: &str) -> Self {
         let described = format!("[run]\nduration = \"{SECONDS}s\"\n{network}\n{flows}");
-        let programs = format!(
-            "[[server]]\nnode = \"origin\"\n[[client]]\nname = \"idle\"\ncommand = [\"sleep\", \"{SECONDS}\"]\noutput = \"none\"\n[ping]\n"
-        );
         let directory = tempfile::tempdir().unwrap();
-        let real = run(directory.path(), &format!("{described}\n{programs}"));
+        let real = run(directory.path(), &format!("{described}\n{}", programs()));
         Self { real, simulated: simulate(&described, directory.path()) }
     }
 
@@ -168,4 +172,39 @@ fn jitter_makes_the_way_longer_and_some_come_twice() {
     let twice = simulated.delivered.as_f64() / 1000.0 / simulated.sent as f64;
     assert!((1.08..1.12).contains(&twice) && flow.packets_missing == 0, "{twice} {flow:?}");
     assert!((48.0..56.0).contains(&both.mean_ping_ms()), "{:?}", both.real.ping);
+}
+
+#[test]
+fn kernel_senders_get_through_losses_as_their_controls_do() {
+    if !possible(&["iperf3"]) {
+        return;
+    }
+    let network = network("20M", "20ms", 200, "loss = 0.01\nreverse = { loss = 0 }");
+    let sender = |congestion: &str| greedy(1) + &format!("tcp = {{ congestion = \"{congestion}\" }}\n");
+    let of = |both: &Both| both.real.flows.iter().find(|flow| flow.flow == "greedy").unwrap().clone();
+    let reno = Both::run(&network, &sender("reno"));
+    assert_eq!(of(&reno).congestion, ["reno"]);
+    // One run of twelve seconds sees about 150 losses.
+    assert_near(reno.rates("greedy", 0..1), 0.35);
+    let cubic = Both::run(&network, &sender("cubic"));
+    assert_eq!(of(&cubic).congestion, ["cubic"]);
+    assert_near(cubic.rates("greedy", 0..1), 0.35);
+    if !has_control("bbr") {
+        anabranch_testkit::skipped("the kernel has no bbr");
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let kernel = "[kernel]\ngreedy = \"bbr\"\n";
+    let described = format!("[run]\nduration = \"{SECONDS}s\"\n{network}\n{}\n{kernel}", greedy(1));
+    let bbr = run(directory.path(), &(described + &programs()));
+    let flow = bbr.flows.iter().find(|flow| flow.flow == "greedy").unwrap();
+    assert_eq!(flow.congestion, ["bbr"]);
+    // It does not take losses of one percent for congestion.
+    let (fast, slow) = (flow.mean_bps * 1e-6, reno.rates("greedy", 0..1).0);
+    assert!(fast > 14.0 && fast > 2.0 * slow, "{fast} against {slow}");
+}
+
+fn has_control(name: &str) -> bool {
+    let known = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
+    known.is_ok_and(|known| known.split_whitespace().any(|control| control == name))
 }
