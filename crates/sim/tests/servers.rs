@@ -169,7 +169,7 @@ fn a_refused_connection_fails_in_a_round_trip_and_is_tried_again() {
     let (totals, seen) = run(model(most_connections(2, Above::Refuse), &[fixed(4)]));
     assert_eq!(seen.most_connections(0), 2);
     assert!(totals.flows[0].delivered > Bytes::mib(80), "{}", totals.flows[0].delivered);
-    let (opened, lost) = (seen.of("open"), seen.of("lost"));
+    let (opened, lost) = (seen.of("open"), seen.of("connection_failed"));
     // Two stay; at the end two more may be on their way.
     assert!((2..=4).contains(&(opened.len() - lost.len())), "{} of {}", lost.len(), opened.len());
     assert!((0.04..0.042).contains(&lost[0].0), "{lost:?}");
@@ -182,7 +182,7 @@ fn a_refused_connection_fails_in_a_round_trip_and_is_tried_again() {
 fn a_connection_that_nobody_answers_is_given_up_after_ten_seconds() {
     let (_, seen) = run(model(most_connections(1, Above::Drop), &[fixed(2)]));
     assert_eq!(seen.most_connections(0), 1);
-    let lost = seen.of("lost");
+    let lost = seen.of("connection_failed");
     assert!((10.0..10.2).contains(&lost[0].0) && lost[0].1.starts_with("no answer within"), "{lost:?}");
     assert!((2..=4).contains(&lost.len()), "{lost:?}");
 }
@@ -190,7 +190,7 @@ fn a_connection_that_nobody_answers_is_given_up_after_ten_seconds() {
 #[test]
 fn a_busy_server_lowers_what_the_session_asks_of_it() {
     let (totals, seen) = run(model(most_connections(2, Above::Busy), &[fixed(8)]));
-    let lost = seen.of("lost");
+    let lost = seen.of("connection_failed");
     // A round trip for the set-up, and one for the request.
     assert!((0.08..0.1).contains(&lost[0].0) && lost[0].1.contains("503"), "{lost:?}");
     // Each 503 halves how many connections the path gets: after six there is no asking for a minute.

@@ -72,7 +72,7 @@ struct Lost(Vec<(f64, String)>);
 
 impl Observer for Lost {
     fn decision(&mut self, decision: &Decision) {
-        if decision.what == "lost" {
+        if decision.what == "connection_failed" {
             self.0.push((decision.at.as_secs_f64(), decision.why.clone()));
         }
     }

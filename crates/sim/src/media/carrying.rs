@@ -126,7 +126,7 @@ impl Stream {
     /// The session hears that a connection has failed.
     fn lose(&mut self, id: ConnectionId, error: &str, network: &mut Network) {
         if self.leave(id, network) {
-            self.note(network, Some(id), "lost", None, error);
+            self.note(network, Some(id), "connection_failed", None, error);
             self.session.closed(id, Some(error), Time::from_nanos(network.now));
         }
     }
@@ -135,7 +135,7 @@ impl Stream {
     fn turned_away(&mut self, id: ConnectionId, network: &mut Network) {
         if self.leave(id, network) {
             let said = "the server answers with 503 (service unavailable)";
-            self.note(network, Some(id), "lost", None, said);
+            self.note(network, Some(id), "connection_failed", None, said);
             let refusal = Refusal::TooMany { after: None, said: said.to_owned() };
             self.session.refused(id, &refusal, Time::from_nanos(network.now));
         }

@@ -1,4 +1,5 @@
 //! What the tests of the testbed share.
+#![allow(dead_code, reason = "each test file uses a part of it")]
 
 use std::fs;
 use std::path::Path;
@@ -23,7 +24,8 @@ pub fn possible(programs: &[&str]) -> bool {
     false
 }
 
-fn options(out: &Path) -> Options {
+/// Options for a run into this directory.
+pub fn options(out: &Path) -> Options {
     Options {
         program: PROGRAM.into(),
         anabranch: "anabranch".into(),
@@ -55,7 +57,12 @@ pub fn network(rate: &str, delay: &str, queue: u32, more: &str) -> String {
 
 /// Runs a scenario's first client.
 pub fn run(directory: &Path, scenario: &str) -> Summary {
+    run_with(directory, scenario, &options(&directory.join("out")))
+}
+
+/// The same with these options.
+pub fn run_with(directory: &Path, scenario: &str, options: &Options) -> Summary {
     let file = directory.join("scenario.toml");
     fs::write(&file, scenario).unwrap();
-    isolate::run(&file, None, &options(&directory.join("out"))).unwrap()
+    isolate::run(&file, None, options).unwrap()
 }
