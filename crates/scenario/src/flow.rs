@@ -56,7 +56,7 @@ impl Flows {
             Named::Tfrc => "a [[flow]] of kind tfrc",
             Named::Media => "a [[flow]] of kind media",
         });
-        let named = table.need("name", |item| Ok((item, item.text()?)));
+        let named = table.need("name", Ok);
         let count = table.get("count", |item| item.count(1..=MOST_FLOWS));
         let start = table.get("start", NamedNetwork::when).unwrap_or(When::At(Time::ZERO));
         let (When::At(latest) | When::Between(_, latest)) = start;
@@ -65,7 +65,7 @@ impl Flows {
             stop => Err(item.fault(format_args!("the flow stops at {stop}, and starts at {latest}"))),
         });
         for copy in 1..=count.unwrap_or(1) {
-            let name = named.clone().and_then(|(item, pattern)| self.name(item, pattern, copy, count));
+            let name = named.clone().and_then(|item| self.name(item.turn(copy)?, copy, count));
             let name = table.kept(name);
             let kind = match kind {
                 Named::Tcp => tcp_flow(&mut table, copy, settings, network),
@@ -81,14 +81,8 @@ impl Flows {
     }
 
     /// The name of a copy, which no other flow has.
-    fn name(
-        &mut self,
-        item: Item<'_>,
-        pattern: &str,
-        copy: u32,
-        count: Option<u32>,
-    ) -> Result<String, Fault> {
-        let name = copy_name(pattern, copy, count);
+    fn name(&mut self, item: Item<'_>, copy: u32, count: Option<u32>) -> Result<String, Fault> {
+        let name = copy_name(item.text()?, copy, count);
         check_name(&name, item.span)?;
         if self.all.len() >= MOST_FLOWS as usize {
             return Err(item.fault(format_args!("more than {MOST_FLOWS} flows")));
@@ -137,8 +131,8 @@ fn tcp_flow(
     }
     let ends = ends(table, copy, true, network);
     let ends = table.kept(ends);
-    let tcp = tcp::of_flow(table, settings);
-    let share = table.get("group", tcp::share);
+    let tcp = tcp::of_flow(table, copy, settings);
+    let share = table.get("group", |item| tcp::share(item.turn(copy)?));
     let application = table.choose(
         "application",
         &[

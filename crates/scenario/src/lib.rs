@@ -41,6 +41,7 @@
 //! ```
 
 mod algorithm;
+mod content;
 mod described;
 mod error;
 mod files;

@@ -1,10 +1,12 @@
 //! Media streams: flows of kind `media`.
 
+use anabranch_film::content::Policy;
+use anabranch_film::playback;
 use anabranch_film::session::Pace;
-use anabranch_film::{content, playback};
 use anabranch_units::{Bytes, Duration, Rate, Ratio};
 
 use crate::algorithm;
+use crate::content;
 use crate::error::Fault;
 use crate::model::{Act, Algorithm, Kind, Media, NodeId, Reader};
 use crate::network::NamedNetwork;
@@ -53,7 +55,7 @@ pub(crate) fn read(
     let algorithm = table.need("algorithm", |item| algorithm::read(item, count));
     let per_server = table.get("connections_per_server", |item| item.count(1..=256));
     let connect_timeout = table.get("connect_timeout", Item::positive_duration);
-    let tcp = tcp::of_flow(table, settings);
+    let tcp = tcp::of_flow(table, copy, settings);
     let size = table.get("size", |item| network.size(item));
     let media_rate = rate.as_ref().map_or(Rate::ZERO, |rate| *rate);
     let pace = table.get("pace", |item| {
@@ -68,6 +70,8 @@ pub(crate) fn read(
     let playback = table.get("playback", playback);
     let largest_window = table.get("largest_window", Item::positive_size);
     let (algorithm, segment) = algorithm?;
+    let policy = policy(memory.unwrap_or(MEMORY), segment);
+    let content = table.get("content", |item| content::read(item, policy));
     let asked = match &algorithm {
         Algorithm::Fixed { connections, .. } => *connections,
         Algorithm::Basic(parameters) => parameters.connections,
@@ -85,7 +89,7 @@ pub(crate) fn read(
         algorithm,
         reader,
         playback: playback.unwrap_or_default(),
-        policy: policy(memory.unwrap_or(MEMORY), segment),
+        policy: content.unwrap_or(policy),
         largest_window,
         connect_timeout: Some(connect_timeout.unwrap_or(CONNECT_TIMEOUT)),
         // Who asks for more connections than a server gets by default means it.
@@ -95,14 +99,14 @@ pub(crate) fn read(
 
 /// The content coordinator within this memory, as `anabranch play` has it: with segments of one size for
 /// TCP-ROME.
-fn policy(memory: Bytes, segment: Option<Bytes>) -> content::Policy {
+fn policy(memory: Bytes, segment: Option<Bytes>) -> Policy {
     let look_ahead = memory * Ratio::new(3, 4);
     match segment {
-        Some(segment) => content::Policy::rome(segment, look_ahead),
+        Some(segment) => Policy::rome(segment, look_ahead),
         None => {
-            let policy = content::Policy::expected(look_ahead);
+            let policy = Policy::expected(look_ahead);
             let largest = (memory * Ratio::new(1, 16)).max(Bytes::kib(64));
-            content::Policy { segment_size: (policy.segment_size.0, largest), ..policy }
+            Policy { segment_size: (policy.segment_size.0, largest), ..policy }
         }
     }
 }

@@ -294,6 +294,17 @@ impl<'a> Item<'a> {
             .collect())
     }
 
+    /// The value of copy number `copy`, from 1: of a list the copies take the values by turns.
+    ///
+    /// # Errors
+    /// The list is empty.
+    pub(crate) fn turn(self, copy: u32) -> Result<Item<'a>, Fault> {
+        let DeValue::Array(items) = self.value else { return Ok(self) };
+        let turn = items.iter().cycle().nth((copy.max(1) - 1) as usize % items.len().max(1));
+        let turn = turn.ok_or_else(|| self.fault(format_args!("`{}` is empty", self.key)))?;
+        Ok(Item { span: turn.span().into(), value: turn.get_ref(), ..self })
+    }
+
     /// Reads every value of a list.
     ///
     /// # Errors

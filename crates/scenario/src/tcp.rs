@@ -30,9 +30,9 @@ pub(crate) fn read_all(item: Item<'_>) -> Result<Settings<'_>, Fault> {
 }
 
 /// A flow's `tcp`: the name of settings, or settings.
-pub(crate) fn of_flow(table: &mut Table<'_>, settings: &Settings<'_>) -> Result<Tcp, Fault> {
+pub(crate) fn of_flow(table: &mut Table<'_>, copy: u32, settings: &Settings<'_>) -> Result<Tcp, Fault> {
     match table.item("tcp") {
-        Some(_) => table.need("tcp", |item| named_or_own(item, settings)),
+        Some(_) => table.need("tcp", |item| named_or_own(item.turn(copy)?, settings)),
         None => Ok(Tcp::DEPLOYED),
     }
 }

@@ -51,9 +51,7 @@ fn dumbbell(table: &mut Table<'_>, network: &mut NamedNetwork<'_>, span: Span) -
         let sender = network.add_node(format!("sender{number}"), span)?;
         network.add_link(access.clone(), sender, left, span)?;
         let receiver = network.add_node(format!("receiver{number}"), span)?;
-        // Evenly from nothing for the first to all of it for the last.
-        let more = spread * u64::from(number - 1) / u64::from(pairs.max(2) - 1);
-        network.add_link(access.clone().longer(more), right, receiver, span)?;
+        network.add_link(access.clone().spread(spread, number, pairs), right, receiver, span)?;
     }
     Ok(())
 }

@@ -38,19 +38,6 @@ pub(super) fn explained(mut relations: Vec<Relation>, causes: &[(&str, &str)]) -
     relations
 }
 
-/// The smallest or the largest of a figure over points.
-pub(super) fn extreme(
-    scheme: Scheme,
-    points: &'static [f64],
-    name: &'static str,
-    choose: fn(f64, f64) -> f64,
-) -> impl Fn(OneSeed<'_>) -> Option<f64> + Send + Sync + 'static {
-    move |seed| {
-        let values: Option<Vec<f64>> = points.iter().map(|point| seed.figure(scheme, *point, name)).collect();
-        values?.into_iter().reduce(choose)
-    }
-}
-
 /// A plot of a figure against the parameter.
 pub(super) fn plot_figures(
     (id, title, name): (&str, &str, &'static str),

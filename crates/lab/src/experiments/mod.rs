@@ -41,8 +41,6 @@ fn written_in_rust() -> Vec<Experiment> {
     let mut all = multitcp::experiments();
     all.extend(rome::experiments());
     all.extend(multfrc::experiments());
-    all.extend(vps::experiments());
-    all.extend(ttfwc::experiments());
     all
 }
 

@@ -91,6 +91,13 @@ fn group(
     kernel: &mut BTreeMap<&str, Item<'_>>,
 ) -> Result<Cross, Fault> {
     let first = &copies[0];
+    for key in ["name", "tcp", "group"] {
+        if origin.item(key).is_some_and(|item| item.list().is_ok()) {
+            return Err(
+                origin.fault(key, "the copies of a flow are alike in the testbed: write a [[flow]] for each")
+            );
+        }
+    }
     let pattern = origin.item("name").map_or(Ok(first.name.as_str()), Item::text)?;
     let name = if copies.len() == 1 { first.name.clone() } else { pattern.replace("{i}", "") };
     // What the client itself causes has that name.

@@ -1,7 +1,6 @@
 //! The paper's two metrics (section 4.1), over bins of time.
 
 use crate::case::Measured;
-use crate::simulate::Recording;
 use crate::statistics::{mean, variation};
 
 /// The time scales at which figures 3 and 5 look, seconds.
@@ -14,15 +13,6 @@ pub(super) const FAIRNESS_VARIATION: &str = "variation of the fairness";
 pub(super) const LEAST_ACCURACY: &str = "least accuracy of a second";
 pub(super) const AGGREGATE: &str = "rate of the weighted flows";
 pub(super) const PLAIN: &str = "rate of the plain flows";
-
-/// What each flow delivered in every second, the first index, in Mbit.
-fn seconds(run: &Recording) -> Vec<Vec<f64>> {
-    let mut seconds: Vec<Vec<f64>> = Vec::new();
-    for samples in run.flows.chunk_by(|one, other| one.at == other.at) {
-        seconds.push(samples.iter().map(|sample| sample.delivered.as_f64() * 8e-6).collect());
-    }
-    seconds
-}
 
 /// Overall allocation accuracy A (equations 1 and 2) of what flows with weights were delivered; `None` when
 /// nothing was.
@@ -55,13 +45,8 @@ fn bins(seconds: &[Vec<f64>], weights: &[f64], plain: usize, scale: usize) -> (V
     (accuracies, ratios)
 }
 
-/// Both metrics over all time scales, and of the whole run; the first `warm_up` seconds do not count.
-pub(super) fn metrics(run: &Recording, weights: &[f64], warm_up: usize) -> Measured {
-    metrics_of(&seconds(run), weights, warm_up)
-}
-
-/// The same of what each flow delivered in every second: first those with weights, then as many plain ones,
-/// or the sum of these.
+/// Both metrics over all time scales, and of the whole run, of what each flow delivered in every second: first
+/// those with weights, then as many plain ones, or the sum of these. The first `warm_up` seconds do not count.
 pub(super) fn metrics_of(all: &[Vec<f64>], weights: &[f64], warm_up: usize) -> Measured {
     let counted = all.get(warm_up.min(all.len() / 2)..).unwrap_or_default();
     let plain = weights.len();

@@ -3,13 +3,14 @@
 use anabranch_units::Duration;
 
 use super::measure::metrics_of;
-use super::network::WARM_UP;
 use crate::case::{Case, Measured};
 use crate::real::{Observed, Real, Trial};
 use crate::scheme::VPS;
 
 /// Those of the simulated run, in `papers/vps/fig3`.
 const WEIGHTS: [f64; 3] = [1.0, 4.0, 8.0];
+/// What does not count of a run, seconds.
+const WARM_UP: u64 = 20;
 /// What counts, behind the warm-up: two bins of the longest time scale.
 const COUNTED: u64 = 120;
 /// The clients end before the run does.
