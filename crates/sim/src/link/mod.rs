@@ -4,6 +4,7 @@
 
 mod bucket;
 mod codel;
+mod early;
 mod fq_codel;
 mod jitter;
 mod loss;
@@ -19,10 +20,9 @@ use crate::model::{self, Discipline, Limit};
 use anabranch_scenario::random::Random;
 use bucket::Bucket;
 use codel::{CoDelQueue, Head};
+use early::Early;
 use fq_codel::FlowQueues;
 use loss::Losses;
-use pie::PieState;
-use red::RedAverage;
 use schedule::{Steps, Transmitter};
 use served::Served;
 
@@ -58,14 +58,6 @@ struct Leaving {
     size: u32,
 }
 
-/// What drops packets before the queue is full.
-#[derive(Debug)]
-enum Early {
-    Never,
-    Red(Box<RedAverage>),
-    Pie(Box<PieState>),
-}
-
 /// The state of one direction of a link.
 #[derive(Debug)]
 pub(crate) struct LinkDirection {
@@ -98,8 +90,8 @@ impl LinkDirection {
             changes.iter().filter_map(|c| c.loss.as_ref().map(|l| (c.at.as_nanos(), Losses::new(l))));
         let (early, served) = match link.queue.discipline {
             Discipline::DropTail => (Early::Never, None),
-            Discipline::Red(red) => (Early::Red(Box::new(RedAverage::new(red, link.rate))), None),
-            Discipline::Pie(pie) => (Early::Pie(Box::new(PieState::new(pie))), None),
+            Discipline::Red(red) => (Early::red(red, link.rate), None),
+            Discipline::Pie(pie) => (Early::pie(pie), None),
             Discipline::CoDel(codel) => (Early::Never, Some(Served::CoDel(Box::new(CoDelQueue::new(codel))))),
             Discipline::FqCoDel(flows) => {
                 (Early::Never, Some(Served::FqCoDel(Box::new(FlowQueues::new(flows)))))
@@ -174,12 +166,7 @@ impl LinkDirection {
 
     fn passes(&mut self, now: u64) -> bool {
         let waiting = self.leaving.len().saturating_sub(1);
-        let busy_until = self.transmitter.busy_until();
-        match &mut self.early {
-            Early::Never => true,
-            Early::Red(red) => red.passes(waiting, busy_until, now, &mut self.random),
-            Early::Pie(pie) => pie.passes(waiting, busy_until, now, &mut self.random),
-        }
+        self.early.passes(waiting, self.transmitter.busy_until(), now, &mut self.random)
     }
 
     /// A packet that came at `came` is transmitted as soon as it can be.

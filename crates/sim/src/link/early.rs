@@ -1,0 +1,37 @@
+//! What drops packets before the queue is full.
+
+use anabranch_scenario::random::Random;
+use anabranch_units::Rate;
+
+use super::pie::PieState;
+use super::red::RedAverage;
+use crate::model::{Pie, Red};
+
+/// By which rule.
+#[derive(Debug)]
+pub(super) enum Early {
+    Never,
+    Red(Box<RedAverage>),
+    Pie(Box<PieState>),
+}
+
+impl Early {
+    /// Before a link of this rate.
+    pub(super) fn red(red: Red, rate: Rate) -> Self {
+        Self::Red(Box::new(RedAverage::new(red, rate)))
+    }
+
+    pub(super) fn pie(pie: Pie) -> Self {
+        Self::Pie(Box::new(PieState::new(pie)))
+    }
+
+    /// Whether a packet that finds `waiting` others gets through. What is there has left at `busy_until`.
+    #[inline]
+    pub(super) fn passes(&mut self, waiting: usize, busy_until: u64, now: u64, random: &mut Random) -> bool {
+        match self {
+            Self::Never => true,
+            Self::Red(red) => red.passes(waiting, busy_until, now, random),
+            Self::Pie(pie) => pie.passes(waiting, busy_until, now, random),
+        }
+    }
+}
