@@ -13,7 +13,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anabranch_server::raise_descriptor_limit;
-use play_support::{Origin, Program, assert_same, content, get};
+use anabranch_testkit::film;
+use play_support::{Origin, Program, assert_same, get};
 
 /// The slow connections.
 const CROWD: usize = 5_000;
@@ -95,7 +96,7 @@ impl Playing {
 
 #[test]
 fn a_player_is_answered_at_once_beside_five_thousand_slow_connections() {
-    let film = content(20_000_000);
+    let film = film(20_000_000);
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("film.mp4"), &film).unwrap();
     let origin = Origin::start(directory.path(), None);

@@ -4,7 +4,7 @@
 
 mod common;
 
-use anabranch_testkit::{Asked, ScriptedServer, part, status, whole};
+use anabranch_testkit::{Answer, Asked, ScriptedServer, part, status, whole};
 use std::fs::{self, File};
 use std::io::Write;
 use std::process::Stdio;
@@ -30,10 +30,14 @@ fn overwritten(
         let length = if asked.number == 0 { LENGTH } else { later_length };
         let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n{said}\r\n");
         if asked.head.starts_with("HEAD ") {
-            return if knows_head { head.into_bytes() } else { status("405 Method Not Allowed", "") };
+            return if knows_head {
+                Answer::default().send(head)
+            } else {
+                status("405 Method Not Allowed", "")
+            };
         }
         let body = if asked.number == 0 { &mixed } else { &new };
-        [head.as_bytes(), &body[..length.min(LENGTH)]].concat()
+        Answer::default().send(head).send(&body[..length.min(LENGTH)])
     })
 }
 
@@ -78,7 +82,9 @@ fn a_film_without_ranges_is_complete_where_nothing_speaks_against_it() {
     // Nor does anything where the server has ended, or the digest says more than it.
     let bytes = film(LENGTH, 3);
     let origin =
-        ScriptedServer::start(move |asked| if asked.number == 0 { whole(&bytes) } else { Vec::new() });
+        ScriptedServer::start(
+            move |asked| if asked.number == 0 { whole(&bytes) } else { Answer::default().hang_up() },
+        );
     ends_with(&world.fetch(&["--force", "-o", "film"]).arg(&origin.url).output().unwrap(), 0);
     let origin = overwritten("ETag: \"one\"\r\n", "ETag: \"two\"\r\n", LENGTH, true);
     let mixed = [&film(LENGTH, 1)[..LENGTH / 2], &film(LENGTH, 2)[LENGTH / 2..]].concat();
@@ -88,12 +94,12 @@ fn a_film_without_ranges_is_complete_where_nothing_speaks_against_it() {
 }
 
 /// What a server says as nginx does: another tag for every size, and all of it where the tag is another one.
-fn as_it_is(asked: &Asked, film: &[u8]) -> Vec<u8> {
+fn as_it_is(asked: &Asked, film: &[u8]) -> Answer {
     let tag = format!("\"{}\"", film.len());
     let wanted = asked.head.lines().find_map(|line| line.strip_prefix("if-range: "));
     if wanted.is_some_and(|wanted| wanted != tag) {
         let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nETag: {tag}\r\n\r\n", film.len());
-        return [head.as_bytes(), film].concat();
+        return Answer::default().send(head).send(film);
     }
     part(asked, film, &format!("ETag: {tag}\r\n"))
 }

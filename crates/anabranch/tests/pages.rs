@@ -8,7 +8,8 @@ mod play_support;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
-use play_support::{Program, Response, content, get, raw_origin, request};
+use anabranch_testkit::film;
+use play_support::{Program, Response, get, raw_origin, request};
 
 /// The heads that a server saw.
 type Heads = Arc<Mutex<Vec<String>>>;
@@ -157,7 +158,7 @@ fn a_page_of_elsewhere_gets_nothing_and_has_nothing_fetched() {
 
 #[test]
 fn play_answers_no_page_of_elsewhere_either() {
-    let film = content(100_000);
+    let film = film(100_000);
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("film.mp4"), &film).unwrap();
     let origin = play_support::Origin::start(directory.path(), None);

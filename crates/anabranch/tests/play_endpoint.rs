@@ -7,10 +7,11 @@ mod play_support;
 use std::io::Read;
 use std::time::{Duration, Instant};
 
+use anabranch_testkit::film;
 use anabranch_units::Rate;
 use play_support::{
-    Origin, Program, SeekingPlayer, assert_same, content, frames, get, raw_origin, read_response, real_film,
-    request, send, tool,
+    Origin, Program, SeekingPlayer, assert_same, frames, get, raw_origin, read_response, real_film, request,
+    send, tool,
 };
 
 const SIZE: usize = 3_000_000;
@@ -27,7 +28,7 @@ struct Playing {
 
 fn play(size: usize, rate: Option<Rate>, options: &[&str]) -> Playing {
     let directory = tempfile::tempdir().unwrap();
-    let film = content(size);
+    let film = film(size);
     std::fs::write(directory.path().join("a film.mp4"), &film).unwrap();
     let origin = Origin::start(directory.path(), rate);
     let url = origin.url("a%20film.mp4");
@@ -193,7 +194,7 @@ fn it_ends_when_the_film_was_read_to_its_end() {
 #[test]
 fn a_server_without_ranges_is_played_from_the_start() {
     // More than is kept in memory.
-    let film = content(3_000_000);
+    let film = film(3_000_000);
     let body = film.clone();
     for is_size_known in [true, false] {
         let body = body.clone();
@@ -224,7 +225,7 @@ fn a_server_without_ranges_is_played_from_the_start() {
 /// Players read an index at the end first.
 #[test]
 fn a_film_that_fits_into_memory_is_read_from_its_end_though_its_server_knows_no_ranges() {
-    let film = content(3_000_000);
+    let film = film(3_000_000);
     let body = film.clone();
     let origin = raw_origin(move |_| {
         let head = format!("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {}\r\n\r\n", body.len());
@@ -257,7 +258,7 @@ fn unchunk(mut rest: &[u8]) -> Vec<u8> {
 #[test]
 fn a_replica_dies_on_the_way() {
     let directory = tempfile::tempdir().unwrap();
-    let film = content(4_000_000);
+    let film = film(4_000_000);
     std::fs::write(directory.path().join("film"), &film).unwrap();
     let mut first = Origin::start(directory.path(), Some(Rate::from_mbps(12)));
     let second = Origin::start(directory.path(), Some(Rate::from_mbps(12)));
@@ -277,7 +278,7 @@ fn a_replica_dies_on_the_way() {
 #[test]
 fn without_any_server_it_fails_with_a_message() {
     let directory = tempfile::tempdir().unwrap();
-    std::fs::write(directory.path().join("film"), content(4_000_000)).unwrap();
+    std::fs::write(directory.path().join("film"), film(4_000_000)).unwrap();
     let mut origin = Origin::start(directory.path(), Some(Rate::from_mbps(8)));
     let mut missing = Program::start(["play", &origin.url("nothing")]);
     let (code, said) = missing.ended();
@@ -318,7 +319,7 @@ fn signals_end_it() {
 #[test]
 fn the_players_end_is_the_programs() {
     let directory = tempfile::tempdir().unwrap();
-    std::fs::write(directory.path().join("film"), content(SIZE)).unwrap();
+    std::fs::write(directory.path().join("film"), film(SIZE)).unwrap();
     let origin = Origin::start(directory.path(), None);
     for (player, code, words) in [
         ("true", 0, ""),

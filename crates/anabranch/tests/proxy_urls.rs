@@ -7,7 +7,8 @@ mod play_support;
 use std::net::SocketAddr;
 use std::path::Path;
 
-use play_support::{Origin, Program, content, frames, get, raw_origin, request, tool};
+use anabranch_testkit::film;
+use play_support::{Origin, Program, frames, get, raw_origin, request, tool};
 
 fn proxy() -> (Program, SocketAddr) {
     let mut program = Program::start(["proxy", "--listen", "127.0.0.1:0"]);
@@ -26,7 +27,7 @@ fn files(list: &[(&str, &[u8])]) -> (tempfile::TempDir, Origin) {
 
 #[test]
 fn objects_with_their_ranges() {
-    let film = content(1_500_000);
+    let film = film(1_500_000);
     let (_directory, origin) = files(&[("film.mp4", &film)]);
     let (_program, address) = proxy();
     let path = format!("/{}", origin.url("film.mp4?token=a/b"));

@@ -52,8 +52,7 @@ impl Medium for Blocking {
 /// A film of 9 MB from a server of 8 Mbps, and the disk that it goes to, which blocks after the first
 /// megabyte.
 async fn film(root: &std::path::Path, memory: Bytes) -> (Film, Arc<Blocking>, Vec<u8>) {
-    let content: Vec<u8> =
-        (0..9_000_000u64).map(|i| (i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8).collect();
+    let content = anabranch_testkit::film(9_000_000);
     std::fs::write(root.join("film.bin"), &content).unwrap();
     let mut config = Config::new(root, SocketAddr::from(([127, 0, 0, 1], 0)));
     config.shape = Some(Shape { rate: Some(Rate::from_mbps(8)), first_byte_delay: Duration::from_millis(5) });

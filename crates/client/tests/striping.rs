@@ -41,9 +41,7 @@ fn serve(root: &Path, rate: Option<Rate>, configure: impl FnOnce(&mut Config)) -
 }
 
 fn film(root: &Path, size: usize) -> Vec<u8> {
-    // Different at every position, so that a byte at the wrong place shows.
-    let content: Vec<u8> =
-        (0..size as u64).map(|at| (at.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8).collect();
+    let content = anabranch_testkit::film(size);
     std::fs::write(root.join("film.bin"), &content).expect("written");
     content
 }

@@ -1,7 +1,8 @@
 //! What the tests of several crates share. Nothing of it is in the program.
 //!
 //! - [`skipped`]: a test cannot run here, and says why.
-//! - [`ScriptedServer`]: a server that answers what a test says, right or wrong.
+//! - [`ScriptedServer`]: a server that answers what a test says, right or wrong, in steps ([`Answer`]).
+//! - [`film`]: bytes in which one at a wrong place shows.
 //! - [`Namespaces`]: a script in namespaces of its own, which are gone with it.
 //!
 //! ```
@@ -17,7 +18,7 @@ mod namespaces;
 mod scripted;
 
 pub use namespaces::Namespaces;
-pub use scripted::{Asked, ScriptedServer, part, status, whole};
+pub use scripted::{Answer, Asked, ScriptedServer, part, status, whole};
 
 use std::fmt::Display;
 use std::io::{self, Write};
@@ -27,4 +28,17 @@ use std::io::{self, Write};
 pub fn skipped(why: impl Display) {
     // Where there is no place to tell it nobody looks.
     let _ = io::stderr().write_all(format!("SKIPPED: {why}\n").as_bytes());
+}
+
+/// A film of so many bytes, different at every position, so that a byte at a wrong place shows.
+pub fn film(size: usize) -> Vec<u8> {
+    // The highest byte of a multiple of the golden ratio (Knuth, The Art of Computer Programming, 6.4).
+    let mut state = 0u64;
+    std::iter::repeat_with(|| {
+        let [first, ..] = state.to_be_bytes();
+        state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        first
+    })
+    .take(size)
+    .collect()
 }

@@ -17,11 +17,6 @@ use anabranch_units::Rate;
 /// How long anything may take before the test fails.
 pub const LIMIT: Duration = Duration::from_secs(60);
 
-/// Bytes that differ at every position, so that one at a wrong place shows.
-pub fn content(size: usize) -> Vec<u8> {
-    (0..size as u64).map(|i| (i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8).collect()
-}
-
 /// Our server, in this process; it is killed when this is dropped.
 pub struct Origin {
     pub address: SocketAddr,
@@ -70,7 +65,7 @@ impl Drop for Origin {
 /// A server that answers every request head with the bytes that `answer` makes of it. It ends with the test
 /// program.
 pub fn raw_origin(answer: impl Fn(&str) -> Vec<u8> + Send + Sync + 'static) -> SocketAddr {
-    ScriptedServer::start(move |asked| answer(&asked.head)).address
+    ScriptedServer::start(move |asked| answer(&asked.head)).keep()
 }
 
 /// The program under test.

@@ -13,5 +13,4 @@ mod opening;
 mod rangeless;
 mod readers;
 mod replicas;
-mod server;
 mod viewer;

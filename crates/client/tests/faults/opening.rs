@@ -3,11 +3,11 @@
 use std::net::TcpListener;
 
 use anabranch_client::{Film, OpenError, Storage};
+use anabranch_testkit::{Answer, ScriptedServer, film, status};
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use tokio_rustls::TlsAcceptor;
 
-use crate::server::{Server, film};
-use crate::viewer::{millis, refused, settings};
+use crate::viewer::{is_left, millis, refused, settings};
 
 #[tokio::test]
 async fn an_unknown_host() {
@@ -24,43 +24,40 @@ async fn a_refused_connection() {
 
 #[tokio::test]
 async fn a_status_that_says_no() {
-    for (status, words) in [
+    for (said, words) in [
         ("404 Not Found", "the server answers with status 404 (Not Found)"),
         ("403 Forbidden", "the server answers with status 403 (Forbidden)"),
         ("500 Internal Server Error", "the server answers with status 500 (Internal Server Error)"),
         ("429 Too Many Requests", "the server answers with status 429 (Too Many Requests)"),
         ("503 Service Unavailable", "the server answers with status 503 (Service Unavailable)"),
     ] {
-        let server = Server::start(&film(1), move |x| x.status(status, &["Retry-After: 7"])).await;
-        match Film::open(settings(vec![server.url()]), Storage::Memory).await {
+        let server = ScriptedServer::of(&film(1), move |_| status(said, "Retry-After: 7\r\n"));
+        match Film::open(settings(vec![server.film_url()]), Storage::Memory).await {
             Err(OpenError::Refused { message, status: number, retry_after }) => {
-                assert_eq!(message, format!("{}: {words}", server.url()));
-                assert!(status.starts_with(&number.to_string()));
+                assert_eq!(message, format!("{}: {words}", server.film_url()));
+                assert!(said.starts_with(&number.to_string()));
                 assert_eq!(retry_after, Some(millis(7000)));
             }
             other => panic!("{:?}", other.map(|_| ())),
         }
-        server.is_left().await;
+        is_left(&server).await;
     }
 }
 
 #[tokio::test]
 async fn redirects_in_a_circle_and_without_an_end() {
-    let circle = Server::start(&film(1), async |x| {
-        let to = if x.path == "/film.bin" { "/other" } else { "/film.bin" };
-        x.status("302 Found", &[&format!("Location: {to}")]).await
-    })
-    .await;
-    let error = refused(settings(vec![circle.url()])).await;
-    assert_eq!(error, format!("{}: redirected in a circle", circle.url()));
-    let endless = Server::start(&film(1), async |x| {
-        let to = format!("Location: /{}", x.request);
-        x.status("301 Moved Permanently", &[&to]).await
-    })
-    .await;
-    let error = refused(settings(vec![endless.url()])).await;
+    let circle = ScriptedServer::of(&film(1), |x| {
+        let to = if x.target == "/film.bin" { "/other" } else { "/film.bin" };
+        status("302 Found", &format!("Location: {to}\r\n"))
+    });
+    let error = refused(settings(vec![circle.film_url()])).await;
+    assert_eq!(error, format!("{}: redirected in a circle", circle.film_url()));
+    let endless = ScriptedServer::of(&film(1), |x| {
+        status("301 Moved Permanently", &format!("Location: /{}\r\n", x.number))
+    });
+    let error = refused(settings(vec![endless.film_url()])).await;
     assert!(error.ends_with("more than 10 redirects"), "{error}");
-    assert_eq!(endless.record.requests(), 11);
+    assert_eq!(endless.requests(), 11);
 }
 
 #[tokio::test]
@@ -105,42 +102,37 @@ async fn untrusted(certified: CertifiedKey<rcgen::KeyPair>) -> String {
 
 #[tokio::test]
 async fn a_head_that_is_cut_off_or_never_ends() {
-    let cut = Server::start(&film(1), async |x| x.raw("HTTP/1.1 206 Partial Con").await?.hang_up()).await;
-    let error = refused(settings(vec![cut.url()])).await;
-    assert_eq!(error, format!("{}: the server closed the connection in the middle of a response", cut.url()));
-    let endless = Server::start(&film(1), async |mut x| {
-        x = x.raw("HTTP/1.1 200 OK\r\n").await?;
-        loop {
-            x = x.raw("X-Filler: more and more and more\r\n").await?;
-        }
-    })
-    .await;
-    let error = refused(settings(vec![endless.url()])).await;
+    let cut = ScriptedServer::of(&film(1), |_| Answer::default().send("HTTP/1.1 206 Partial Con").hang_up());
+    let error = refused(settings(vec![cut.film_url()])).await;
+    assert_eq!(
+        error,
+        format!("{}: the server closed the connection in the middle of a response", cut.film_url())
+    );
+    let endless = ScriptedServer::of(&film(1), |_| {
+        Answer::default().send("HTTP/1.1 200 OK\r\n").send_for_ever("X-Filler: more and more and more\r\n")
+    });
+    let error = refused(settings(vec![endless.film_url()])).await;
     assert!(
         error.contains("the server's response is broken: its head does not end within 64 KiB"),
         "{error}"
     );
-    let interim = Server::start(&film(1), async |mut x| {
-        loop {
-            x = x.raw("HTTP/1.1 102 Processing\r\n\r\n").await?;
-        }
-    })
-    .await;
-    let error = refused(settings(vec![interim.url()])).await;
+    let interim =
+        ScriptedServer::of(&film(1), |_| Answer::default().send_for_ever("HTTP/1.1 102 Processing\r\n\r\n"));
+    let error = refused(settings(vec![interim.film_url()])).await;
     assert!(error.contains("it only says that it will come"), "{error}");
 }
 
 #[tokio::test]
 async fn something_that_is_not_http() {
-    let server = Server::start(&film(1), async |x| x.raw("SSH-2.0-OpenSSH_9.2\r\n").await).await;
-    let error = refused(settings(vec![server.url()])).await;
+    let server = ScriptedServer::of(&film(1), |_| Answer::default().send("SSH-2.0-OpenSSH_9.2\r\n"));
+    let error = refused(settings(vec![server.film_url()])).await;
     assert!(error.contains("it is not HTTP/1"), "{error}");
 }
 
 #[tokio::test]
 async fn every_url_tells_what_is_wrong_with_it() {
-    let gone = Server::start(&film(1), async |x| x.status("404 Not Found", &[]).await).await;
+    let gone = ScriptedServer::of(&film(1), |_| status("404 Not Found", ""));
     let nowhere = "http://nowhere.invalid/film".parse().unwrap();
-    let error = refused(settings(vec![nowhere, gone.url()])).await;
+    let error = refused(settings(vec![nowhere, gone.film_url()])).await;
     assert!(error.contains("nowhere.invalid") && error.contains("404"), "{error}");
 }

@@ -3,16 +3,16 @@
 use std::time::Duration;
 
 use anabranch_client::Event;
+use anabranch_testkit::{Answer, Asked, ScriptedServer, film};
 
-use crate::server::{Exchange, Server, film};
-use crate::viewer::{Fetch, comes_right, events, in_time, millis, notice, open, read, settings};
+use crate::viewer::{Fetch, comes_right, events, in_time, is_left, millis, notice, open, read, settings};
 
 #[tokio::test]
 async fn one_of_two_dies() {
     let content = film(3_000_000);
-    let one = Server::start(&content, async |x| x.paced(800_000).await).await;
-    let two = Server::start(&content, async |x| x.paced(800_000).await).await;
-    let fetch = Fetch::begin(settings(vec![one.url(), two.url()])).await;
+    let one = ScriptedServer::of(&content, |x| x.paced(800_000));
+    let two = ScriptedServer::of(&content, |x| x.paced(800_000));
+    let fetch = Fetch::begin(settings(vec![one.film_url(), two.film_url()])).await;
     tokio::time::sleep(Duration::from_millis(700)).await;
     drop(one);
     fetch.comes_right(&content).await;
@@ -25,15 +25,15 @@ async fn one_of_two_dies() {
 async fn one_accepts_and_says_nothing() {
     let content = film(2_000_000);
     for order in [[0, 1], [1, 0]] {
-        let silent = Server::start(
-            &content,
-            async |x| {
-                if x.request == 0 { x.good().await } else { x.silence().await }
-            },
-        )
-        .await;
-        let good = Server::start(&content, async |x| x.paced(1_000_000).await).await;
-        let urls = [silent.url(), good.url()];
+        let silent =
+            ScriptedServer::of(
+                &content,
+                |x| {
+                    if x.number == 0 { x.good() } else { Answer::default().silence() }
+                },
+            );
+        let good = ScriptedServer::of(&content, |x| x.paced(1_000_000));
+        let urls = [silent.film_url(), good.film_url()];
         comes_right(settings(order.map(|index: usize| urls[index].clone()).to_vec()), &content).await;
     }
 }
@@ -41,15 +41,14 @@ async fn one_accepts_and_says_nothing() {
 #[tokio::test]
 async fn the_only_one_stalls_in_the_middle_of_a_body() {
     let content = film(900_000);
-    let server = Server::start(&content, async |x| {
-        if x.request != 2 {
-            return x.good().await;
+    let server = ScriptedServer::of(&content, |x| {
+        if x.number != 2 {
+            return x.good();
         }
         let bytes = x.bytes();
-        x.good_head().await?.raw(&bytes[..1000]).await?.silence().await
-    })
-    .await;
-    let mut settings = settings(vec![server.url()]);
+        x.good_head().send(&bytes[..1000]).silence()
+    });
+    let mut settings = settings(vec![server.film_url()]);
     settings.per_host = 1;
     let film = open(settings).await;
     let mut notices = film.notices();
@@ -63,21 +62,20 @@ async fn the_only_one_stalls_in_the_middle_of_a_body() {
 async fn the_only_one_hangs_for_ever() {
     let content = film(900_000);
     let server =
-        Server::start(&content, async |x| if x.request == 0 { x.good().await } else { x.silence().await })
-            .await;
-    let mut settings = settings(vec![server.url()]);
+        ScriptedServer::of(&content, |x| if x.number == 0 { x.good() } else { Answer::default().silence() });
+    let mut settings = settings(vec![server.film_url()]);
     settings.give_up_after = millis(3000);
     let error = Fetch::begin(settings).await.fails().await;
     assert!(error.contains("for 3.0 s; the last error: the server has been silent for too long"), "{error}");
-    server.is_left().await;
+    is_left(&server).await;
 }
 
 #[tokio::test]
 async fn all_die_and_one_comes_back() {
     let content = film(2_000_000);
-    let one = Server::start(&content, async |x| x.paced(600_000).await).await;
-    let two = Server::start(&content, async |x| x.paced(600_000).await).await;
-    let film = open(settings(vec![one.url(), two.url()])).await;
+    let one = ScriptedServer::of(&content, |x| x.paced(600_000));
+    let two = ScriptedServer::of(&content, |x| x.paced(600_000));
+    let film = open(settings(vec![one.film_url(), two.film_url()])).await;
     let mut notices = film.notices();
     let mut reader = film.reader(0..u64::MAX);
     let reading = tokio::spawn(async move { read(&mut reader).await });
@@ -88,9 +86,9 @@ async fn all_die_and_one_comes_back() {
     let Event::Waiting { error } = waiting else { unreachable!() };
     assert!(error.contains("refused the connection") || error.contains("the server"), "{error}");
     tokio::time::sleep(Duration::from_millis(1500)).await;
-    let back = Server::start_at(address, &content, Exchange::good).await;
+    let back = ScriptedServer::at(address, &content, Asked::good);
     assert!(in_time(reading).await.unwrap().unwrap() == *content);
-    assert!(back.record.requests() > 0);
+    assert!(back.requests() > 0);
     let waits = events(&mut notices).iter().filter(|event| matches!(event, Event::Waiting { .. })).count();
     assert!(waits < 5, "it says once that it waits");
 }
@@ -98,9 +96,9 @@ async fn all_die_and_one_comes_back() {
 #[tokio::test]
 async fn all_die_for_good() {
     let content = film(2_000_000);
-    let one = Server::start(&content, async |x| x.paced(400_000).await).await;
-    let two = Server::start(&content, async |x| x.paced(400_000).await).await;
-    let mut settings = settings(vec![one.url(), two.url()]);
+    let one = ScriptedServer::of(&content, |x| x.paced(400_000));
+    let two = ScriptedServer::of(&content, |x| x.paced(400_000));
+    let mut settings = settings(vec![one.film_url(), two.film_url()]);
     settings.give_up_after = millis(3000);
     let fetch = Fetch::begin(settings).await;
     let mut notices = fetch.film.notices();

@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anabranch_client::{EngineError, Event, Film, Notice, Reader, Settings, Storage};
 use anabranch_protocol::ranges::RangeSet;
+use anabranch_testkit::ScriptedServer;
 use tempfile::TempDir;
 use tokio::sync::broadcast;
-use url::Url;
 
 /// Everything ends in this time, with much to spare.
 const AT_MOST: Duration = Duration::from_secs(25);
@@ -18,8 +18,8 @@ pub fn millis(millis: u64) -> anabranch_units::Duration {
 }
 
 /// Settings for tests: nothing waits for long.
-pub fn settings(urls: Vec<Url>) -> Settings {
-    let mut settings = Settings::new(urls);
+pub fn settings(urls: Vec<String>) -> Settings {
+    let mut settings = Settings::new(urls.iter().map(|url| url.parse().unwrap()).collect());
     settings.connect_timeout = millis(2000);
     settings.give_up_after = millis(8000);
     settings.silent_after = millis(1000);
@@ -120,4 +120,13 @@ pub async fn notice(notices: &mut broadcast::Receiver<Notice>, wanted: impl Fn(&
         }
     })
     .await
+}
+
+/// Waits until no connection of a server is open.
+pub async fn is_left(server: &ScriptedServer) {
+    let begin = Instant::now();
+    while server.open() > 0 {
+        assert!(begin.elapsed() < Duration::from_secs(3), "{} connections stay open", server.open());
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
 }

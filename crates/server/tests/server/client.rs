@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_server::{Config, Metrics, Server};
+use anabranch_testkit::film;
 use tempfile::TempDir;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -43,7 +44,7 @@ impl Running {
 
     /// Puts a file with `length` bytes that can be told apart by their place.
     pub fn put(&self, name: impl AsRef<Path>, length: usize) -> Vec<u8> {
-        let content = content(length);
+        let content = film(length);
         std::fs::write(self.root().join(name), &content).unwrap();
         content
     }
@@ -78,10 +79,6 @@ impl Drop for Running {
     fn drop(&mut self) {
         self.task.abort();
     }
-}
-
-pub fn content(length: usize) -> Vec<u8> {
-    (0..length as u64).map(|at| (at.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8).collect()
 }
 
 /// A response, read to its end.
