@@ -1,7 +1,6 @@
 //! Cells of our own: what packets go through one after the other, each cell with work of its own.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use rattan_core::cells::{Cell, ControlInterface, Egress, Ingress, Packet, StdPacket};
@@ -9,9 +8,6 @@ use rattan_core::error::Error;
 use rattan_core::metal::timer::Timer;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
-
-/// How long a cell sleeps where nothing is to be done.
-const LONG: Duration = Duration::from_secs(3600);
 
 /// What a cell does. Packets know when they come: their timestamp is that moment, and where they are held
 /// back it becomes the moment at which they leave.
@@ -83,10 +79,14 @@ impl<W: Work> Egress<StdPacket> for Exit<W> {
                     None => continue,
                 }
             }
+            let Some(due) = due else {
+                self.work.take(self.receiver.recv().await?);
+                continue;
+            };
             tokio::select! {
                 biased;
                 packet = self.receiver.recv() => self.work.take(packet?),
-                _ = self.timer.sleep_until(due.unwrap_or_else(|| Instant::now() + LONG)) => {}
+                _ = self.timer.sleep_until(due) => {}
             }
         }
     }
