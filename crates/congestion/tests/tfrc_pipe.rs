@@ -1,9 +1,8 @@
 //! TFRC: sender and receiver over a pipe that loses packets.
 
-use std::collections::VecDeque;
-
 use anabranch_congestion::response::{Equation, TcpModel};
 use anabranch_congestion::tfrc::{Feedback, Filter, PacketInfo, Parameters, Receiver, Sender};
+use anabranch_testkit::{Events, Random};
 use anabranch_units::{Bytes, Duration, Rate, Time};
 
 const SIZE: Bytes = Bytes::new(1000);
@@ -20,75 +19,64 @@ fn near(value: f64, expected: f64, tolerance: f64) {
 /// A pipe of a fixed delay in both directions that loses each data packet with the same probability.
 struct Pipe {
     now: Time,
-    random: u64,
+    random: Random,
     loss: f64,
     sender: Sender,
     receiver: Receiver,
-    data: VecDeque<(Time, PacketInfo)>,
-    feedback: VecDeque<(Time, Feedback)>,
+    data: Events<PacketInfo>,
+    feedback: Events<Feedback>,
 }
 
 impl Pipe {
     fn new(parameters: Parameters, loss: f64, seed: u64) -> Self {
         Self {
             now: Time::ZERO,
-            random: seed,
+            random: Random::new(seed),
             loss,
             sender: Sender::new(parameters, SIZE),
             receiver: Receiver::new(parameters),
-            data: VecDeque::new(),
-            feedback: VecDeque::new(),
+            data: Events::default(),
+            feedback: Events::default(),
         }
-    }
-
-    /// SplitMix64, as a number from zero to one.
-    fn draw(&mut self) -> f64 {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.random ^ (self.random >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) as f64 / u64::MAX as f64
     }
 
     /// Runs until `end`, and answers with the packets sent in each second since `from` and with the mean of
     /// the reported p.
     fn run(&mut self, from: Time, end: Time) -> (f64, f64) {
         let (mut sent, mut reported, mut reports) = (0.0, 0.0, 0.0);
-        let next = |queue: Option<Time>| queue.unwrap_or(Time::NEVER);
         loop {
             let now = (self.sender.next_send().min(self.sender.deadline()).min(self.receiver.deadline()))
-                .min(next(self.data.front().map(|(time, _)| *time)))
-                .min(next(self.feedback.front().map(|(time, _)| *time)))
+                .min(self.data.next())
+                .min(self.feedback.next())
                 .max(self.now);
             if now >= end {
                 return (sent / end.since(from).as_secs_f64(), reported / reports);
             }
             self.now = now;
-            if let Some((_, feedback)) = take_due(&mut self.feedback, now) {
+            if let Some(feedback) = self.feedback.due(now) {
                 self.sender.feedback(&feedback, now);
                 if now >= from {
                     reported += feedback.loss_event_rate;
                     reports += 1.0;
                 }
             }
-            let report = match take_due(&mut self.data, now) {
-                Some((_, packet)) => self.receiver.packet(&packet, SIZE, now),
+            let report = match self.data.due(now) {
+                Some(packet) => self.receiver.packet(&packet, SIZE, now),
                 None => self.receiver.tick(now),
             };
-            self.feedback.extend(report.map(|report| (now + RTT / 2, report)));
+            if let Some(report) = report {
+                self.feedback.put(now + RTT / 2, report);
+            }
             self.sender.tick(now);
             if self.sender.next_send() <= now {
                 let packet = self.sender.sent(now, true);
                 sent += f64::from(u8::from(now >= from));
-                if self.draw() >= self.loss {
-                    self.data.push_back((now + RTT / 2, packet));
+                if self.random.draw() >= self.loss {
+                    self.data.put(now + RTT / 2, packet);
                 }
             }
         }
     }
-}
-
-fn take_due<T>(queue: &mut VecDeque<(Time, T)>, now: Time) -> Option<(Time, T)> {
-    if queue.front()?.0 <= now { queue.pop_front() } else { None }
 }
 
 /// The rate at a loss event rate by the equation, in packets a second.

@@ -11,6 +11,7 @@ use anabranch_congestion::tfwc::Tuning;
 use anabranch_congestion::trace::{Event, Trace, Windows};
 use anabranch_kernel::replay::{Replay, ReplayGroup};
 use anabranch_kernel::{Error, Setting, Weight};
+use anabranch_testkit::Random;
 use anabranch_units::{Bytes, Duration, Time};
 
 /// The BPF code for a flow that begins; `None`, and a line that says why, where this machine cannot run it.
@@ -74,26 +75,13 @@ fn windows_agree_on_the_traces_of_the_core() {
     assert!(compared > 2000, "the traces have {compared} events");
 }
 
-/// SplitMix64, so that the traces are the same everywhere.
-struct Draws(u64);
-
-impl Draws {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % end
-    }
-}
-
 #[test]
 fn windows_agree_whatever_happens() {
     let tuning = |tp| Setting::Ttfwc(Tuning::new(tp).unwrap());
     let settings =
         [Setting::Tfwc, tuning(0.4), tuning(0.9), tuning(1.0), Setting::MulTcp(1.0), Setting::MulTcp(7.5)];
     for (seed, setting) in (0..24).zip(settings.into_iter().cycle()) {
-        let mut draws = Draws(seed);
+        let mut draws = Random::new(seed);
         let segment = Bytes::new(1448);
         let start = Start {
             segment,
@@ -136,7 +124,7 @@ fn windows_agree_whatever_happens() {
 fn the_windows_of_a_group_agree_whatever_happens() {
     let (mut compared, mut apart) = (0, 0);
     for seed in 0..16 {
-        let mut draws = Draws(100 + seed);
+        let mut draws = Random::new(100 + seed);
         let mut core = JointWindow::new(10);
         let mut kernel = match ReplayGroup::new() {
             Ok(kernel) => kernel,
@@ -152,8 +140,9 @@ fn the_windows_of_a_group_agree_whatever_happens() {
         let loss_every = [30, 100, 1000][seed as usize % 3];
         for number in 0..4000u64 {
             now += Duration::from_micros(draws.below(4000));
-            let weight =
-                |draws: &mut Draws| Weight::new([0.25, 1.0, 2.0, 4.0, 8.0][draws.below(5) as usize]).unwrap();
+            let weight = |draws: &mut Random| {
+                Weight::new([0.25, 1.0, 2.0, 4.0, 8.0][draws.below(5) as usize]).unwrap()
+            };
             if members.len() < 2 || (members.len() < 6 && draws.below(300) == 0) {
                 let weight = weight(&mut draws);
                 // Every third was on its own before, and brings what it has.
@@ -228,7 +217,7 @@ fn windows_grow_by_a_thousand_flows_at_the_most_whatever_the_parameters_are() {
     let segment = Bytes::new(1448);
     let start = Start { segment, initial_window: segment * 10, initial_ssthresh: None };
     for seed in 0..60 {
-        let mut draws = Draws(1000 + seed);
+        let mut draws = Random::new(1000 + seed);
         let Some(mut replay) = replay(Setting::MulTcp(2.0), &start) else { return };
         let mut cwnd = 10.0;
         for number in 0..500 {

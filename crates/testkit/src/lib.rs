@@ -3,6 +3,7 @@
 //! - [`skipped`]: a test cannot run here, and says why.
 //! - [`ScriptedServer`]: a server that answers what a test says, right or wrong, in steps ([`Answer`]).
 //! - [`film`]: bytes in which one at a wrong place shows.
+//! - [`Events`], the clock of a virtual world, and [`Random`], what is left to chance in it.
 //! - [`Namespaces`]: a script in namespaces of its own, which are gone with it.
 //!
 //! ```
@@ -14,10 +15,14 @@
 //! }
 //! ```
 
+mod events;
 mod namespaces;
+mod random;
 mod scripted;
 
+pub use events::Events;
 pub use namespaces::Namespaces;
+pub use random::Random;
 pub use scripted::{Answer, Asked, ScriptedServer, part, status, whole};
 
 use std::fmt::Display;

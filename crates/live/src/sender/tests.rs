@@ -1,8 +1,7 @@
 //! A sender and a receiver with a network between them, in virtual time.
 
-use std::collections::BTreeMap;
-
 use anabranch_protocol::live::wire::{RateReport, Report, encode_report, low_bits, micros};
+use anabranch_testkit::Events;
 use anabranch_units::Rate;
 use proptest::prelude::*;
 
@@ -18,7 +17,7 @@ struct World<F> {
     receiver: Receiver,
     now: Time,
     /// What is under way: whether to the receiver.
-    flying: BTreeMap<(Time, u64), (bool, ConnectionId, Vec<u8>)>,
+    flying: Events<(bool, ConnectionId, Vec<u8>)>,
     count: u64,
     /// Connection, whether to the receiver, and a number: the delay, or `None` if it is lost.
     path: F,
@@ -33,16 +32,15 @@ impl<F: FnMut(ConnectionId, bool, u64, Time) -> Option<Duration>> World<F> {
             assert!(sender.connection_up(ConnectionId(link), LinkId(link), Duration::from_millis(50)));
             assert!(receiver.connection_up(ConnectionId(link)));
         }
-        let flying = BTreeMap::new();
         // Not at the epoch, and where the low 32 bits of microseconds are about to start anew.
         let now = Time::ZERO + Duration::from_micros((1 << 32) - 2_000_000);
-        Self { sender, receiver, now, flying, count: 0, path, delivered: Vec::new() }
+        Self { sender, receiver, now, flying: Events::default(), count: 0, path, delivered: Vec::new() }
     }
 
     fn fly(&mut self, to_receiver: bool, (id, datagram): (ConnectionId, Vec<u8>)) {
         self.count += 1;
         if let Some(delay) = (self.path)(id, to_receiver, self.count, self.now) {
-            self.flying.insert((self.now + delay, self.count), (to_receiver, id, datagram));
+            self.flying.put(self.now + delay, (to_receiver, id, datagram));
         }
     }
 
@@ -58,16 +56,14 @@ impl<F: FnMut(ConnectionId, bool, u64, Time) -> Option<Duration>> World<F> {
             while let Some(payload) = self.receiver.deliver(self.now) {
                 self.delivered.push(payload);
             }
-            let arrival = self.flying.first_key_value().map_or(Time::NEVER, |((at, _), _)| *at);
+            let arrival = self.flying.next();
             let next = arrival.min(self.sender.deadline(self.now)).min(self.receiver.deadline());
             if next > until {
                 break;
             }
             assert!(next > self.now || arrival == next, "time stands still at {}", self.now);
             self.now = next;
-            if arrival == next
-                && let Some((_, (to_receiver, id, datagram))) = self.flying.pop_first()
-            {
+            if let Some((to_receiver, id, datagram)) = self.flying.due(next) {
                 if to_receiver {
                     self.receiver.receive(id, &datagram, next).unwrap();
                 } else {

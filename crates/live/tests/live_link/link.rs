@@ -3,21 +3,8 @@
 
 use std::collections::VecDeque;
 
+use anabranch_testkit::Random;
 use anabranch_units::{Bytes, Duration, Rate, Ratio, Time};
-
-/// SplitMix64: small, and the same everywhere.
-#[derive(Clone, Debug)]
-pub struct Random(pub u64);
-
-impl Random {
-    /// From zero to one.
-    pub fn draw(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) as f64 / u64::MAX as f64
-    }
-}
 
 /// A link that loses packets by itself, one by one or in bursts (Gilbert-Elliott: all in the bad state, none
 /// in the good one).
@@ -46,7 +33,7 @@ impl Link {
             queue,
             loss,
             burst,
-            random: Random(seed),
+            random: Random::new(seed),
             jitter: Duration::ZERO,
             last_arrival: Time::ZERO,
             is_bad: false,

@@ -5,13 +5,13 @@ mod link;
 mod rows;
 mod tcp;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anabranch_congestion::algorithm::Algorithm;
 use anabranch_live::control::packet_size;
 use anabranch_live::fec::Code;
 use anabranch_live::{ConnectionId, Fec, LinkId, PACKET_OVERHEAD, Receiver, Scheme, Sender, Settings};
+use anabranch_testkit::Events;
 use anabranch_units::{Bytes, Duration, Rate, Ratio, Time};
 
 use link::Link;
@@ -52,8 +52,7 @@ struct Outcome {
 
 struct World {
     now: Time,
-    events: BTreeMap<(Time, u64), Event>,
-    count: u64,
+    events: Events<Event>,
     data: Link,
     reports: Link,
     sender: Sender,
@@ -78,8 +77,7 @@ impl World {
         };
         Self {
             now,
-            events: BTreeMap::new(),
-            count: 0,
+            events: Events::default(),
             data: link((row.loss, row.burst), seed),
             reports: link((0.0, 1.0), seed),
             sender,
@@ -95,24 +93,19 @@ impl World {
         self.tcp.iter().map(|tcp| tcp.acked).sum()
     }
 
-    fn at(&mut self, time: Time, event: Event) {
-        self.count += 1;
-        self.events.insert((time, self.count), event);
-    }
-
     /// Sends what may leave now.
     fn send_all(&mut self) {
         let now = self.now;
         while let Some((_, datagram)) = self.sender.transmit(now) {
             let size = Bytes::of(datagram.len()) + PACKET_OVERHEAD;
             if let Some(arrival) = self.data.send(size, now) {
-                self.at(arrival, Event::ToReceiver(datagram));
+                self.events.put(arrival, Event::ToReceiver(datagram));
             }
         }
         while let Some((_, datagram)) = self.receiver.transmit(now) {
             let size = Bytes::of(datagram.len()) + PACKET_OVERHEAD;
             if let Some(arrival) = self.reports.send(size, now) {
-                self.at(arrival, Event::ToSender(datagram));
+                self.events.put(arrival, Event::ToSender(datagram));
             }
         }
         while let Some(payload) = self.receiver.deliver(now) {
@@ -121,7 +114,7 @@ impl World {
         for flow in 0..self.tcp.len() {
             while let Some(segment) = self.tcp[flow].transmit(now) {
                 if let Some(arrival) = self.data.send(tcp::PACKET, now) {
-                    self.at(arrival, Event::Segment(flow, segment));
+                    self.events.put(arrival, Event::Segment(flow, segment));
                 }
             }
         }
@@ -134,13 +127,13 @@ impl World {
             Event::ToSender(datagram) => assert_eq!(self.sender.receive(ID, &datagram, now), Ok(())),
             Event::Segment(flow, segment) => {
                 if let Some(arrival) = self.reports.send(Bytes::new(52), now) {
-                    self.at(arrival, Event::Ack(flow, segment));
+                    self.events.put(arrival, Event::Ack(flow, segment));
                 }
             }
             Event::Ack(flow, segment) => self.tcp[flow].ack(segment, now),
             Event::Feed(number) => {
                 self.sender.push(&payload(number), now);
-                self.at(now + interval, Event::Feed(number + 1));
+                self.events.put(now + interval, Event::Feed(number + 1));
             }
             Event::Tell => {
                 if tell {
@@ -159,7 +152,7 @@ impl World {
                         status.code.map_or("-".into(), |code| code.to_string())
                     );
                 }
-                self.at(now + REPORT, Event::Tell);
+                self.events.put(now + REPORT, Event::Tell);
             }
         }
     }
@@ -169,7 +162,7 @@ impl World {
             self.send_all();
             let timers = self.sender.deadline(self.now).min(self.receiver.deadline());
             let timers = timers.min(self.tcp.iter().map(Tcp::deadline).min().unwrap_or(Time::NEVER));
-            let arrival = self.events.first_key_value().map_or(Time::NEVER, |((at, _), _)| *at);
+            let arrival = self.events.next();
             let next = arrival.min(timers).max(self.now);
             if next > until {
                 self.now = until;
@@ -178,9 +171,7 @@ impl World {
             assert!(next > self.now || arrival == next, "time stands still at {}", self.now);
             self.now = next;
             self.tcp.iter_mut().for_each(|tcp| tcp.tick(next));
-            if arrival == next
-                && let Some((_, event)) = self.events.pop_first()
-            {
+            if let Some(event) = self.events.due(next) {
                 self.handle(event, interval, tell);
             }
         }
@@ -209,8 +200,8 @@ fn run_for(judged: Duration, row: &Row, settings: Settings, rate: Rate, seed: u6
     let interval = rate.time_for(Bytes::of(PAYLOAD));
     world.run(world.now + Duration::from_secs(2) + row.rtt * 4, interval, false);
     let start = world.now;
-    world.at(start, Event::Feed(0));
-    world.at(start, Event::Tell);
+    world.events.put(start, Event::Feed(0));
+    world.events.put(start, Event::Tell);
     world.run(start + Duration::from_secs(2) + Duration::from_millis(37) * (seed - 1), interval, tell);
     if let Some((count, algorithm)) = row.tcp {
         for _ in 0..count {
@@ -343,7 +334,7 @@ fn after_a_handover_to_a_longer_route_the_stream_goes_on_and_the_latency_adds_th
     let mut world = World::new(&row, auto(&row), 1);
     world.run(world.now + Duration::from_secs(2), interval, false);
     let start = world.now;
-    world.at(start, Event::Feed(0));
+    world.events.put(start, Event::Feed(0));
     world.run(start + Duration::from_secs(20), interval, false);
     for link in [&mut world.data, &mut world.reports] {
         link.delay += longer;

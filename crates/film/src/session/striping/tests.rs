@@ -1,9 +1,8 @@
 //! Striping sessions in virtual time: the real sender, connections with a rate and a window each, and half a
 //! round trip between the two.
 
-use std::collections::VecDeque;
-
 use anabranch_protocol::stripe::{Block, Striper};
+use anabranch_testkit::Events;
 use anabranch_units::Bytes;
 use proptest::prelude::*;
 
@@ -31,7 +30,7 @@ struct Wire {
     window: Option<Bytes>,
     /// When the link is free again.
     free: Time,
-    on_the_way: VecDeque<(Time, Sent)>,
+    on_the_way: Events<Sent>,
     leaving: bool,
 }
 
@@ -49,7 +48,7 @@ struct World {
     /// Of connections opened in this order; later ones have the last.
     rates: Vec<Rate>,
     wires: BTreeMap<ConnectionId, Wire>,
-    orders: VecDeque<(Time, Frame<'static>)>,
+    orders: Events<Frame<'static>>,
     reader: ReaderId,
     now: Time,
     delivered: BTreeMap<ConnectionId, u64>,
@@ -75,7 +74,7 @@ impl World {
             striper: Striper::new(size),
             rates: kbps.iter().map(|kbps| Rate::from_kbps(*kbps)).collect(),
             wires: BTreeMap::new(),
-            orders: VecDeque::new(),
+            orders: Events::default(),
             reader: ReaderId(0),
             now: Time::ZERO,
             delivered: BTreeMap::new(),
@@ -93,7 +92,7 @@ impl World {
                         rate: self.rates[index],
                         window: None,
                         free: self.now,
-                        on_the_way: VecDeque::new(),
+                        on_the_way: Events::default(),
                         leaving: false,
                     };
                     self.wires.insert(connection, wire);
@@ -106,7 +105,7 @@ impl World {
                     assert!(
                         self.wires.get(&connection).is_some_and(|wire| wire.up.is_none() && !wire.leaving)
                     );
-                    self.orders.push_back((self.now + ONE_WAY, frame));
+                    self.orders.put(self.now + ONE_WAY, frame);
                 }
                 Action::Leave { connection, .. } => {
                     self.wires.get_mut(&connection).expect("it is there").leaving = true;
@@ -125,7 +124,7 @@ impl World {
         if self.wires.is_empty() {
             // The server's group ends with its last connection.
             self.striper = Striper::new(self.size);
-            self.orders.clear();
+            self.orders = Events::default();
         }
     }
 
@@ -135,7 +134,7 @@ impl World {
         self.striper.closed(connection);
         if !self.wires.values().any(|wire| wire.up.is_none() && !wire.leaving) {
             self.striper = Striper::new(self.size);
-            self.orders.clear();
+            self.orders = Events::default();
             self.wires.values().filter(|wire| wire.up.is_none()).for_each(|wire| assert!(wire.leaving));
         }
         self.session.closed(connection, Some("reset"), self.now);
@@ -144,15 +143,15 @@ impl World {
 
     fn serve(&mut self) {
         let now = self.now;
-        while self.orders.front().is_some_and(|(at, _)| *at <= now) {
-            match self.orders.pop_front().expect("there is one").1 {
+        while let Some(order) = self.orders.due(now) {
+            match order {
                 Frame::Want { range, priority } => self.striper.want(range, priority).expect("room"),
                 Frame::Cancel { range } => self.striper.cancel(&range).expect("room"),
                 Frame::Sync { mark } => {
                     let queued: Vec<_> = self.striper.queued().cloned().collect();
                     for wire in self.wires.values_mut().filter(|wire| wire.up.is_none() && !wire.leaving) {
                         wire.free = wire.free.max(now);
-                        wire.on_the_way.push_back((wire.free + ONE_WAY, Sent::Synced(mark, queued.clone())));
+                        wire.on_the_way.put(wire.free + ONE_WAY, Sent::Synced(mark, queued.clone()));
                     }
                 }
                 other => panic!("a session orders no {other:?}"),
@@ -167,7 +166,7 @@ impl World {
             let wire = wires.get_mut(&connection).expect("it is there");
             let length = Bytes::new(block.range.end - block.range.start);
             wire.free = wire.free.max(now) + wire.rate().time_for(length);
-            wire.on_the_way.push_back((wire.free + ONE_WAY, Sent::Block(block)));
+            wire.on_the_way.put(wire.free + ONE_WAY, Sent::Block(block));
         }
     }
 
@@ -188,10 +187,10 @@ impl World {
             }
             while let Some(wire) = self.wires.get_mut(&id)
                 && !wire.rate.is_zero()
-                && wire.on_the_way.front().is_some_and(|(at, _)| *at <= now)
+                && let Some(sent) = wire.on_the_way.due(now)
             {
                 self.session.heard(id, now);
-                match wire.on_the_way.pop_front().expect("there is one").1 {
+                match sent {
                     Sent::Block(Block { sequence, range }) => {
                         *self.delivered.entry(id).or_default() += range.end - range.start;
                         self.session.block_arrived(id, sequence, range, now).expect("a correct server");
