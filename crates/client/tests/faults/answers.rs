@@ -10,7 +10,7 @@ use crate::viewer::{Fetch, comes_right, is_left, millis, notice, open, read, set
 
 /// Settings with so many connections from the start.
 fn with_connections(count: u32, server: &ScriptedServer) -> Settings {
-    let mut settings = settings(vec![server.film_url()]);
+    let mut settings = settings(&[server.film_url()]);
     let parameters = multitcp::Parameters { connections: count, ..multitcp::Parameters::default() };
     settings.algorithm = Algorithm::Basic(parameters);
     settings
@@ -51,7 +51,7 @@ async fn too_many_requests_on_the_only_connection_waits_and_goes_on() {
         (1, _) => status("503 Service Unavailable", "").hang_up(),
         _ => x.good(),
     });
-    let film = open(settings(vec![server.film_url()])).await;
+    let film = open(settings(&[server.film_url()])).await;
     let mut notices = film.notices();
     let mut reader = film.reader(0..u64::MAX);
     let reading = tokio::spawn(async move { read(&mut reader).await });
@@ -72,7 +72,7 @@ async fn trouble_of_the_server_passes() {
         2 => status("502 Bad Gateway", ""),
         _ => x.good(),
     });
-    comes_right(settings(vec![server.film_url()]), &content).await;
+    comes_right(settings(&[server.film_url()]), &content).await;
 }
 
 #[tokio::test]
@@ -82,7 +82,7 @@ async fn trouble_that_stays_ends_with_its_name() {
         0 => x.good(),
         _ => status("500 Internal Server Error", ""),
     });
-    let mut settings = settings(vec![server.film_url()]);
+    let mut settings = settings(&[server.film_url()]);
     settings.give_up_after = millis(2000);
     let fetch = Fetch::begin(settings).await;
     let error = fetch.fails().await;
@@ -106,9 +106,9 @@ async fn a_film_that_is_gone_in_mid_stream() {
         let content = film(600_000);
         let server =
             ScriptedServer::of(&content, move |x| if x.number < 2 { x.good() } else { status(answer, "") });
-        let error = Fetch::begin(settings(vec![server.film_url()])).await.fails().await;
+        let error = Fetch::begin(settings(&[server.film_url()])).await.fails().await;
         assert_eq!(error, format!("the server answers with status {said}"));
         let good = ScriptedServer::of(&content, Asked::good);
-        comes_right(settings(vec![server.film_url(), good.film_url()]), &content).await;
+        comes_right(settings(&[server.film_url(), good.film_url()]), &content).await;
     }
 }

@@ -29,7 +29,7 @@ async fn lies(error: &str, lie: impl Fn(&Asked) -> Answer + Copy + Send + Sync +
 }
 
 fn short(servers: &[&ScriptedServer]) -> Settings {
-    let mut settings = settings(servers.iter().map(|server| server.film_url()).collect());
+    let mut settings = settings(&servers.iter().map(|server| server.film_url()).collect::<Vec<_>>());
     settings.give_up_after = millis(2500);
     settings
 }
@@ -113,7 +113,7 @@ async fn more_than_the_range_that_was_promised() {
         let x = Answer::head("206 Partial Content", &lines).send(format!("{length:x}\r\n"));
         x.send(bytes).send("0123456789\r\n0\r\n\r\n")
     });
-    comes_right(settings(vec![server.film_url()]), &content).await;
+    comes_right(settings(&[server.film_url()]), &content).await;
 }
 
 #[tokio::test]
@@ -121,7 +121,7 @@ async fn bytes_behind_the_answer() {
     let content = film(400_000);
     let server =
         ScriptedServer::of(&content, |x| x.good().send("and some more that nobody asked for").silence());
-    comes_right(settings(vec![server.film_url()]), &content).await;
+    comes_right(settings(&[server.film_url()]), &content).await;
 }
 
 #[tokio::test]
@@ -196,7 +196,7 @@ async fn fewer_bytes_than_asked_for_as_the_server_says() {
         }
         instead(x, asked.start, asked.end.min(asked.start + 7_001), total)
     });
-    comes_right(settings(vec![server.film_url()]), &content).await;
+    comes_right(settings(&[server.film_url()]), &content).await;
 }
 
 #[tokio::test]
@@ -209,7 +209,7 @@ async fn fewer_bytes_than_the_server_says() {
         let bytes = x.bytes();
         x.good_head().send(&bytes[..bytes.len() / 2]).hang_up()
     });
-    comes_right(settings(vec![server.film_url()]), &content).await;
+    comes_right(settings(&[server.film_url()]), &content).await;
 }
 
 #[tokio::test]
@@ -225,19 +225,19 @@ async fn answers_in_other_clothes() {
         }
         x.send("0\r\nTrailer: x\r\n\r\n")
     });
-    comes_right(settings(vec![chunked.film_url()]), &content).await;
+    comes_right(settings(&[chunked.film_url()]), &content).await;
     let interim = ScriptedServer::of(&content, |x| {
         let interim = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n";
         Answer::default().send(interim).then(x.good())
     });
-    comes_right(settings(vec![interim.film_url()]), &content).await;
+    comes_right(settings(&[interim.film_url()]), &content).await;
     let old = ScriptedServer::of(&content, |x| {
         let range = x.lines_for(x.within())[1].clone();
         let bytes = x.bytes();
         let head = format!("HTTP/1.0 206 Partial Content\r\n{range}\r\n\r\n");
         Answer::default().send(head).send(bytes).hang_up()
     });
-    comes_right(settings(vec![old.film_url()]), &content).await;
+    comes_right(settings(&[old.film_url()]), &content).await;
 }
 
 #[tokio::test]
@@ -257,7 +257,7 @@ async fn another_film_under_the_same_name() {
             let bytes = x.bytes();
             Answer::head("206 Partial Content", &lines).send(bytes)
         });
-        let film = open(settings(vec![first.film_url(), second.film_url()])).await;
+        let film = open(settings(&[first.film_url(), second.film_url()])).await;
         assert_eq!(film.info().replicas, [first.film_url()]);
         let [(url, why)] = &film.info().lost[..] else { panic!("{:?}", film.info().lost) };
         assert_eq!(*url, second.film_url());
@@ -278,7 +278,7 @@ async fn replicas_with_other_tags_that_close_after_each_answer_are_compared() {
         })
     };
     let (one, two) = (tagged("a"), tagged("b"));
-    let film = open(settings(vec![one.film_url(), two.film_url()])).await;
+    let film = open(settings(&[one.film_url(), two.film_url()])).await;
     assert_eq!((film.info().replicas.len(), film.info().differing.len()), (2, 1), "{:?}", film.info().lost);
     assert!(read(&mut film.reader(0..u64::MAX)).await.unwrap() == *content);
 }
@@ -295,7 +295,7 @@ async fn a_body_that_trickles_beside_a_good_replica() {
         let bytes = x.bytes();
         x.good_head().send_in_pieces(bytes, 1, Duration::from_secs(1))
     });
-    let mut settings = settings(vec![trickling.film_url(), good.film_url()]);
+    let mut settings = settings(&[trickling.film_url(), good.film_url()]);
     settings.memory = anabranch_units::Bytes::mib(2);
     let film = open(settings).await;
     let mut notices = film.notices();

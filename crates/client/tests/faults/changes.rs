@@ -31,7 +31,7 @@ async fn a_film_that_changes_on_the_way_is_not_mixed_whatever_its_server_tells_o
         let server = ScriptedServer::of(&content, move |x| {
             if x.number < 2 { of_version(x, &[then], false) } else { of_version(x, &[now], true) }
         });
-        let fetch = Fetch::begin(settings(vec![server.film_url()])).await;
+        let fetch = Fetch::begin(settings(&[server.film_url()])).await;
         let error = in_time(fetch.film.complete()).await.unwrap_err();
         assert!(error.message.contains("the film changed on the server: its "), "{then} {now}: {error}");
         assert_eq!(error.cure, Cure::StartOver);
@@ -45,7 +45,7 @@ async fn a_server_that_dates_every_answer_anew_still_brings_the_film() {
         let date = format!("Sun, 06 Nov 1994 08:49:{:02} GMT", x.number.min(59));
         of_version(x, &[&format!("Last-Modified: {date}\r\nDate: {date}")], false)
     });
-    Fetch::begin(settings(vec![server.film_url()])).await.comes_right(&content).await;
+    Fetch::begin(settings(&[server.film_url()])).await.comes_right(&content).await;
 }
 
 /// Half of the film, and then the connection is cut.
@@ -64,7 +64,7 @@ async fn a_film_without_ranges_and_validators_that_changed_before_the_second_try
         let other: Vec<u8> = x.film.iter().map(|byte| !byte).collect();
         Answer::head("200 OK", &[format!("Content-Length: {}", other.len())]).send(other)
     });
-    let error = Fetch::begin(settings(vec![server.film_url()])).await.fails().await;
+    let error = Fetch::begin(settings(&[server.film_url()])).await.fails().await;
     assert!(error.contains("came a second time and is another one"), "{error}");
 }
 
@@ -82,7 +82,7 @@ async fn a_film_without_ranges_that_became_shorter_does_not_end_in_the_middle_of
         // A reset throws away what has not left yet.
         x.wait(Duration::from_secs(2)).reset()
     });
-    let error = Fetch::begin(settings(vec![server.film_url()])).await.fails().await;
+    let error = Fetch::begin(settings(&[server.film_url()])).await.fails().await;
     assert!(error.contains("it had 600000 bytes and has 400000 now"), "{error}");
 }
 
@@ -98,7 +98,7 @@ async fn two_replicas_that_differ_where_no_sample_was_taken_are_noticed_where_bo
     let mut have = anabranch_protocol::ranges::RangeSet::new();
     have.insert(0..200_000);
     let storage = Storage::File { file: Arc::new(file), have, in_doubt: false };
-    let opened = in_time(anabranch_client::Film::open(settings(vec![server.film_url()]), storage)).await;
+    let opened = in_time(anabranch_client::Film::open(settings(&[server.film_url()]), storage)).await;
     let error = opened.err().expect("it is refused").to_string();
     assert!(error.contains("the byte at 10 came a second time"), "{error}");
 }
@@ -117,7 +117,7 @@ async fn a_file_that_may_be_of_another_film_is_compared_before_it_is_gone_on_wit
         let mut have = anabranch_protocol::ranges::RangeSet::new();
         have.insert(0..1_000_000);
         let storage = Storage::File { file: Arc::new(file), have, in_doubt: true };
-        let opened = in_time(anabranch_client::Film::open(settings(vec![server.film_url()]), storage)).await;
+        let opened = in_time(anabranch_client::Film::open(settings(&[server.film_url()]), storage)).await;
         match opened {
             Ok(film) => {
                 assert!(goes_on || changed_at == Some(1_000_000), "{changed_at:?}");
@@ -144,7 +144,7 @@ async fn an_answer_that_the_probing_gave_up_is_no_part_of_the_film() {
         let page = "<html>not now</html>".repeat(5_000);
         Answer::head("500 Internal Server Error", &[format!("Content-Length: {}", page.len())]).send(page)
     });
-    let mut settings = settings(vec![server.film_url()]);
+    let mut settings = settings(&[server.film_url()]);
     settings.probe_media = true;
     let film = open(settings).await;
     assert!(server.requests() > 1, "the container was asked");

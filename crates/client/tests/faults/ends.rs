@@ -43,7 +43,7 @@ async fn a_reset_at_any_byte() {
                 if reset { x.reset() } else { x.hang_up() }
             });
             println!("{told}");
-            comes_right(settings(vec![server.film_url()]), &content).await;
+            comes_right(settings(&[server.film_url()]), &content).await;
         });
     }
     cases.join_all().await;
@@ -58,7 +58,7 @@ async fn a_connection_for_every_answer() {
         let bytes = x.bytes();
         Answer::head("206 Partial Content", &lines).send(bytes).hang_up()
     });
-    comes_right(settings(vec![server.film_url()]), &content).await;
+    comes_right(settings(&[server.film_url()]), &content).await;
     assert!(server.connections().len() <= 60, "{}", server.connections().len());
 }
 
@@ -77,7 +77,7 @@ async fn so_many_answers_to_a_connection() {
             let bytes = x.bytes();
             Answer::head("206 Partial Content", &lines).send(bytes).hang_up()
         });
-        comes_right(settings(vec![server.film_url()]), &content).await;
+        comes_right(settings(&[server.film_url()]), &content).await;
     }
 }
 
@@ -88,7 +88,7 @@ async fn a_server_that_only_accepts_and_closes() {
         0 if x.number == 0 => x.good(),
         _ => Answer::default().hang_up(),
     });
-    let mut settings = settings(vec![server.film_url()]);
+    let mut settings = settings(&[server.film_url()]);
     settings.give_up_after = crate::viewer::millis(2500);
     let fetch = crate::viewer::Fetch::begin(settings).await;
     let error = fetch.fails().await;
@@ -102,7 +102,7 @@ async fn a_film_that_is_dropped_in_the_middle_leaves_nothing() {
     let content = film(5_000_000);
     let one = ScriptedServer::of(&content, |x| x.paced(200_000));
     let two = ScriptedServer::of(&content, Asked::good);
-    let film = open(settings(vec![one.film_url(), two.film_url()])).await;
+    let film = open(settings(&[one.film_url(), two.film_url()])).await;
     let mut reader = film.reader(0..u64::MAX);
     for _ in 0..3 {
         in_time(reader.next()).await.unwrap().unwrap();
@@ -126,7 +126,7 @@ async fn a_film_that_is_dropped_in_the_middle_leaves_nothing() {
 async fn an_opening_that_is_dropped_leaves_nothing() {
     let server = ScriptedServer::of(&film(1), |_| Answer::default().silence());
     let opening =
-        anabranch_client::Film::open(settings(vec![server.film_url()]), anabranch_client::Storage::Memory);
+        anabranch_client::Film::open(settings(&[server.film_url()]), anabranch_client::Storage::Memory);
     assert!(tokio::time::timeout(Duration::from_millis(200), opening).await.is_err(), "it waits");
     assert_eq!(server.connections().len(), 1);
     is_left(&server).await;

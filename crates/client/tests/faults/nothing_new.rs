@@ -6,7 +6,7 @@ use anabranch_testkit::{Answer, Asked, ScriptedServer, film};
 
 /// The stream is given up after two seconds without anything new, and not for want of tries.
 async fn is_given_up(server: &ScriptedServer, last_error: &str) {
-    let mut settings = settings(vec![server.film_url()]);
+    let mut settings = settings(&[server.film_url()]);
     settings.give_up_after = millis(2000);
     let fetch = Fetch::begin(settings).await;
     let error = fetch.fails().await;

@@ -11,14 +11,14 @@ use crate::viewer::{is_left, millis, refused, settings};
 
 #[tokio::test]
 async fn an_unknown_host() {
-    let error = refused(settings(vec!["http://nowhere.invalid/film".parse().unwrap()])).await;
+    let error = refused(settings(&["http://nowhere.invalid/film".parse().unwrap()])).await;
     assert!(error.starts_with("cannot find the host nowhere.invalid"), "{error}");
 }
 
 #[tokio::test]
 async fn a_refused_connection() {
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let error = refused(settings(vec![format!("http://{address}/film").parse().unwrap()])).await;
+    let error = refused(settings(&[format!("http://{address}/film").parse().unwrap()])).await;
     assert_eq!(error, format!("{address} refused the connection"));
 }
 
@@ -32,7 +32,7 @@ async fn a_status_that_says_no() {
         ("503 Service Unavailable", "the server answers with status 503 (Service Unavailable)"),
     ] {
         let server = ScriptedServer::of(&film(1), move |_| status(said, "Retry-After: 7\r\n"));
-        match Film::open(settings(vec![server.film_url()]), Storage::Memory).await {
+        match Film::open(settings(&[server.film_url()]), Storage::Memory).await {
             Err(OpenError::Refused { message, status: number, retry_after }) => {
                 assert_eq!(message, format!("{}: {words}", server.film_url()));
                 assert!(said.starts_with(&number.to_string()));
@@ -50,12 +50,12 @@ async fn redirects_in_a_circle_and_without_an_end() {
         let to = if x.target == "/film.bin" { "/other" } else { "/film.bin" };
         status("302 Found", &format!("Location: {to}\r\n"))
     });
-    let error = refused(settings(vec![circle.film_url()])).await;
+    let error = refused(settings(&[circle.film_url()])).await;
     assert_eq!(error, format!("{}: redirected in a circle", circle.film_url()));
     let endless = ScriptedServer::of(&film(1), |x| {
         status("301 Moved Permanently", &format!("Location: /{}\r\n", x.number))
     });
-    let error = refused(settings(vec![endless.film_url()])).await;
+    let error = refused(settings(&[endless.film_url()])).await;
     assert!(error.ends_with("more than 10 redirects"), "{error}");
     assert_eq!(endless.requests(), 11);
 }
@@ -93,7 +93,7 @@ async fn untrusted(certified: CertifiedKey<rcgen::KeyPair>) -> String {
         }
     });
     // One root at least, so that a machine without any fails for the same reason.
-    let mut not_trusted = settings(vec![format!("https://localhost:{port}/film").parse().unwrap()]);
+    let mut not_trusted = settings(&[format!("https://localhost:{port}/film").parse().unwrap()]);
     let CertifiedKey { cert: another, .. } = generate_simple_self_signed(["other".to_owned()]).unwrap();
     std::fs::write(&cert, another.pem()).unwrap();
     not_trusted.tls = anabranch_sockets::tls::TlsClient::new(&[cert]).unwrap();
@@ -103,7 +103,7 @@ async fn untrusted(certified: CertifiedKey<rcgen::KeyPair>) -> String {
 #[tokio::test]
 async fn a_head_that_is_cut_off_or_never_ends() {
     let cut = ScriptedServer::of(&film(1), |_| Answer::default().send("HTTP/1.1 206 Partial Con").hang_up());
-    let error = refused(settings(vec![cut.film_url()])).await;
+    let error = refused(settings(&[cut.film_url()])).await;
     assert_eq!(
         error,
         format!("{}: the server closed the connection in the middle of a response", cut.film_url())
@@ -111,21 +111,21 @@ async fn a_head_that_is_cut_off_or_never_ends() {
     let endless = ScriptedServer::of(&film(1), |_| {
         Answer::default().send("HTTP/1.1 200 OK\r\n").send_for_ever("X-Filler: more and more and more\r\n")
     });
-    let error = refused(settings(vec![endless.film_url()])).await;
+    let error = refused(settings(&[endless.film_url()])).await;
     assert!(
         error.contains("the server's response is broken: its head does not end within 64 KiB"),
         "{error}"
     );
     let interim =
         ScriptedServer::of(&film(1), |_| Answer::default().send_for_ever("HTTP/1.1 102 Processing\r\n\r\n"));
-    let error = refused(settings(vec![interim.film_url()])).await;
+    let error = refused(settings(&[interim.film_url()])).await;
     assert!(error.contains("it only says that it will come"), "{error}");
 }
 
 #[tokio::test]
 async fn something_that_is_not_http() {
     let server = ScriptedServer::of(&film(1), |_| Answer::default().send("SSH-2.0-OpenSSH_9.2\r\n"));
-    let error = refused(settings(vec![server.film_url()])).await;
+    let error = refused(settings(&[server.film_url()])).await;
     assert!(error.contains("it is not HTTP/1"), "{error}");
 }
 
@@ -133,6 +133,6 @@ async fn something_that_is_not_http() {
 async fn every_url_tells_what_is_wrong_with_it() {
     let gone = ScriptedServer::of(&film(1), |_| status("404 Not Found", ""));
     let nowhere = "http://nowhere.invalid/film".parse().unwrap();
-    let error = refused(settings(vec![nowhere, gone.film_url()])).await;
+    let error = refused(settings(&[nowhere, gone.film_url()])).await;
     assert!(error.contains("nowhere.invalid") && error.contains("404"), "{error}");
 }

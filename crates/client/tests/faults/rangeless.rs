@@ -11,10 +11,10 @@ use anabranch_testkit::{Answer, Asked, ScriptedServer, film, status};
 async fn everything_instead_of_a_range() {
     let content = film(2_000_000);
     let server = ScriptedServer::of(&content, Asked::whole);
-    comes_right(settings(vec![server.film_url()]), &content).await;
+    comes_right(settings(&[server.film_url()]), &content).await;
     assert_eq!((server.connections().len(), server.requests()), (1, 1));
     is_left(&server).await;
-    let fetch = Fetch::begin(settings(vec![server.film_url()])).await;
+    let fetch = Fetch::begin(settings(&[server.film_url()])).await;
     fetch.comes_right(&content).await;
     assert!(!fetch.film.info().accepts_ranges);
     assert_eq!((server.most_open(), server.requests()), (1, 2));
@@ -24,7 +24,7 @@ async fn everything_instead_of_a_range() {
 async fn a_slow_reader_holds_the_server_back_and_the_film_comes_once() {
     let content = film(40_000_000);
     let server = ScriptedServer::of(&content, Asked::whole);
-    let mut settings = settings(vec![server.film_url()]);
+    let mut settings = settings(&[server.film_url()]);
     settings.memory = Bytes::mib(2);
     // Shorter than the pauses: a reader that takes nothing is no reason to give up.
     settings.give_up_after = crate::viewer::millis(600);
@@ -49,7 +49,7 @@ async fn a_slow_reader_holds_the_server_back_and_the_film_comes_once() {
 async fn a_reader_that_goes_back() {
     let content = film(12_000_000);
     let server = ScriptedServer::of(&content, Asked::whole);
-    let mut settings = settings(vec![server.film_url()]);
+    let mut settings = settings(&[server.film_url()]);
     settings.memory = Bytes::mib(2);
     let film = open(settings).await;
     for start in [0, 9_000_000, 1_000_000] {
@@ -69,7 +69,7 @@ async fn a_connection_that_breaks_without_ranges() {
         }
         Answer::head("200 OK", &["Content-Length: 1000000".into()]).send(&x.film[..600_000]).reset()
     });
-    comes_right(settings(vec![server.film_url()]), &content).await;
+    comes_right(settings(&[server.film_url()]), &content).await;
 }
 
 #[tokio::test]
@@ -79,8 +79,8 @@ async fn a_film_whose_end_is_the_connections() {
         let film = x.film.clone();
         Answer::default().send("HTTP/1.0 200 OK\r\n\r\n").send(&film[..]).hang_up()
     });
-    comes_right(settings(vec![server.film_url()]), &content).await;
-    Fetch::begin(settings(vec![server.film_url()])).await.comes_right(&content).await;
+    comes_right(settings(&[server.film_url()]), &content).await;
+    Fetch::begin(settings(&[server.film_url()])).await.comes_right(&content).await;
 }
 
 #[tokio::test]
@@ -99,8 +99,8 @@ async fn ranges_of_a_film_of_unknown_size() {
         let bytes = x.bytes();
         Answer::head("206 Partial Content", &lines).send(bytes)
     });
-    comes_right(settings(vec![server.film_url()]), &content).await;
-    Fetch::begin(settings(vec![server.film_url()])).await.comes_right(&content).await;
+    comes_right(settings(&[server.film_url()]), &content).await;
+    Fetch::begin(settings(&[server.film_url()])).await.comes_right(&content).await;
 }
 
 #[tokio::test]
@@ -111,8 +111,8 @@ async fn an_empty_film() {
     let without = ScriptedServer::of(&empty, Asked::whole);
     let endless = ScriptedServer::of(&empty, |_| Answer::default().send("HTTP/1.0 200 OK\r\n\r\n").hang_up());
     for server in [&with_ranges, &without, &endless] {
-        comes_right(settings(vec![server.film_url()]), &empty).await;
-        Fetch::begin(settings(vec![server.film_url()])).await.comes_right(&empty).await;
+        comes_right(settings(&[server.film_url()]), &empty).await;
+        Fetch::begin(settings(&[server.film_url()])).await.comes_right(&empty).await;
     }
 }
 
@@ -122,9 +122,9 @@ async fn films_of_a_few_bytes() {
         let content = film(size);
         let server = ScriptedServer::of(&content, Asked::good);
         let other = ScriptedServer::of(&content, Asked::good);
-        comes_right(settings(vec![server.film_url(), other.film_url()]), &content).await;
-        Fetch::begin(settings(vec![server.film_url()])).await.comes_right(&content).await;
-        let film = open(settings(vec![server.film_url()])).await;
+        comes_right(settings(&[server.film_url(), other.film_url()]), &content).await;
+        Fetch::begin(settings(&[server.film_url()])).await.comes_right(&content).await;
+        let film = open(settings(&[server.film_url()])).await;
         let last = film.reader(size as u64 - 1..u64::MAX);
         let behind = film.reader(size as u64 + 5..u64::MAX);
         for (mut reader, expected) in [(last, &content[size - 1..]), (behind, &[][..])] {

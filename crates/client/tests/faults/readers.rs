@@ -20,7 +20,7 @@ async fn a_full_disk() {
     let server = ScriptedServer::of(&content, Asked::good);
     let storage =
         Storage::File { file: Arc::new(full.try_clone().unwrap()), have: RangeSet::new(), in_doubt: false };
-    let error = match in_time(Film::open(settings(vec![server.film_url()]), storage)).await {
+    let error = match in_time(Film::open(settings(&[server.film_url()]), storage)).await {
         Err(error) => error.to_string(),
         Ok(_) => panic!("it opens"),
     };
@@ -31,7 +31,7 @@ async fn a_full_disk() {
         have
     });
     let film = in_time(Film::open(
-        settings(vec![server.film_url()]),
+        settings(&[server.film_url()]),
         Storage::File { file: Arc::new(full), have, in_doubt: false },
     ))
     .await;
@@ -47,7 +47,7 @@ async fn a_full_disk() {
 async fn nobody_reads_any_more() {
     let content = film(20_000_000);
     let server = ScriptedServer::of(&content, |x| x.paced(2_000_000));
-    let film = open(settings(vec![server.film_url()])).await;
+    let film = open(settings(&[server.film_url()])).await;
     let mut reader = film.reader(0..u64::MAX);
     for _ in 0..4 {
         in_time(reader.next()).await.unwrap().unwrap();
@@ -67,7 +67,7 @@ async fn a_player_that_pauses_costs_nothing_and_goes_on() {
     let content = film(6_000_000);
     // Closes what is idle at once, as some servers do.
     let server = ScriptedServer::of(&content, |x| if x.number > 8 { x.good().hang_up() } else { x.good() });
-    let mut settings = settings(vec![server.film_url()]);
+    let mut settings = settings(&[server.film_url()]);
     settings.memory = Bytes::mib(2);
     settings.give_up_after = crate::viewer::millis(1000);
     let film = open(settings).await;

@@ -12,7 +12,7 @@ async fn one_of_two_dies() {
     let content = film(3_000_000);
     let one = ScriptedServer::of(&content, |x| x.paced(800_000));
     let two = ScriptedServer::of(&content, |x| x.paced(800_000));
-    let fetch = Fetch::begin(settings(vec![one.film_url(), two.film_url()])).await;
+    let fetch = Fetch::begin(settings(&[one.film_url(), two.film_url()])).await;
     tokio::time::sleep(Duration::from_millis(700)).await;
     drop(one);
     fetch.comes_right(&content).await;
@@ -34,7 +34,7 @@ async fn one_accepts_and_says_nothing() {
             );
         let good = ScriptedServer::of(&content, |x| x.paced(1_000_000));
         let urls = [silent.film_url(), good.film_url()];
-        comes_right(settings(order.map(|index: usize| urls[index].clone()).to_vec()), &content).await;
+        comes_right(settings(&order.map(|index: usize| urls[index].clone())), &content).await;
     }
 }
 
@@ -48,7 +48,7 @@ async fn the_only_one_stalls_in_the_middle_of_a_body() {
         let bytes = x.bytes();
         x.good_head().send(&bytes[..1000]).silence()
     });
-    let mut settings = settings(vec![server.film_url()]);
+    let mut settings = settings(&[server.film_url()]);
     settings.per_host = 1;
     let film = open(settings).await;
     let mut notices = film.notices();
@@ -63,7 +63,7 @@ async fn the_only_one_hangs_for_ever() {
     let content = film(900_000);
     let server =
         ScriptedServer::of(&content, |x| if x.number == 0 { x.good() } else { Answer::default().silence() });
-    let mut settings = settings(vec![server.film_url()]);
+    let mut settings = settings(&[server.film_url()]);
     settings.give_up_after = millis(3000);
     let error = Fetch::begin(settings).await.fails().await;
     assert!(error.contains("for 3.0 s; the last error: the server has been silent for too long"), "{error}");
@@ -75,7 +75,7 @@ async fn all_die_and_one_comes_back() {
     let content = film(2_000_000);
     let one = ScriptedServer::of(&content, |x| x.paced(600_000));
     let two = ScriptedServer::of(&content, |x| x.paced(600_000));
-    let film = open(settings(vec![one.film_url(), two.film_url()])).await;
+    let film = open(settings(&[one.film_url(), two.film_url()])).await;
     let mut notices = film.notices();
     let mut reader = film.reader(0..u64::MAX);
     let reading = tokio::spawn(async move { read(&mut reader).await });
@@ -98,7 +98,7 @@ async fn all_die_for_good() {
     let content = film(2_000_000);
     let one = ScriptedServer::of(&content, |x| x.paced(400_000));
     let two = ScriptedServer::of(&content, |x| x.paced(400_000));
-    let mut settings = settings(vec![one.film_url(), two.film_url()]);
+    let mut settings = settings(&[one.film_url(), two.film_url()]);
     settings.give_up_after = millis(3000);
     let fetch = Fetch::begin(settings).await;
     let mut notices = fetch.film.notices();

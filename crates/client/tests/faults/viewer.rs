@@ -18,7 +18,7 @@ pub fn millis(millis: u64) -> anabranch_units::Duration {
 }
 
 /// Settings for tests: nothing waits for long.
-pub fn settings(urls: Vec<String>) -> Settings {
+pub fn settings(urls: &[String]) -> Settings {
     let mut settings = Settings::new(urls.iter().map(|url| url.parse().unwrap()).collect());
     settings.connect_timeout = millis(2000);
     settings.give_up_after = millis(8000);
