@@ -79,7 +79,8 @@ async fn run_experiments(arguments: RunArguments, output: &Output) -> Result<(),
         })?;
     }
     let jobs = jobs(arguments.jobs);
-    let seeds = if arguments.quick { 1 } else { arguments.seeds };
+    let quick = arguments.quick;
+    let seeds = if quick { 1 } else { arguments.seeds };
     output.say(format_args!(
         "experiments: {}; seeds 1 to {}; runs at a time: {jobs}; results in {}",
         chosen.iter().map(|experiment| experiment.id.as_str()).collect::<Vec<_>>().join(", "),
@@ -88,7 +89,7 @@ async fn run_experiments(arguments: RunArguments, output: &Output) -> Result<(),
     ));
     let (experiments, kept, out) = (Arc::clone(&chosen), runs.clone(), arguments.out.clone());
     let (results, mut outcomes) = in_background(output, true, move |stop, progress| {
-        let options = Options { seeds, jobs, cache: Some(&kept), stop, progress };
+        let options = Options { seeds, quick, jobs, cache: Some(&kept), stop, progress };
         make(&experiments, &options, &out)
     })
     .await?;
@@ -206,7 +207,10 @@ async fn validate(arguments: ValidateArguments, output: &Output) -> Result<(), F
     let jobs = jobs(wanted);
     output.say(format_args!("seeds 1 to {seeds}; runs at a time: {jobs}"));
     let comparisons = in_background(output, false, move |stop, progress| {
-        Ok(validation::validate(&groups, &Options { seeds, jobs, cache: None, stop, progress })?)
+        Ok(validation::validate(
+            &groups,
+            &Options { seeds, quick: false, jobs, cache: None, stop, progress },
+        )?)
     })
     .await?;
     if let Some(path) = out {

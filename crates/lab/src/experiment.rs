@@ -39,7 +39,11 @@ pub struct Experiment {
 }
 
 /// Makes the runs of a seed.
-pub struct Jobs(Box<MakeJobs>);
+pub struct Jobs {
+    make: Box<MakeJobs>,
+    /// For a look, runs at points up to here are enough.
+    quick: f64,
+}
 
 /// What [`Jobs`] calls.
 type MakeJobs = dyn Fn(u64) -> Result<Vec<Job>, scenario::Error> + Send + Sync;
@@ -52,7 +56,23 @@ impl Jobs {
 
     /// Runs that are read from scenarios.
     pub fn reading(make: impl Fn(u64) -> Result<Vec<Job>, scenario::Error> + Send + Sync + 'static) -> Self {
-        Self(Box::new(make))
+        Self { make: Box::new(make), quick: f64::INFINITY }
+    }
+
+    /// The same where runs at points up to this one are enough for a look.
+    #[must_use]
+    pub fn with_quick(self, quick: f64) -> Self {
+        Self { quick, ..self }
+    }
+
+    /// The runs of a seed that are enough for a look.
+    ///
+    /// # Errors
+    /// With this seed a scenario is none.
+    pub fn for_a_look(&self, seed: u64) -> Result<Vec<Job>, scenario::Error> {
+        let mut jobs = self.of(seed)?;
+        jobs.retain(|job| job.case.point <= self.quick);
+        Ok(jobs)
     }
 
     /// The runs of a seed.
@@ -60,7 +80,7 @@ impl Jobs {
     /// # Errors
     /// With this seed a scenario is none.
     pub fn of(&self, seed: u64) -> Result<Vec<Job>, scenario::Error> {
-        (self.0)(seed)
+        (self.make)(seed)
     }
 }
 
@@ -95,6 +115,8 @@ pub struct Relation {
     pub variant: String,
     /// The number, of one seed.
     pub value: Value,
+    /// Whether it is a number of all seeds together, which each of them gives.
+    pub is_of_all_seeds: bool,
     /// Where the mean over the seeds must lie.
     pub expected: Expected,
     /// Why it differs, as far as a further run has shown it; told only when it does differ.
@@ -131,6 +153,7 @@ impl Relation {
             unit: unit.into(),
             variant: String::new(),
             value: Box::new(value),
+            is_of_all_seeds: false,
             expected,
             cause: None,
         }

@@ -34,6 +34,7 @@ pub mod validation;
 
 mod cache;
 mod curve;
+mod draw;
 mod elsewhere;
 mod plot;
 mod progress;

@@ -177,7 +177,11 @@ impl Judgement {
 
 /// A relation reproduces when every seed has its number and their mean lies where it must.
 fn judge(relation: &Relation, results: &Results) -> Judgement {
-    let (measured, missing) = results.estimate(&relation.variant, &relation.value);
+    let (mut measured, missing) = results.estimate(&relation.variant, &relation.value);
+    if relation.is_of_all_seeds {
+        // It has no interval: there is one such number.
+        measured = measured.and_then(|estimate| Estimate::of(&[estimate.mean]));
+    }
     let holds = measured.is_some_and(|estimate| relation.expected.holds(estimate.mean));
     let verdict = if holds && missing.is_empty() { Verdict::Reproduces } else { Verdict::Differs };
     let mut causes = Vec::new();

@@ -43,7 +43,13 @@ impl Results {
 
     /// The results of each seed in a variant.
     pub fn each_seed<'a>(&'a self, variant: &'a str) -> impl Iterator<Item = OneSeed<'a>> {
-        self.runs.iter().map(move |(seed, runs)| OneSeed { seed: *seed, runs, variant, setting: "" })
+        self.runs.iter().map(move |(seed, runs)| OneSeed {
+            seed: *seed,
+            runs,
+            all: &self.runs,
+            variant,
+            setting: "",
+        })
     }
 
     /// The values of the parameter for which a scheme ran, in order.
@@ -81,6 +87,7 @@ impl Results {
 pub struct OneSeed<'a> {
     seed: u64,
     runs: &'a BTreeMap<Key, (Case, Measured)>,
+    all: &'a BTreeMap<u64, BTreeMap<Key, (Case, Measured)>>,
     variant: &'a str,
     setting: &'a str,
 }
@@ -90,6 +97,16 @@ impl<'a> OneSeed<'a> {
     #[must_use]
     pub fn setting(self, setting: &'a str) -> Self {
         Self { setting, ..self }
+    }
+
+    /// The same of every seed, this one included.
+    pub(crate) fn every_seed(self) -> impl Iterator<Item = Self> {
+        self.all.iter().map(move |(seed, runs)| Self { seed: *seed, runs, ..self })
+    }
+
+    /// Whether there is such a run.
+    pub(crate) fn has_run(self, scheme: Scheme, point: f64) -> bool {
+        self.run(scheme, point).is_some()
     }
 
     /// Whether it has no setting.

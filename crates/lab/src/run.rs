@@ -25,6 +25,8 @@ use crate::simulate::{Recording, simulate};
 pub struct Options<'a> {
     /// How many seeds, from 1 on, for what is random.
     pub seeds: u64,
+    /// Whether what is enough for a look is to run, and no more.
+    pub quick: bool,
     /// How many jobs at a time.
     pub jobs: NonZeroUsize,
     /// Where finished runs are kept, so that they need not be repeated.
@@ -93,7 +95,8 @@ pub fn run(experiments: &[Experiment], options: &Options<'_>) -> Result<Vec<Resu
     let mut planned = Vec::new();
     for (index, experiment) in experiments.iter().enumerate() {
         for seed in 1..=if experiment.random { options.seeds } else { 1 } {
-            let jobs = experiment.jobs.of(seed)?;
+            let jobs =
+                if options.quick { experiment.jobs.for_a_look(seed)? } else { experiment.jobs.of(seed)? };
             planned.extend(jobs.into_iter().map(|job| Planned { experiment: index, seed, job }));
         }
     }

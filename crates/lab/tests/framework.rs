@@ -54,6 +54,7 @@ fn relation(
         unit: "kbps".into(),
         variant: PLAIN.into(),
         value: Box::new(value),
+        is_of_all_seeds: false,
         expected,
         cause: Some("a <known> cause".into()),
     }
@@ -138,7 +139,10 @@ fn run(
     stop: &AtomicBool,
 ) -> Result<Vec<Results>, RunError> {
     let jobs = NonZeroUsize::new(jobs).unwrap();
-    anabranch_lab::run(experiments, &Options { seeds: SEEDS, jobs, cache, stop, progress: &|_| () })
+    anabranch_lab::run(
+        experiments,
+        &Options { seeds: SEEDS, quick: false, jobs, cache, stop, progress: &|_| () },
+    )
 }
 
 fn results(jobs: usize) -> (Experiment, Results) {
@@ -368,6 +372,7 @@ fn finished_runs_are_not_repeated_after_an_interruption() {
     };
     let options = Options {
         seeds: SEEDS,
+        quick: false,
         jobs: NonZeroUsize::MIN,
         cache: Some(&runs),
         stop: &stop,
@@ -455,8 +460,14 @@ fn a_simulation_that_two_experiments_look_at_runs_once() {
     let stop = AtomicBool::new(false);
     let told = Mutex::new(Vec::new());
     let progress = |Progress { done, .. }: Progress| told.lock().unwrap().push(done);
-    let options =
-        Options { seeds: 1, jobs: NonZeroUsize::MIN, cache: None, stop: &stop, progress: &progress };
+    let options = Options {
+        seeds: 1,
+        quick: false,
+        jobs: NonZeroUsize::MIN,
+        cache: None,
+        stop: &stop,
+        progress: &progress,
+    };
     let results = anabranch_lab::run(&experiments, &options).unwrap();
     assert_eq!(*told.lock().unwrap(), [0, 2, 3], "the second experiment had a simulation of its own");
     let figure = |index: usize, name: &str| {

@@ -202,6 +202,7 @@ fn what_was_measured_stands_beside_what_was_simulated() {
     let measured = made(directory.path(), real(TRAFFIC), &AtomicBool::new(false), &|_| ()).unwrap();
     let options = Options {
         seeds: 1,
+        quick: false,
         jobs: std::num::NonZeroUsize::MIN,
         cache: None,
         stop: &AtomicBool::new(false),

@@ -12,7 +12,7 @@ fn compare(groups: &[&str], seeds: u64) -> Vec<Comparison> {
     let groups: Vec<_> = groups.iter().map(|group| (*group).to_owned()).collect();
     let jobs = available_parallelism().unwrap_or(NonZeroUsize::MIN);
     let stop = AtomicBool::new(false);
-    let options = Options { seeds, jobs, cache: None, stop: &stop, progress: &|_| () };
+    let options = Options { seeds, quick: false, jobs, cache: None, stop: &stop, progress: &|_| () };
     validate(&groups, &options).expect("possible models")
 }
 

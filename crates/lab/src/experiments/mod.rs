@@ -1,7 +1,6 @@
 //! The experiments: one file for each published result or family of results.
 
 mod describe;
-mod draw;
 mod multfrc;
 mod multitcp;
 mod rome;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use anabranch_sim::scenario::{Fault, Item, Table};
 
 use super::figures;
+use super::grid::{self, Breakdown, Grid};
 use super::judged::{self, Judged};
 use super::names::text;
 use super::numbers::{Figure, Series};
@@ -17,7 +18,8 @@ use crate::experiment::{Experiment, Jobs};
 use crate::paper::Paper;
 
 /// What is read one after the other.
-const STEPS: [&str; 8] = ["scheme", "run", "figure", "series", "value", "relation", "plot", "table"];
+const STEPS: [&str; 11] =
+    ["scheme", "run", "axis", "grid", "figure", "series", "value", "relation", "plot", "table", "breakdown"];
 
 /// A plan that was read.
 pub(super) struct Document {
@@ -34,11 +36,15 @@ pub(super) struct Described {
     random: bool,
     relations: Vec<Judged>,
     shown: Shown,
+    breakdowns: Vec<Breakdown>,
+    grid: Option<Arc<Grid>>,
 }
 
 impl Described {
     pub(super) fn into_experiment(self, id: String, paper: Paper, runs: Runs) -> Experiment {
-        let (plots, tables) = self.shown.of(runs.cases());
+        let (plots, mut tables) = self.shown.of(runs.cases());
+        tables.extend(self.breakdowns.into_iter().map(Breakdown::into_table));
+        let jobs = Jobs::reading(move |seed| runs.jobs(seed));
         Experiment {
             id,
             title: self.title,
@@ -47,7 +53,10 @@ impl Described {
             claim: self.claim,
             assumed: self.assumed,
             random: self.random,
-            jobs: Jobs::reading(move |seed| runs.jobs(seed)),
+            jobs: match self.grid {
+                Some(grid) => jobs.with_quick(grid.quick as f64),
+                None => jobs,
+            },
             relations: self.relations.into_iter().map(Judged::into_relation).collect(),
             plots,
             tables,
@@ -69,10 +78,10 @@ pub(super) fn read(mut table: Table<'_>, published: &Published) -> Result<Docume
         table.item(key);
     }
     table.finish()?;
-    let (runs, figures, series, relations, shown) = steps?;
+    let Steps { runs, checked, grid, figures, series, relations, shown, breakdowns } = steps?;
     let (scenario, scenario_at) = scenario?;
     Ok(Document {
-        runs: Written { scenario, scenario_at, runs, figures, series },
+        runs: Written { scenario, scenario_at, runs, checked, figures, series },
         experiment: Described {
             title: title?,
             place: place?,
@@ -81,11 +90,23 @@ pub(super) fn read(mut table: Table<'_>, published: &Published) -> Result<Docume
             random,
             relations,
             shown,
+            breakdowns,
+            grid,
         },
     })
 }
 
-type Steps = (Vec<Run>, Vec<Figure>, Vec<Series>, Vec<Judged>, Shown);
+/// What the steps gave.
+struct Steps {
+    runs: Vec<Run>,
+    checked: usize,
+    grid: Option<Arc<Grid>>,
+    figures: Vec<Figure>,
+    series: Vec<Series>,
+    relations: Vec<Judged>,
+    shown: Shown,
+    breakdowns: Vec<Breakdown>,
+}
 
 /// Reads what builds on what was read before; a step with mistakes is the last, as those after it would only
 /// repeat them.
@@ -97,7 +118,11 @@ fn read_steps(table: &mut Table<'_>, published: &Published) -> Result<Steps, Fau
     };
     let schemes = written::read_schemes(table);
     is_right(table)?;
-    let runs = written::read_runs(table, &schemes);
+    let mut runs = written::read_runs(table, &schemes);
+    let (grid, on_paths) = grid::read(table, &schemes).unzip();
+    let shown_runs = runs.clone();
+    runs.extend(on_paths.into_iter().flatten());
+    let checked = shown_runs.len() + schemes.len().min(runs.len() - shown_runs.len());
     is_right(table)?;
     let mut known = Known { settings: settings(&runs), ..Known::default() };
     let series = figures::read_series(table, &mut known);
@@ -113,10 +138,16 @@ fn read_steps(table: &mut Table<'_>, published: &Published) -> Result<Steps, Fau
         }
     }
     is_right(table)?;
-    let relations = judged::read(table, &known, published, &runs);
-    let shown = shown::read(table, &known, published, &runs);
+    let relations = judged::read(table, &known, published, (&runs, grid.as_ref()));
+    let shown = shown::read(table, &known, published, &shown_runs);
+    let mut breakdowns = Vec::new();
+    if let Some(grid) = &grid {
+        for own in table.tables("breakdown") {
+            breakdowns.extend(table.kept(Breakdown::read(own, grid, &known.figures)));
+        }
+    }
     is_right(table)?;
-    Ok((runs, figures, series, relations, shown))
+    Ok(Steps { runs, checked, grid, figures, series, relations, shown, breakdowns })
 }
 
 /// The settings that runs have, each once.

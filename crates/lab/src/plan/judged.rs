@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use anabranch_sim::scenario::{Fault, Item, Table};
 
+use super::grid::{Across, Grid};
 use super::names::{self, number, text};
 use super::published::Published;
 use super::runs::Run;
@@ -20,29 +21,49 @@ pub(super) struct Judged {
     claim: String,
     published: String,
     unit: String,
-    term: Arc<Term>,
+    number: Number,
     expected: Expected,
     cause: Option<Cause>,
 }
 
+/// What is judged.
+enum Number {
+    /// A number of a seed's runs.
+    Term(Arc<Term>),
+    /// A number of all paths and seeds of a grid.
+    Across(Box<Across>),
+}
+
 impl Judged {
     pub(super) fn into_relation(self) -> Relation {
-        let term = self.term;
+        let is_of_all_seeds = matches!(self.number, Number::Across(_));
         Relation {
             id: self.id,
             claim: self.claim,
             published: self.published,
             unit: self.unit,
             variant: String::new(),
-            value: Box::new(move |seed| term.judged(seed).ok()),
+            value: match self.number {
+                Number::Term(term) => Box::new(move |seed| term.judged(seed).ok()),
+                Number::Across(across) => Box::new(move |seed| across.of_all(seed)),
+            },
+            is_of_all_seeds,
             expected: self.expected,
             cause: self.cause,
         }
     }
 }
 
+/// The runs that a plan has, and its grid.
+type Planning<'a> = (&'a [Run], Option<&'a Arc<Grid>>);
+
 /// Reads every `[[relation]]`.
-pub(super) fn read(table: &mut Table<'_>, known: &Known, published: &Published, runs: &[Run]) -> Vec<Judged> {
+pub(super) fn read(
+    table: &mut Table<'_>,
+    known: &Known,
+    published: &Published,
+    runs: Planning<'_>,
+) -> Vec<Judged> {
     let mut relations: Vec<Judged> = Vec::new();
     for own in table.tables("relation") {
         let at = own.span();
@@ -55,13 +76,22 @@ pub(super) fn read(table: &mut Table<'_>, known: &Known, published: &Published, 
     relations
 }
 
-fn relation(mut own: Table<'_>, known: &Known, published: &Published, runs: &[Run]) -> Result<Judged, Fault> {
+fn relation(
+    mut own: Table<'_>,
+    known: &Known,
+    published: &Published,
+    (runs, grid): Planning<'_>,
+) -> Result<Judged, Fault> {
     let at = own.span();
     let id = own.need("id", |item| Ok((names::file_name(item)?, item)));
     let claim = own.need("claim", text);
     let unit = own.get("unit", text).unwrap_or_default();
     let is_ours = own.get("ours", Item::flag).unwrap_or(false);
-    let term = Term::read(&mut own, known);
+    let across = match grid {
+        Some(grid) if own.has("half") => Some(Across::read(&mut own, grid, &known.figures)),
+        _ => None,
+    };
+    let term = if across.is_none() { Some(Term::read(&mut own, known)) } else { None };
     let expected = own.need("expect", expected);
     let cause = own.get("cause", |item| cause(item, known));
     own.finish()?;
@@ -71,6 +101,18 @@ fn relation(mut own: Table<'_>, known: &Known, published: &Published, runs: &[Ru
         let what = "row of published.csv, nor `ours = true`, for";
         return Err(names::unknown(&item, what, &id, &published.names().collect::<Vec<_>>()));
     };
+    let judged = |number| {
+        Ok(Judged {
+            id: id.clone(),
+            claim: claim?,
+            published: told,
+            unit,
+            number,
+            expected: expected?,
+            cause: None,
+        })
+    };
+    let Some(term) = term else { return judged(Number::Across(Box::new(across.ok_or(Fault::TOLD)??))) };
     let term = term?;
     let settings = cause.iter().flat_map(|cause| &cause.shown_by).map(String::as_str);
     for setting in settings.chain([""]) {
@@ -79,7 +121,7 @@ fn relation(mut own: Table<'_>, known: &Known, published: &Published, runs: &[Ru
             Fault::new(at, format_args!("'{id}' cannot be measured{of}: {missing}"))
         })?;
     }
-    Ok(Judged { id, claim: claim?, published: told, unit, term: Arc::new(term), expected: expected?, cause })
+    Ok(Judged { cause, ..judged(Number::Term(Arc::new(term)))? })
 }
 
 /// Where the number has to lie.

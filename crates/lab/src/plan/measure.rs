@@ -214,6 +214,14 @@ impl Bound {
                 moments.map_or(f64::NAN, of_mean)
             }
             Quantity::Stalls => of_mean(media().map(|media| f64::from(media.stalls)).collect()),
+            Quantity::Standing => {
+                let (from, to) = self.counted(run);
+                let standing = media().map(|media| match media.startup {
+                    Some(_) => media.stalled.as_secs_f64(),
+                    None => to - from,
+                });
+                of_mean(standing.collect())
+            }
             Quantity::Stalled => of_mean(media().map(|media| media.stalled.as_secs_f64()).collect()),
             _ => f64::NAN,
         }

@@ -6,6 +6,7 @@
 
 mod document;
 mod figures;
+mod grid;
 mod judged;
 mod measure;
 pub(crate) mod names;

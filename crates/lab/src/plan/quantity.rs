@@ -50,11 +50,12 @@ pub(super) enum Quantity {
     StartUp,
     Stalls,
     Stalled,
+    Standing,
 }
 
 impl Quantity {
     /// The names in a plan.
-    pub(super) const NAMES: [(&'static str, Self); 26] = [
+    pub(super) const NAMES: [(&'static str, Self); 27] = [
         ("goodput", Self::Goodput),
         ("throughput", Self::Throughput),
         ("sent", Self::Sent),
@@ -81,6 +82,7 @@ impl Quantity {
         ("start_up", Self::StartUp),
         ("stalls", Self::Stalls),
         ("stalled", Self::Stalled),
+        ("standing", Self::Standing),
     ];
 
     pub(super) const fn dimension(self) -> Dimension {
@@ -92,7 +94,8 @@ impl Quantity {
             | Self::RoundTrip
             | Self::Completed
             | Self::StartUp
-            | Self::Stalled => Dimension::Time,
+            | Self::Stalled
+            | Self::Standing => Dimension::Time,
             Self::Cwnd => Dimension::Size,
             _ => Dimension::Pure,
         }
@@ -115,6 +118,7 @@ impl Quantity {
                 | Self::StartUp
                 | Self::Stalls
                 | Self::Stalled
+                | Self::Standing
         )
     }
 }

@@ -22,6 +22,8 @@ pub(super) struct Written {
     pub(super) scenario: String,
     pub(super) scenario_at: Span,
     pub(super) runs: Vec<Run>,
+    /// So many of them, from the first on, are made when the plan is read; a grid's other paths when they run.
+    pub(super) checked: usize,
     pub(super) figures: Vec<Figure>,
     pub(super) series: Vec<Series>,
 }
@@ -49,7 +51,7 @@ pub(super) struct Runs {
 }
 
 impl Runs {
-    /// Reads the scenario, and makes every run's model once, so that what is wrong is known.
+    /// Reads the scenario, and makes the models of the runs that are checked, so that what is wrong is known.
     pub(super) fn load(
         papers: &Papers,
         folder: &Path,
@@ -71,7 +73,9 @@ impl Runs {
         };
         // It has to be right by itself, so that what is wrong later is the plan's.
         scenario::parse(&papers.name(&path), &text, None, &mut runs.files())?;
-        runs.jobs(1)?;
+        for run in runs.cases().take(runs.written.checked) {
+            runs.job(run, 1)?;
+        }
         Ok(runs)
     }
 

@@ -61,7 +61,7 @@ fn read_run(mut own: Table<'_>, schemes: &[(Scheme, Changes)]) -> Result<Vec<Run
     let points = own.get("points", numbers).unwrap_or_else(|| vec![0.0]);
     let keys = own.get("keys", |item| item.each(text)).unwrap_or_default();
     let unit = own.get("unit", text);
-    let computed = own.get("computed", computed).unwrap_or_default();
+    let computed = own.get("computed", |item| computed(item, &["point"])).unwrap_or_default();
     let changed = own.get("set", changes).unwrap_or_default();
     own.finish()?;
     let chosen = chosen.unwrap_or_else(|| schemes.to_vec());
@@ -74,17 +74,16 @@ fn read_run(mut own: Table<'_>, schemes: &[(Scheme, Changes)]) -> Result<Vec<Run
             let mut changes: Changes = of_scheme.iter().chain(&changed).cloned().collect();
             let value = with_unit(*point, unit.as_deref());
             changes.extend(keys.iter().map(|key| (key.clone(), value.clone())));
-            for one in &computed {
-                changes.push((one.key.clone(), one.at(*point).map_err(|what| Fault::new(at, what))?));
-            }
+            let changes = with_changes(changes, &computed, |_| *point)
+                .map_err(|what| Fault::new(at, format_args!("{what} at {point}")))?;
             runs.push(Run { scheme, setting: setting.clone(), point: *point, changes, at });
         }
     }
     Ok(runs)
 }
 
-/// A key whose value is computed from the point.
-struct Computed {
+/// A key whose value is computed from the point, or from the axes of a grid.
+pub(super) struct Computed {
     key: String,
     formula: FlatEx<f64>,
     /// What stands before the number.
@@ -95,8 +94,9 @@ struct Computed {
 }
 
 impl Computed {
-    fn at(&self, point: f64) -> Result<Value, String> {
-        let variables = vec![point; self.formula.var_names().len()];
+    /// The value where names have these numbers.
+    fn of(&self, number: impl Fn(&str) -> f64) -> Result<Value, String> {
+        let variables: Vec<f64> = self.formula.var_names().iter().map(|name| number(name)).collect();
         match self.formula.eval(&variables) {
             Ok(number) if number.is_finite() => {
                 let value = match &self.before {
@@ -108,18 +108,33 @@ impl Computed {
                 };
                 Ok(if self.is_list { Value::Array(vec![value]) } else { value })
             }
-            Ok(number) => Err(format!("`{}` is {number} at {point}", self.key)),
+            Ok(number) => Err(format!("`{}` is {number}", self.key)),
             Err(error) => Err(format!("`{}`: {error}", self.key)),
         }
     }
 }
 
-/// Keys of the scenario, each with a formula of `point`, or a table of the formula, its unit, what stands
+/// What is changed, and what is computed after it.
+///
+/// # Errors
+/// A value is no number; in words.
+pub(super) fn with_changes(
+    mut changes: Changes,
+    computed: &[Computed],
+    number: impl Fn(&str) -> f64,
+) -> Result<Changes, String> {
+    for one in computed {
+        changes.push((one.key.clone(), one.of(&number)?));
+    }
+    Ok(changes)
+}
+
+/// Keys of the scenario, each with a formula of these names, or a table of the formula, its unit, what stands
 /// before it, and whether it is a list.
-fn computed(item: Item<'_>) -> Result<Vec<Computed>, Fault> {
+pub(super) fn computed(item: Item<'_>, names: &[&str]) -> Result<Vec<Computed>, Fault> {
     let formula = |item: Item<'_>| match term::parse(item, item.text()?)? {
-        formula if formula.var_names().iter().all(|name| name == "point") => Ok(formula),
-        _ => Err(item.fault("this is a formula of `point` alone")),
+        formula if formula.var_names().iter().all(|name| names.contains(&&**name)) => Ok(formula),
+        _ => Err(item.fault(format_args!("this is a formula of `{}` alone", names.join("`, `")))),
     };
     let one = |entry: Item<'_>| {
         let key = entry.key.to_owned();
@@ -142,7 +157,7 @@ fn with_unit(number: f64, unit: Option<&str>) -> Value {
 }
 
 /// A whole number where it is one: counts are whole in a scenario.
-fn plain(number: f64) -> Value {
+pub(super) fn plain(number: f64) -> Value {
     if number.fract() == 0.0 && number.abs() < 1e15 && number != 0.0 {
         Value::Integer(number as i64)
     } else {
@@ -150,7 +165,7 @@ fn plain(number: f64) -> Value {
     }
 }
 
-fn changes(item: Item<'_>) -> Result<Changes, Fault> {
+pub(super) fn changes(item: Item<'_>) -> Result<Changes, Fault> {
     let table = item.table("`set`")?;
     let changes = table.entries().map(|entry| Ok((entry.key.to_owned(), value(&entry, entry.value)?)));
     changes.collect()

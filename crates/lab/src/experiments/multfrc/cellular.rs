@@ -7,8 +7,8 @@ use super::describe::Figure;
 use super::packets::INTERVAL;
 use super::sending::{ASSUMED, Sending};
 use super::wireless::{BOTTLENECK, Wireless};
+use crate::draw::numbers;
 use crate::experiment::{Expected, Relation};
-use crate::experiments::draw::numbers;
 use crate::scheme::Scheme;
 
 /// The most that was found to be there, half an hour, and the delay and loss of the row of one connection,

@@ -399,6 +399,7 @@ fn mbps(id: &str, scheme: Scheme, name: String, expected: Expected) -> Relation 
         unit: "Mbps".into(),
         variant: String::new(),
         value: Box::new(move |seed| seed.figure(scheme, 0.0, &name)),
+        is_of_all_seeds: false,
         expected,
         cause: None,
     }

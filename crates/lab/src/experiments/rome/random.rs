@@ -7,7 +7,7 @@ use anabranch_sim::model::{Link, Node, NodeId};
 use anabranch_units::{Duration, Rate};
 
 use super::network::duplex;
-use crate::experiments::draw::numbers;
+use crate::draw::numbers;
 
 const ROUTERS: usize = 20;
 const ACCESS_NODES: usize = 100;
