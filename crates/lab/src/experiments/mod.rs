@@ -37,8 +37,7 @@ pub fn all(directory: Option<&Path>) -> Result<Vec<Experiment>, Error> {
 
 /// Those that no folder describes yet.
 fn written_in_rust() -> Vec<Experiment> {
-    let mut all = multitcp::experiments();
-    all.extend(rome::experiments());
+    let mut all = rome::experiments();
     all.extend(multfrc::experiments());
     all
 }

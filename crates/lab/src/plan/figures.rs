@@ -1,6 +1,6 @@
 //! The figures and series of a plan.
 
-use anabranch_sim::scenario::{Fault, Item, Span, Table};
+use anabranch_sim::scenario::{self, Fault, Item, Span, Table};
 
 use super::measure::Window;
 use super::names::{self, number, numbers, text, unknown};
@@ -174,7 +174,11 @@ fn measured(
     let others = own.get("others", list).unwrap_or_default();
     let unit = own.item("unit");
     let window = window(own, at);
+    let player = own.get("player", scenario::playback);
     let quantity = quantity?;
+    if player.is_some() && !quantity.is_of_a_player() {
+        return Err(Fault::new(at, "a `player` is for what a viewer sees: start_up, stalls, stalled"));
+    }
     let missing = match (quantity.is_of_links(), quantity == Quantity::GoodputRatio) {
         (true, _) if links.is_empty() => Some("links"),
         (false, _) if flows.is_empty() => Some("flows"),
@@ -186,8 +190,18 @@ fn measured(
     }
     let window = window?;
     let (unit, factor) = read_unit(unit, dimension(quantity.dimension()))?;
-    let measurement =
-        Measurement { quantity, unit: factor, flows, links, others, each: None, bins: None, window, at };
+    let measurement = Measurement {
+        quantity,
+        unit: factor,
+        flows,
+        links,
+        others,
+        each: None,
+        bins: None,
+        window,
+        player,
+        at,
+    };
     Ok((measurement, unit))
 }
 

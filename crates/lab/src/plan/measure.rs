@@ -1,9 +1,10 @@
 //! Measures of a run: small sums over the samples of flows and links.
 
 use anabranch_congestion::algorithm::Algorithm;
+use anabranch_film::playback::{Parameters, Playback, PlaybackReport};
 use anabranch_sim::model::{FlowId, Kind, LinkId, Model};
 use anabranch_sim::report::{FlowSample, LinkSample};
-use anabranch_units::Time;
+use anabranch_units::{Bytes, Duration, Rate, Time};
 
 use super::quantity::Quantity;
 use super::take::{Bins, Summary, Take};
@@ -26,6 +27,8 @@ pub(super) struct Bound {
     pub(super) bins: Option<(Bins, Summary)>,
     /// Which samples count; none: those that the run counts.
     pub(super) window: Option<Window>,
+    /// The player that is meant, and each flow's rate of the media; none: that of the run.
+    pub(super) player: Option<(Parameters, Vec<Option<Rate>>)>,
 }
 
 /// Which samples count.
@@ -156,6 +159,11 @@ impl Bound {
             Quantity::Cwnd => at_a_time(|sample| sample.cwnd.as_f64()),
             Quantity::Srtt => flow(|sample| sample.srtt.as_secs_f64()) / flows.len() as f64,
             Quantity::Connections => at_a_time(|sample| f64::from(sample.connections)),
+            // What nothing limits has no size.
+            Quantity::ReceiveWindow => at_a_time(|sample| match sample.receive_window {
+                Bytes::MAX => f64::NAN,
+                window => window.as_f64(),
+            }),
             Quantity::VirtualConnections => at_a_time(|sample| sample.flows),
             Quantity::Buffer => {
                 let buffers: Vec<f64> =
@@ -195,7 +203,19 @@ impl Bound {
         let flows: Vec<_> = self.flows.iter().filter_map(|flow| run.totals.flows.get(*flow)).collect();
         let media = || flows.iter().filter_map(|flow| flow.media);
         let of_mean = |values: Vec<f64>| mean(&values).unwrap_or(f64::NAN);
+        if let Some((parameters, rates)) = &self.player {
+            let reports =
+                self.flows.iter().zip(rates).map(|(flow, rate)| played(run, *flow, *parameters, *rate));
+            let values = reports.map(|report| match self.quantity {
+                Quantity::StartUp => report.startup.map_or(f64::NAN, Duration::as_secs_f64),
+                Quantity::Stalls => f64::from(report.stalls),
+                _ => report.stalled.as_secs_f64(),
+            });
+            return of_mean(values.collect());
+        }
         match self.quantity {
+            Quantity::MostConnections => of_mean(media().map(|media| media.connections_max.into()).collect()),
+            Quantity::MeanConnections => of_mean(media().map(|media| media.connections_mean).collect()),
             Quantity::Drops => {
                 let sent: u64 = flows.iter().map(|flow| flow.sent).sum();
                 flows.iter().map(|flow| flow.dropped as f64).sum::<f64>() / sent as f64
@@ -225,6 +245,25 @@ impl Bound {
             Quantity::Stalled => of_mean(media().map(|media| media.stalled.as_secs_f64()).collect()),
             _ => f64::NAN,
         }
+    }
+}
+
+/// How a player would have fared whose play changes nothing in the run, beside a film that was not played there:
+/// so its buffer is all that had arrived in order.
+fn played(run: &Recording, flow: FlowId, parameters: Parameters, rate: Option<Rate>) -> PlaybackReport {
+    let mut player = Playback::new(parameters, rate, Time::ZERO);
+    for sample in run.flow(flow) {
+        let there = rate.map_or(Bytes::ZERO, |rate| rate.amount_in(sample.buffer.unwrap_or_default()));
+        player.advance(sample.at, there, false);
+    }
+    player.report()
+}
+
+/// The rate of the media that a flow plays.
+pub(super) fn media_rate(model: &Model, flow: FlowId) -> Option<Rate> {
+    match model.flows.get(flow).map(|flow| &flow.kind) {
+        Some(Kind::Media(media)) => Some(media.rate),
+        _ => None,
     }
 }
 

@@ -1,5 +1,6 @@
 //! The figures and series of a run: how each is made, and what it is in a recording.
 
+use anabranch_film::playback::Parameters;
 use anabranch_sim::model::Model;
 use anabranch_sim::scenario::{Fault, Span};
 use exmex::{Express, FlatEx};
@@ -84,6 +85,8 @@ pub(super) struct Measurement {
     pub(super) bins: Option<(Bins, Summary)>,
     pub(super) window: Option<Window>,
     pub(super) at: Span,
+    /// The player that is meant; none: that of the run.
+    pub(super) player: Option<Parameters>,
 }
 
 /// Figures and series of a run's model.
@@ -203,6 +206,7 @@ impl Measurement {
         let others = named(self.at, "flow", &self.others, known)?;
         let links = named(self.at, "link", &self.links, model.links.iter().map(|link| &*link.name))?;
         let weights = flows.iter().map(|flow| measure::weight(model, *flow)).collect();
+        let rates = flows.iter().map(|flow| measure::media_rate(model, *flow)).collect();
         Ok(Bound {
             quantity: self.quantity,
             flows,
@@ -212,6 +216,7 @@ impl Measurement {
             each: self.each,
             bins: self.bins,
             window: self.window,
+            player: self.player.map(|player| (player, rates)),
         })
     }
 }

@@ -32,6 +32,10 @@ pub(super) enum Quantity {
     Cwnd,
     Srtt,
     Connections,
+    /// Of films: most that were open at a time, and the mean over the whole run.
+    MostConnections,
+    MeanConnections,
+    ReceiveWindow,
     VirtualConnections,
     Buffer,
     Jain,
@@ -55,7 +59,7 @@ pub(super) enum Quantity {
 
 impl Quantity {
     /// The names in a plan.
-    pub(super) const NAMES: [(&'static str, Self); 27] = [
+    pub(super) const NAMES: [(&'static str, Self); 30] = [
         ("goodput", Self::Goodput),
         ("throughput", Self::Throughput),
         ("sent", Self::Sent),
@@ -64,6 +68,9 @@ impl Quantity {
         ("cwnd", Self::Cwnd),
         ("srtt", Self::Srtt),
         ("connections", Self::Connections),
+        ("most_connections", Self::MostConnections),
+        ("mean_connections", Self::MeanConnections),
+        ("receive_window", Self::ReceiveWindow),
         ("virtual_connections", Self::VirtualConnections),
         ("buffer", Self::Buffer),
         ("jain_index", Self::Jain),
@@ -96,7 +103,7 @@ impl Quantity {
             | Self::StartUp
             | Self::Stalled
             | Self::Standing => Dimension::Time,
-            Self::Cwnd => Dimension::Size,
+            Self::Cwnd | Self::ReceiveWindow => Dimension::Size,
             _ => Dimension::Pure,
         }
     }
@@ -104,6 +111,11 @@ impl Quantity {
     /// Whether it is one of links, not of flows.
     pub(super) const fn is_of_links(self) -> bool {
         matches!(self, Self::Carried | Self::Wait | Self::Queue | Self::Dropped)
+    }
+
+    /// Whether it is what a viewer sees.
+    pub(super) const fn is_of_a_player(self) -> bool {
+        matches!(self, Self::StartUp | Self::Stalls | Self::Stalled)
     }
 
     /// Whether it is known at the end of a run only.
@@ -115,10 +127,9 @@ impl Quantity {
                 | Self::Timeouts
                 | Self::RoundTrip
                 | Self::Completed
-                | Self::StartUp
-                | Self::Stalls
-                | Self::Stalled
                 | Self::Standing
-        )
+                | Self::MostConnections
+                | Self::MeanConnections
+        ) || self.is_of_a_player()
     }
 }

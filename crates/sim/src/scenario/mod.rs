@@ -9,8 +9,8 @@ mod tests;
 use std::path::Path;
 
 pub use anabranch_scenario::{
-    Beside, Error, Fault, Faults, Files, Item, LARGEST_FILE, Mistakes, Span, Table, Wrong, read_document,
-    read_text,
+    Beside, Error, Fault, Faults, Files, Item, LARGEST_FILE, Mistakes, Span, Table, Wrong, playback,
+    read_document, read_text,
 };
 
 use crate::model::Model;
