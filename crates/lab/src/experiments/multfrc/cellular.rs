@@ -16,10 +16,8 @@ use crate::scheme::Scheme;
 /// the link is full.
 pub(super) const PATH: Wireless =
     Wireless { kbps: 97.0, size: Bytes::new(1460), delay_ms: 606.5, queue: 16, seconds: 1800, warm_up: 30 };
-/// What the link loses in table I.
-pub(super) const LOSS_RATE: f64 = 0.018;
-/// The same of table II, whose experiments were others.
-const SECOND_LOSS_RATE: f64 = 0.031;
+/// What the link loses in table II, whose experiments were others than table I's.
+const LOSS_RATE: f64 = 0.031;
 
 const CELLULAR: [&str; 2] = [
     "a link of 97 kbps, the most that the paper found, which loses packets independently of each other: 1.8 % in table I, 3.1 % in the others, as the tables' rows of one connection have it; \
@@ -39,7 +37,7 @@ pub(super) fn assumed() -> Vec<String> {
 
 /// A stream over the path, in intervals so short that its packets can be told one by one.
 pub(super) fn packet_by_packet(path: Wireless, sending: Sending, seed: u64) -> Model {
-    let mut model = path.model(sending, 1, SECOND_LOSS_RATE, seed);
+    let mut model = path.model(sending, 1, LOSS_RATE, seed);
     model.run.sampling = INTERVAL;
     model
 }

@@ -4,7 +4,6 @@ mod cellular;
 mod packets;
 mod real;
 mod sending;
-mod table_i;
 mod table_ii;
 mod video;
 mod wireless;
@@ -15,7 +14,7 @@ use crate::real::Real;
 
 /// Those that no folder describes yet, by figure and table.
 pub(super) fn experiments() -> Vec<Experiment> {
-    vec![table_i::table_i(), table_ii::table_ii(), video::figure_17()]
+    vec![table_ii::table_ii(), video::figure_17()]
 }
 
 /// Figure 7 (i) over QUIC.

@@ -4,8 +4,7 @@ use anabranch_sim::model::{Kind, Loss, Model};
 use anabranch_units::{Bytes, Duration, Time};
 
 use super::sending::Sending;
-use crate::case::{Case, Measured};
-use crate::experiment::Job;
+use crate::case::Measured;
 use crate::simulate::Recording;
 use crate::validation::network::{Network, PLENTY};
 
@@ -55,18 +54,6 @@ impl Wireless {
             network.flow(kind, (0.0, 1.0), None);
         }
         network.model
-    }
-
-    /// A run at one loss rate.
-    pub(super) fn job(self, case: Case, sending: Sending, streams: u32, loss: f64, seed: u64) -> Job {
-        Job {
-            case,
-            models: vec![self.model(sending, streams, loss, seed)],
-            decisions: &[],
-            measure: Box::new(move |recordings| {
-                recordings.first().map_or_else(Measured::default, |run| self.measure(run))
-            }),
-        }
     }
 
     pub(super) fn measure(&self, run: &Recording) -> Measured {
