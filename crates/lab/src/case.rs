@@ -9,8 +9,6 @@ use crate::scheme::Scheme;
 /// Which run of an experiment, the seed apart.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Case {
-    /// The variant of the whole set-up, such as `as printed`; empty when there is one only.
-    pub variant: String,
     /// A further parameter, such as `10 Mbps`; empty when there is none.
     pub setting: String,
     /// The scheme.
@@ -20,16 +18,16 @@ pub struct Case {
 }
 
 impl Case {
-    /// The only variant and setting of a scheme.
+    /// The only setting of a scheme.
     pub fn new(scheme: Scheme, point: f64) -> Self {
-        Self { variant: String::new(), setting: String::new(), scheme, point }
+        Self { setting: String::new(), scheme, point }
     }
 }
 
 impl fmt::Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for part in [&self.variant, &self.setting].into_iter().filter(|part| !part.is_empty()) {
-            write!(f, "{part}, ")?;
+        if !self.setting.is_empty() {
+            write!(f, "{}, ", self.setting)?;
         }
         write!(f, "{} at {}", self.scheme.name, self.point)
     }

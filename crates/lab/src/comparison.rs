@@ -77,7 +77,5 @@ impl Comparison {
 }
 
 fn estimate(results: &Results, case: &Case, figure: &str) -> Option<Estimate> {
-    results
-        .estimate(&case.variant, |seed| seed.setting(&case.setting).figure(case.scheme, case.point, figure))
-        .0
+    results.estimate(|seed| seed.setting(&case.setting).figure(case.scheme, case.point, figure)).0
 }

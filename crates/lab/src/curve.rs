@@ -16,8 +16,8 @@ pub struct Point {
 }
 
 impl Curve {
-    /// The points in a variant, in the order of their places.
-    pub fn points(&self, variant: &str, results: &Results) -> Vec<Point> {
+    /// The points, in the order of their places.
+    pub fn points(&self, results: &Results) -> Vec<Point> {
         let mut values: BTreeMap<OrderedPlace, Vec<f64>> = BTreeMap::new();
         let mut add = |x: f64, y: f64| values.entry(OrderedPlace(x)).or_default().push(y);
         match &self.points {
@@ -25,13 +25,13 @@ impl Curve {
                 points.iter().for_each(|(x, y)| add(*x, *y));
             }
             Points::Figure { scheme, setting, name } => {
-                for x in results.points(variant, setting, *scheme) {
-                    let seeds = results.each_seed(variant).map(|seed| seed.setting(setting));
+                for x in results.points(setting, *scheme) {
+                    let seeds = results.each_seed().map(|seed| seed.setting(setting));
                     seeds.filter_map(|seed| seed.figure(*scheme, x, name)).for_each(|y| add(x, y));
                 }
             }
             Points::Series { scheme, setting, point, name } => {
-                let seeds = results.each_seed(variant).map(|seed| seed.setting(setting));
+                let seeds = results.each_seed().map(|seed| seed.setting(setting));
                 let series = seeds.filter_map(|seed| seed.series(*scheme, *point, name));
                 series.flatten().for_each(|(x, y)| add(*x, *y));
             }

@@ -111,8 +111,6 @@ pub struct Relation {
     pub published: String,
     /// The unit of the number; empty for a ratio.
     pub unit: String,
-    /// The variant on which it is judged.
-    pub variant: String,
     /// The number, of one seed.
     pub value: Value,
     /// Whether it is a number of all seeds together, which each of them gives.
@@ -139,7 +137,7 @@ impl From<&str> for Cause {
 }
 
 impl Relation {
-    /// A relation on the only variant, without a cause; the texts are its name, what is looked at, what the
+    /// A relation without a cause; the texts are its name, what is looked at, what the
     /// paper has, and the unit.
     pub fn new(
         (id, claim, published, unit): (&str, &str, &str, &'static str),
@@ -151,7 +149,6 @@ impl Relation {
             claim: claim.into(),
             published: published.into(),
             unit: unit.into(),
-            variant: String::new(),
             value: Box::new(value),
             is_of_all_seeds: false,
             expected,
@@ -213,8 +210,6 @@ pub struct Plot {
     pub id: String,
     /// Its title.
     pub title: String,
-    /// The variant that it shows.
-    pub variant: String,
     /// The horizontal axis.
     pub x: Axis,
     /// The vertical axis.
@@ -297,8 +292,6 @@ pub struct Table {
     pub id: String,
     /// Its title.
     pub title: String,
-    /// The variant that it shows.
-    pub variant: String,
     /// The heads of the columns, that of the rows' labels first; with units.
     pub columns: Vec<String>,
     /// The rows.

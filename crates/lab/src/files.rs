@@ -193,14 +193,13 @@ fn table_csv(table: &FilledTable) -> Vec<u8> {
 fn runs_csv(results: &Results) -> Vec<u8> {
     let rows = results.runs().flat_map(|(seed, case, measured)| {
         measured.figures.iter().map(move |(name, value, unit)| {
-            let case =
-                [case.variant.clone(), case.setting.clone(), case.scheme.name.into(), case.point.to_string()];
+            let case = [case.setting.clone(), case.scheme.name.into(), case.point.to_string()];
             case.into_iter()
                 .chain([seed.to_string(), name.clone(), value.to_string(), unit.clone()])
                 .collect()
         })
     });
-    csv(&["variant", "setting", "scheme", "point", "seed", "figure", "value", "unit"], rows)
+    csv(&["setting", "scheme", "point", "seed", "figure", "value", "unit"], rows)
 }
 
 /// Mean, both ends of the interval, number of seeds; empty where there is nothing.

@@ -75,8 +75,6 @@ pub struct Judgement {
     pub published: String,
     /// Unit of what was measured.
     pub unit: String,
-    /// The variant on which it was judged.
-    pub variant: String,
     /// Where the mean had to lie.
     pub expected: String,
     /// What was measured; `None` when no seed gave a value.
@@ -126,7 +124,7 @@ impl Outcome {
                 .map(|row| {
                     let cells = row.cells.iter().map(|cell| FilledCell {
                         published: cell.published,
-                        measured: results.estimate(&table.variant, &cell.value).0,
+                        measured: results.estimate(&cell.value).0,
                     });
                     (row.label.clone(), cells.collect())
                 })
@@ -166,18 +164,16 @@ impl Judgement {
         self.published.starts_with(OURS)
     }
 
-    /// The relation in a line: its name, what is looked at, on which variant, in which unit.
+    /// The relation in a line: its name, what is looked at, in which unit.
     pub fn in_words(&self) -> String {
-        let extra: Vec<&str> =
-            [&*self.variant, &self.unit].into_iter().filter(|part| !part.is_empty()).collect();
-        let extra = if extra.is_empty() { String::new() } else { format!(" ({})", extra.join(", ")) };
+        let extra = if self.unit.is_empty() { String::new() } else { format!(" ({})", self.unit) };
         format!("{}: {}{extra}", self.relation, self.claim)
     }
 }
 
 /// A relation reproduces when every seed has its number and their mean lies where it must.
 fn judge(relation: &Relation, results: &Results) -> Judgement {
-    let (mut measured, missing) = results.estimate(&relation.variant, &relation.value);
+    let (mut measured, missing) = results.estimate(&relation.value);
     if relation.is_of_all_seeds {
         // It has no interval: there is one such number.
         measured = measured.and_then(|estimate| Estimate::of(&[estimate.mean]));
@@ -197,7 +193,6 @@ fn judge(relation: &Relation, results: &Results) -> Judgement {
         claim: relation.claim.clone(),
         published: relation.published.clone(),
         unit: relation.unit.clone(),
-        variant: relation.variant.clone(),
         expected: relation.expected.to_string(),
         measured,
         verdict,
@@ -208,7 +203,7 @@ fn judge(relation: &Relation, results: &Results) -> Judgement {
 /// A cause with the relation's number in each of the settings that show it.
 fn told(cause: &Cause, relation: &Relation, results: &Results) -> String {
     let shown = cause.shown_by.iter().map(|setting| {
-        let (shown, _) = results.estimate(&relation.variant, |seed| (relation.value)(seed.setting(setting)));
+        let (shown, _) = results.estimate(|seed| (relation.value)(seed.setting(setting)));
         let shown = shown.map_or_else(|| "not measured".into(), |shown| format!("{shown} {}", relation.unit));
         format!("{setting}: {}", shown.trim_end())
     });

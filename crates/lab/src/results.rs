@@ -6,12 +6,12 @@ use crate::case::{Case, Measured};
 use crate::scheme::Scheme;
 use crate::statistics::Estimate;
 
-/// Variant, setting, scheme and the bits of the point.
-type Key = (String, String, &'static str, u64);
+/// Setting, scheme and the bits of the point.
+type Key = (String, &'static str, u64);
 
-fn key(variant: &str, setting: &str, scheme: Scheme, point: f64) -> Key {
+fn key(setting: &str, scheme: Scheme, point: f64) -> Key {
     // Adding zero makes one of the two zeros.
-    (variant.into(), setting.into(), scheme.name, (point + 0.0).to_bits())
+    (setting.into(), scheme.name, (point + 0.0).to_bits())
 }
 
 /// The results of an experiment.
@@ -25,7 +25,7 @@ impl Results {
     /// same case.
     #[must_use]
     pub fn add(&mut self, seed: u64, case: Case, measured: Measured) -> bool {
-        let key = key(&case.variant, &case.setting, case.scheme, case.point);
+        let key = key(&case.setting, case.scheme, case.point);
         self.runs.entry(seed).or_default().insert(key, (case, measured)).is_none()
     }
 
@@ -41,22 +41,16 @@ impl Results {
             .flat_map(|(seed, runs)| runs.values().map(|(case, measured)| (*seed, case, measured)))
     }
 
-    /// The results of each seed in a variant.
-    pub fn each_seed<'a>(&'a self, variant: &'a str) -> impl Iterator<Item = OneSeed<'a>> {
-        self.runs.iter().map(move |(seed, runs)| OneSeed {
-            seed: *seed,
-            runs,
-            all: &self.runs,
-            variant,
-            setting: "",
-        })
+    /// The results of each seed.
+    pub fn each_seed(&self) -> impl Iterator<Item = OneSeed<'_>> {
+        self.runs.iter().map(move |(seed, runs)| OneSeed { seed: *seed, runs, all: &self.runs, setting: "" })
     }
 
     /// The values of the parameter for which a scheme ran, in order.
-    pub(crate) fn points(&self, variant: &str, setting: &str, scheme: Scheme) -> Vec<f64> {
+    pub(crate) fn points(&self, setting: &str, scheme: Scheme) -> Vec<f64> {
         let cases = self.runs().map(|(_, case, _)| case);
         let mut points: Vec<f64> = cases
-            .filter(|case| (&*case.variant, &*case.setting, case.scheme) == (variant, setting, scheme))
+            .filter(|case| (&*case.setting, case.scheme) == (setting, scheme))
             .map(|case| case.point)
             .collect();
         points.sort_by(f64::total_cmp);
@@ -65,14 +59,10 @@ impl Results {
     }
 
     /// The estimate of a number over the seeds, and the seeds that do not have it.
-    pub fn estimate(
-        &self,
-        variant: &str,
-        value: impl Fn(OneSeed<'_>) -> Option<f64>,
-    ) -> (Option<Estimate>, Vec<u64>) {
+    pub fn estimate(&self, value: impl Fn(OneSeed<'_>) -> Option<f64>) -> (Option<Estimate>, Vec<u64>) {
         let mut values = Vec::new();
         let mut missing = Vec::new();
-        for seed in self.each_seed(variant) {
+        for seed in self.each_seed() {
             match value(seed).filter(|value| value.is_finite()) {
                 Some(value) => values.push(value),
                 None => missing.push(seed.seed),
@@ -82,18 +72,17 @@ impl Results {
     }
 }
 
-/// The results of one seed in one variant and one setting (the empty one unless said otherwise).
+/// The results of one seed in one setting (the empty one unless said otherwise).
 #[derive(Clone, Copy, Debug)]
 pub struct OneSeed<'a> {
     seed: u64,
     runs: &'a BTreeMap<Key, (Case, Measured)>,
     all: &'a BTreeMap<u64, BTreeMap<Key, (Case, Measured)>>,
-    variant: &'a str,
     setting: &'a str,
 }
 
 impl<'a> OneSeed<'a> {
-    /// The same seed and variant in another setting.
+    /// The same seed in another setting.
     #[must_use]
     pub fn setting(self, setting: &'a str) -> Self {
         Self { setting, ..self }
@@ -114,12 +103,6 @@ impl<'a> OneSeed<'a> {
         self.setting.is_empty()
     }
 
-    /// The same seed and setting in another variant.
-    #[must_use]
-    pub fn variant(self, variant: &'a str) -> Self {
-        Self { variant, ..self }
-    }
-
     /// A figure of a run.
     pub fn figure(self, scheme: Scheme, point: f64, name: &str) -> Option<f64> {
         let figures = &self.run(scheme, point)?.figures;
@@ -133,6 +116,6 @@ impl<'a> OneSeed<'a> {
     }
 
     fn run(self, scheme: Scheme, point: f64) -> Option<&'a Measured> {
-        self.runs.get(&key(self.variant, self.setting, scheme, point)).map(|(_, measured)| measured)
+        self.runs.get(&key(self.setting, scheme, point)).map(|(_, measured)| measured)
     }
 }

@@ -20,7 +20,6 @@ use anabranch_lab::scheme::{self, Scheme};
 use anabranch_lab::{Options, Progress, RunError, files};
 
 const SEEDS: u64 = 5;
-const PLAIN: &str = "plain";
 
 /// How often jobs of the experiment were really done.
 type Counter = Arc<AtomicUsize>;
@@ -28,7 +27,7 @@ type Counter = Arc<AtomicUsize>;
 /// Rate is 100 seed at point 1 and twice that at point 2; `late` is missing with seed 3.
 fn job(scheme: Scheme, point: f64, seed: u64, count: Counter) -> Job {
     Job {
-        case: Case { variant: PLAIN.into(), ..Case::new(scheme, point) },
+        case: Case::new(scheme, point),
         models: Vec::new(),
         decisions: &[],
         measure: Box::new(move |_| {
@@ -52,7 +51,6 @@ fn relation(
         claim: format!("<{id}> & \"more\""),
         published: "300 kbps".into(),
         unit: "kbps".into(),
-        variant: PLAIN.into(),
         value: Box::new(value),
         is_of_all_seeds: false,
         expected,
@@ -66,7 +64,6 @@ fn experiment(count: &Counter) -> Experiment {
     let plot = |id: &str, curves| Plot {
         id: id.into(),
         title: format!("<{id}>"),
-        variant: PLAIN.into(),
         x: Axis::new("point", ""),
         y: Axis::new("rate", "kbps"),
         curves,
@@ -119,7 +116,6 @@ fn experiment(count: &Counter) -> Experiment {
         tables: vec![Table {
             id: "numbers".into(),
             title: "Numbers".into(),
-            variant: PLAIN.into(),
             columns: vec!["scheme".into(), "rate (kbps)".into()],
             rows: vec![Row {
                 label: "N = 1, \"quoted\"".into(),
@@ -248,7 +244,7 @@ fn verdicts_json_has_an_entry_for_every_relation() {
     keys.sort_unstable();
     assert_eq!(keys, wanted);
     assert_eq!(verdicts[0]["id"], "synthetic-one");
-    assert_eq!(verdicts[0]["relation"], "right: <right> & \"more\" (plain, kbps)");
+    assert_eq!(verdicts[0]["relation"], "right: <right> & \"more\" (kbps)");
     assert_eq!(verdicts[0]["measured"], 300.0);
     assert!((verdicts[0]["ci95"][0].as_f64().unwrap() - 103.675_67).abs() < 1e-4);
     assert_eq!(verdicts[0]["verdict"], "reproduces");
@@ -275,7 +271,7 @@ fn csv_files_have_every_curve_point_cell_and_run() {
     let runs = read("runs.csv");
     // Two points and five seeds with two figures each, one of which is missing twice.
     assert_eq!(runs.lines().count(), 1 + 18);
-    assert!(runs.contains("\nplain,,N = 1,2,4,rate,800,kbps\n"), "{runs}");
+    assert!(runs.contains("\n,N = 1,2,4,rate,800,kbps\n"), "{runs}");
 }
 
 #[test]
@@ -471,7 +467,7 @@ fn a_simulation_that_two_experiments_look_at_runs_once() {
     let results = anabranch_lab::run(&experiments, &options).unwrap();
     assert_eq!(*told.lock().unwrap(), [0, 2, 3], "the second experiment had a simulation of its own");
     let figure = |index: usize, name: &str| {
-        results[index].each_seed("").next().unwrap().figure(scheme::N1, 0.0, name).unwrap()
+        results[index].each_seed().next().unwrap().figure(scheme::N1, 0.0, name).unwrap()
     };
     assert!(figure(0, "delivered") > 100_000.0);
     assert_eq!(figure(0, "delivered"), figure(1, "again"));
@@ -490,7 +486,7 @@ fn two_runs_of_one_name_are_an_error() {
     let error = run(&[double], 2, None, &AtomicBool::new(false)).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "synthetic-one, plain, N = 1 at 1, seed 1: two runs of the experiment have this name"
+        "synthetic-one, N = 1 at 1, seed 1: two runs of the experiment have this name"
     );
 }
 

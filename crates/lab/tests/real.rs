@@ -94,7 +94,7 @@ fn finished_runs_are_not_repeated_and_a_run_finds_its_files() {
     let go = || made(directory.path(), real(scenario), &AtomicBool::new(false), &|_| ()).unwrap();
     let results = go();
     assert_eq!(results.runs().count(), 2);
-    let seed = results.each_seed("").next().unwrap();
+    let seed = results.each_seed().next().unwrap();
     assert_eq!(seed.figure(N2, 1.0, "rate"), Some(300.0));
     assert_eq!(runs(directory.path()), 2);
     go();
@@ -156,7 +156,6 @@ fn experiment() -> Experiment {
     let plot = |id: &str, points| Plot {
         id: id.into(),
         title: id.into(),
-        variant: String::new(),
         x: Axis::new("x", ""),
         y: Axis::new("rate", "kbps"),
         curves: vec![curve(points)],

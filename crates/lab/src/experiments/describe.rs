@@ -52,7 +52,7 @@ pub(super) fn plot_figures(
         points: Points::Figure { scheme: *scheme, setting: String::new(), name: name.into() },
     };
     let curves = schemes.iter().map(curve).chain(more).collect();
-    Plot { id: id.into(), title: title.into(), variant: String::new(), x, y, curves }
+    Plot { id: id.into(), title: title.into(), x, y, curves }
 }
 
 /// A curve of a series.
@@ -71,7 +71,7 @@ pub(super) fn course(
 /// A plot over time.
 pub(super) fn plot_courses(id: &str, title: &str, (name, unit): (&str, &str), curves: Vec<Curve>) -> Plot {
     let (x, y) = (Axis::new("time", "s"), Axis::new(name, unit));
-    Plot { id: id.into(), title: title.into(), variant: String::new(), x, y, curves }
+    Plot { id: id.into(), title: title.into(), x, y, curves }
 }
 
 /// A table of figures: a row for each point and scheme.
@@ -91,7 +91,6 @@ pub(super) fn table(
     Table {
         id: id.into(),
         title: title.into(),
-        variant: String::new(),
         columns: std::iter::once("run")
             .chain(columns.iter().map(|(head, _)| *head))
             .map(Into::into)

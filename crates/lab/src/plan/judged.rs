@@ -42,7 +42,6 @@ impl Judged {
             claim: self.claim,
             published: self.published,
             unit: self.unit,
-            variant: String::new(),
             value: match self.number {
                 Number::Term(term) => Box::new(move |seed| term.judged(seed).ok()),
                 Number::Across(across) => Box::new(move |seed| across.of_all(seed)),

@@ -71,7 +71,6 @@ impl Rows {
             rows,
             id: self.id,
             title: self.title,
-            variant: String::new(),
         }
     }
 }
@@ -130,7 +129,7 @@ fn plot(mut own: Document<'_>, known: &Known, published: &Published, runs: &[Run
         curves.extend(own.kept(curve(inner, known, published)));
     }
     own.finish()?;
-    Ok(Plot { id: id?, title: title?, variant: String::new(), x: x?, y: y?, curves })
+    Ok(Plot { id: id?, title: title?, x: x?, y: y?, curves })
 }
 
 fn axis(item: Item<'_>) -> Result<Axis, Fault> {

@@ -43,7 +43,7 @@ pub(crate) fn drawn(plot: &Plot, results: &Results) -> Vec<Drawn> {
             Points::Formula(_) => Style::Formula,
         },
         is_real: false,
-        points: curve.points(&plot.variant, results),
+        points: curve.points(results),
     };
     plot.curves.iter().map(curve).collect()
 }

@@ -120,7 +120,6 @@ mod tests {
         let plot = Plot {
             id: "plot".into(),
             title: title.into(),
-            variant: String::new(),
             x: Axis::new("time", "s"),
             y: Axis::new("rate", "kbps"),
             curves: vec![

@@ -238,7 +238,6 @@ fn comparison(comparison: &Comparison) -> Vec<Block> {
 }
 
 fn relations(outcome: &Outcome) -> Table {
-    let has_variants = outcome.verdicts.iter().any(|judgement| !judgement.variant.is_empty());
     let row = |judgement: &Judgement| {
         let style = match judgement.verdict {
             Verdict::Reproduces => Style::Good,
@@ -246,7 +245,6 @@ fn relations(outcome: &Outcome) -> Table {
         };
         let verdict = Text::default().and(judgement.verdict.to_string(), style);
         let mut row: Vec<Text> = vec![(&*judgement.claim).into()];
-        row.extend(has_variants.then(|| (&*judgement.variant).into()));
         row.extend([
             (&*judgement.published).into(),
             (&*judgement.expected).into(),
@@ -256,7 +254,6 @@ fn relations(outcome: &Outcome) -> Table {
         row
     };
     let mut columns = vec![Column::text("relation")];
-    columns.extend(has_variants.then(|| Column::text("judged on")));
     columns.extend([
         Column::text("published"),
         Column::text("holds"),

@@ -21,16 +21,16 @@ pub(super) fn job(
 ) -> Job {
     let variant = RECOVERIES.iter().find(|(_, other)| *other == recovery).map_or("", |(name, _)| *name);
     Job {
-        case: Case {
-            variant: variant.to_string(),
-            setting: configuration.to_owned(),
-            scheme: scheme::SACK,
-            point: 0.0,
-        },
+        case: Case { setting: setting(configuration, variant), scheme: scheme::SACK, point: 0.0 },
         models: vec![network.model],
         decisions,
         measure: Box::new(move |recordings| recordings.first().map(&measure).unwrap_or_default()),
     }
+}
+
+/// A configuration with one of the recoveries.
+pub(super) fn setting(configuration: &str, recovery: &str) -> String {
+    format!("{configuration}, {recovery}")
 }
 
 /// The sum of a quantity over samples.

@@ -169,10 +169,11 @@ fn compare(group: &Group, results: &Results) -> Vec<Comparison> {
     for (configuration, metrics) in &group.reference {
         for (metric, summary) in metrics {
             let [measured, with_ns2_rules] = RECOVERIES.map(|(variant, _)| {
+                let setting = job::setting(configuration, variant);
                 let value = |seed: crate::results::OneSeed<'_>| {
-                    seed.setting(configuration).figure(scheme::SACK, 0.0, metric)
+                    seed.setting(&setting).figure(scheme::SACK, 0.0, metric)
                 };
-                results.estimate(variant, value).0.map(|estimate| estimate.mean)
+                results.estimate(value).0.map(|estimate| estimate.mean)
             });
             // The reference's spreads and ratios between its own columns are not compared.
             let (Some(measured), Some(with_ns2_rules)) = (measured, with_ns2_rules) else { continue };

@@ -269,7 +269,6 @@ pub(super) fn figure_8() -> Experiment {
     let plot = |id: &str, title: &str, y: &str, curves: Vec<Curve>| Plot {
         id: id.into(),
         title: title.into(),
-        variant: String::new(),
         x: Axis::new("time", "s"),
         y: Axis::new(y, "Mbps"),
         curves,
@@ -382,7 +381,6 @@ pub(super) fn figure_9() -> Experiment {
         plots: vec![Plot {
             id: "arrival".into(),
             title: "Media arrived in order".into(),
-            variant: String::new(),
             x: Axis::new("time", "s"),
             y: Axis::new("play time of what has arrived", "s"),
             curves,
@@ -397,7 +395,6 @@ fn mbps(id: &str, scheme: Scheme, name: String, expected: Expected) -> Relation 
         claim: String::new(),
         published: String::new(),
         unit: "Mbps".into(),
-        variant: String::new(),
         value: Box::new(move |seed| seed.figure(scheme, 0.0, &name)),
         is_of_all_seeds: false,
         expected,
@@ -465,7 +462,6 @@ fn table(schemes: &[Scheme]) -> Table {
     Table {
         id: "figures".into(),
         title: "Throughput in each phase, the player, and what is left to the TCPs".into(),
-        variant: String::new(),
         rows: schemes.iter().map(row).collect(),
         columns: ["scheme".to_owned()]
             .into_iter()

@@ -63,7 +63,6 @@ impl Breakdown {
             rows: own.choices.iter().enumerate().map(row).collect(),
             id: self.id,
             title: self.title,
-            variant: String::new(),
         }
     }
 }
