@@ -36,6 +36,8 @@ pub struct FlowSample {
     pub flows: f64,
     /// What a media stream's player has in its buffer.
     pub buffer: Option<Duration>,
+    /// What a media stream has from its beginning on without a gap.
+    pub in_order: Bytes,
 }
 
 /// A link during one sampling interval.

@@ -177,7 +177,7 @@ fn measured(
     let player = own.get("player", scenario::playback);
     let quantity = quantity?;
     if player.is_some() && !quantity.is_of_a_player() {
-        return Err(Fault::new(at, "a `player` is for what a viewer sees: start_up, stalls, stalled"));
+        return Err(Fault::new(at, "a `player` is for what a viewer sees: start_up, stalls, stalled, late"));
     }
     let missing = match (quantity.is_of_links(), quantity == Quantity::GoodputRatio) {
         (true, _) if links.is_empty() => Some("links"),

@@ -1,13 +1,14 @@
 //! Measures of a run: small sums over the samples of flows and links.
 
 use anabranch_congestion::algorithm::Algorithm;
-use anabranch_film::playback::{Parameters, Playback, PlaybackReport};
+use anabranch_film::playback::Parameters;
 use anabranch_sim::model::{FlowId, Kind, LinkId, Model};
 use anabranch_sim::report::{FlowSample, LinkSample};
 use anabranch_units::{Bytes, Duration, Rate, Time};
 
 use super::quantity::Quantity;
 use super::take::{Bins, Summary, Take};
+use super::viewer::{late, played};
 use crate::simulate::Recording;
 use crate::statistics::{jain_index, mean};
 
@@ -27,8 +28,10 @@ pub(super) struct Bound {
     pub(super) bins: Option<(Bins, Summary)>,
     /// Which samples count; none: those that the run counts.
     pub(super) window: Option<Window>,
-    /// The player that is meant, and each flow's rate of the media; none: that of the run.
-    pub(super) player: Option<(Parameters, Vec<Option<Rate>>)>,
+    /// Each flow's rate of the media.
+    pub(super) rates: Vec<Option<Rate>>,
+    /// The player that is meant; none: that of the run.
+    pub(super) player: Option<Parameters>,
 }
 
 /// Which samples count.
@@ -45,8 +48,9 @@ impl Bound {
     /// Its value in a run, in SI units; not finite where there is none.
     pub(super) fn of(&self, run: &Recording) -> f64 {
         if let Some(take) = self.each {
-            let each = self.flows.iter().zip(&self.weights).map(|(flow, weight)| {
-                Self { flows: vec![*flow], weights: vec![*weight], each: None, ..self.clone() }.of(run)
+            let each = self.flows.iter().zip(&self.weights).zip(&self.rates).map(|((flow, weight), rate)| {
+                let (flows, weights, rates) = (vec![*flow], vec![*weight], vec![*rate]);
+                Self { flows, weights, rates, each: None, ..self.clone() }.of(run)
             });
             return take.of(&each.collect::<Vec<f64>>()).unwrap_or(f64::NAN);
         }
@@ -170,6 +174,22 @@ impl Bound {
                     flows.iter().filter_map(|sample| Some(sample.buffer?.as_secs_f64())).collect();
                 mean(&buffers).unwrap_or(f64::NAN)
             }
+            Quantity::InOrder => {
+                let of = |(flow, rate): (&FlowId, &Option<Rate>)| {
+                    let last = flows.iter().rfind(|sample| sample.flow == *flow)?;
+                    Some(rate.as_ref()?.time_for(last.in_order).as_secs_f64())
+                };
+                let each: Vec<f64> = self.flows.iter().zip(&self.rates).filter_map(of).collect();
+                mean(&each).unwrap_or(f64::NAN)
+            }
+            Quantity::Late => {
+                let each = self.flows.iter().zip(&self.rates);
+                let late = each.map(|(flow, rate)| {
+                    let own = flows.iter().filter(|sample| sample.flow == *flow);
+                    late(own.copied(), self.start_up(run, *flow, *rate), *rate)
+                });
+                mean(&late.collect::<Vec<f64>>()).unwrap_or(f64::NAN)
+            }
             Quantity::Jain | Quantity::WeightedJain | Quantity::WeightedJainOfThroughput => {
                 let amount = |id: &FlowId| -> f64 {
                     let own = flows.iter().filter(|sample| sample.flow == *id);
@@ -199,13 +219,21 @@ impl Bound {
         }
     }
 
+    /// When a film began to play in the run, or for the player that is meant.
+    fn start_up(&self, run: &Recording, flow: FlowId, rate: Option<Rate>) -> Option<Duration> {
+        match self.player {
+            Some(parameters) => played(run, flow, parameters, rate).startup,
+            None => run.totals.flows.get(flow)?.media?.startup,
+        }
+    }
+
     fn of_totals(&self, run: &Recording) -> f64 {
         let flows: Vec<_> = self.flows.iter().filter_map(|flow| run.totals.flows.get(*flow)).collect();
         let media = || flows.iter().filter_map(|flow| flow.media);
         let of_mean = |values: Vec<f64>| mean(&values).unwrap_or(f64::NAN);
-        if let Some((parameters, rates)) = &self.player {
-            let reports =
-                self.flows.iter().zip(rates).map(|(flow, rate)| played(run, *flow, *parameters, *rate));
+        if let Some(parameters) = self.player {
+            let each = self.flows.iter().zip(&self.rates);
+            let reports = each.map(|(flow, rate)| played(run, *flow, parameters, *rate));
             let values = reports.map(|report| match self.quantity {
                 Quantity::StartUp => report.startup.map_or(f64::NAN, Duration::as_secs_f64),
                 Quantity::Stalls => f64::from(report.stalls),
@@ -245,25 +273,6 @@ impl Bound {
             Quantity::Stalled => of_mean(media().map(|media| media.stalled.as_secs_f64()).collect()),
             _ => f64::NAN,
         }
-    }
-}
-
-/// How a player would have fared whose play changes nothing in the run, beside a film that was not played there:
-/// so its buffer is all that had arrived in order.
-fn played(run: &Recording, flow: FlowId, parameters: Parameters, rate: Option<Rate>) -> PlaybackReport {
-    let mut player = Playback::new(parameters, rate, Time::ZERO);
-    for sample in run.flow(flow) {
-        let there = rate.map_or(Bytes::ZERO, |rate| rate.amount_in(sample.buffer.unwrap_or_default()));
-        player.advance(sample.at, there, false);
-    }
-    player.report()
-}
-
-/// The rate of the media that a flow plays.
-pub(super) fn media_rate(model: &Model, flow: FlowId) -> Option<Rate> {
-    match model.flows.get(flow).map(|flow| &flow.kind) {
-        Some(Kind::Media(media)) => Some(media.rate),
-        _ => None,
     }
 }
 

@@ -17,6 +17,7 @@ mod runs;
 mod shown;
 mod take;
 pub(crate) mod term;
+mod viewer;
 mod written;
 
 use std::io::ErrorKind;

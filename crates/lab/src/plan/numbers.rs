@@ -8,6 +8,7 @@ use exmex::{Express, FlatEx};
 use super::measure::{self, Bound, Window};
 use super::quantity::Quantity;
 use super::take::{Bins, Summary, Take};
+use super::viewer;
 use crate::case::Measured;
 use crate::simulate::Recording;
 
@@ -206,7 +207,7 @@ impl Measurement {
         let others = named(self.at, "flow", &self.others, known)?;
         let links = named(self.at, "link", &self.links, model.links.iter().map(|link| &*link.name))?;
         let weights = flows.iter().map(|flow| measure::weight(model, *flow)).collect();
-        let rates = flows.iter().map(|flow| measure::media_rate(model, *flow)).collect();
+        let rates = flows.iter().map(|flow| viewer::media_rate(model, *flow)).collect();
         Ok(Bound {
             quantity: self.quantity,
             flows,
@@ -216,7 +217,8 @@ impl Measurement {
             each: self.each,
             bins: self.bins,
             window: self.window,
-            player: self.player.map(|player| (player, rates)),
+            rates,
+            player: self.player,
         })
     }
 }

@@ -38,6 +38,10 @@ pub(super) enum Quantity {
     ReceiveWindow,
     VirtualConnections,
     Buffer,
+    /// Of films: the play time of what is there without a gap, and the part of the time in which what should
+    /// play is not.
+    InOrder,
+    Late,
     Jain,
     WeightedJain,
     WeightedJainOfThroughput,
@@ -59,7 +63,7 @@ pub(super) enum Quantity {
 
 impl Quantity {
     /// The names in a plan.
-    pub(super) const NAMES: [(&'static str, Self); 30] = [
+    pub(super) const NAMES: [(&'static str, Self); 32] = [
         ("goodput", Self::Goodput),
         ("throughput", Self::Throughput),
         ("sent", Self::Sent),
@@ -73,6 +77,8 @@ impl Quantity {
         ("receive_window", Self::ReceiveWindow),
         ("virtual_connections", Self::VirtualConnections),
         ("buffer", Self::Buffer),
+        ("in_order", Self::InOrder),
+        ("late", Self::Late),
         ("jain_index", Self::Jain),
         ("weighted_jain_index", Self::WeightedJain),
         ("weighted_jain_index_of_throughput", Self::WeightedJainOfThroughput),
@@ -97,6 +103,7 @@ impl Quantity {
             Self::Goodput | Self::Throughput | Self::Carried => Dimension::Rate,
             Self::Srtt
             | Self::Buffer
+            | Self::InOrder
             | Self::Wait
             | Self::RoundTrip
             | Self::Completed
@@ -115,7 +122,7 @@ impl Quantity {
 
     /// Whether it is what a viewer sees.
     pub(super) const fn is_of_a_player(self) -> bool {
-        matches!(self, Self::StartUp | Self::Stalls | Self::Stalled)
+        matches!(self, Self::StartUp | Self::Stalls | Self::Stalled | Self::Late)
     }
 
     /// Whether it is known at the end of a run only.
@@ -130,6 +137,9 @@ impl Quantity {
                 | Self::Standing
                 | Self::MostConnections
                 | Self::MeanConnections
-        ) || self.is_of_a_player()
+                | Self::StartUp
+                | Self::Stalls
+                | Self::Stalled
+        )
     }
 }

@@ -272,7 +272,8 @@ impl Stream {
         if sample.connections > 0 {
             sample.srtt = srtt / u64::from(sample.connections);
         }
-        sample.buffer = self.session.status().buffer;
+        let status = self.session.status();
+        (sample.buffer, sample.in_order) = (status.buffer, Bytes::new(status.partition.0));
     }
 
     /// What this stream adds to its flow's totals.

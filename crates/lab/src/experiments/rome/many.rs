@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use anabranch_film::auto;
 use anabranch_film::session::Pace;
-use anabranch_sim::model::{Algorithm, Flow, Kind, Media, Model, Run, Source, When};
+use anabranch_film::{auto, rome};
+use anabranch_sim::model::{Algorithm, Flow, Kind, Limit, Media, Model, Run, Source, When};
 use anabranch_units::{Duration, Rate, Time};
 
-use super::network::{ASSUMED, NEVER, media, rome, tcp};
+use super::network::{ASSUMED, NEVER, media, tcp};
 use super::random::{CLIENTS, Client, MOST_SERVERS, Network, behind_one_link, draw};
 use crate::case::{Case, Measured};
 use crate::experiment::{Axis, Cause, Expected, Experiment, Job, Jobs, Plot, Relation, Table};
@@ -23,12 +23,18 @@ const DURATION: Duration = Duration::from_secs(80);
 const WARM_UP: Duration = Duration::from_secs(20);
 /// A further run: all that goes to the clients goes over one link.
 const ONE_LINK: &str = "over one link";
-const ONE_LINK_SERVERS: [usize; 3] = [1, 4, 8];
+const ONE_LINK_SERVERS: [usize; 4] = [1, 4, 6, 8];
 /// Further runs of `auto`: with as large a buffer as TCP-ROME's, and with no more connections.
 const AHEAD: &str = "ten minutes ahead";
 const FEW: &str = "a connection to each";
 const OF_AUTO: [&str; 2] = [AHEAD, FEW];
+/// Further runs of TCP-ROME.
+const SHORT_QUEUES: &str = "queues of 10 packets";
+const STRICT: &str = "strict fairness";
+const OF_ROME: [&str; 2] = [SHORT_QUEUES, STRICT];
 /// With so many servers.
+const FURTHER_SERVERS: [usize; 3] = [1, 2, 8];
+/// The further runs of `auto` have so many.
 const AUTO_SERVERS: usize = 4;
 /// So many of the clients have one server only, in figures 12 and 13.
 const SINGLE_FLOWS: usize = CLIENTS / 2;
@@ -83,7 +89,12 @@ fn unlimited(client: &Client, servers: usize, algorithm: Algorithm) -> Media {
 
 fn algorithm((scheme, setting): (Scheme, &str), servers: usize) -> Algorithm {
     if scheme != AUTO {
-        return rome(servers as u32);
+        let model = if setting == STRICT { rome::Model::StrictFairness } else { rome::Model::default() };
+        return Algorithm::Rome(rome::Parameters {
+            connections: servers as u32,
+            model,
+            ..rome::Parameters::default()
+        });
     }
     let mut parameters = auto::Parameters::default();
     if setting == AHEAD {
@@ -105,7 +116,12 @@ fn wanted(client: &Client, of: (Scheme, &str), servers: usize) -> Media {
 }
 
 fn job((scheme, setting): (Scheme, &str), servers: usize, streams: usize, seed: u64) -> Job {
-    let network = if setting == ONE_LINK { behind_one_link(seed) } else { draw(seed) };
+    let mut network = if setting == ONE_LINK { behind_one_link(seed) } else { draw(seed) };
+    if setting == SHORT_QUEUES {
+        for link in &mut network.links {
+            link.queue.limit = Limit::Packets(10);
+        }
+    }
     let fast: Vec<bool> = network.clients.iter().map(is_fast).collect();
     let model = model(network, seed, streams, |client| {
         if streams == CLIENTS {
@@ -209,18 +225,25 @@ fn figures(
     table("figures", title, columns, cases.into_iter().map(row))
 }
 
-const ACCESS: &str = "even eight servers give no more than 1.66 times the rate of one: the rest is the clients' own access links. Queues of 10 \
-    packets, or strict fairness, change the gain from n = 1 to 2 to no more than 1.39";
-const HELD: &str = "above R+ a connection keeps its size (section III-C): nothing takes back what is too much, and with more connections more was \
-    there when R+ was reached. Where one link of 9 Mbps is common to all and takes it back, n = 8 has 422 kbps (table; seeds 1 to 5)";
-const LOAD: &str = "no link is common to all connections here, and more of a stream's connections take little from the others. Where one link of 9 Mbps is common to all, so that n = 1 is \
-    about right, single flows behind fast access get 268 kbps at n = 1 and 74 at n = 8 without the rate coordinator, and 130 with it (all single flows: 172, 49 and 91; table; seeds 1 to 5). \
-    235 and 50 kbps are equal shares of 12 Mbps among 50 and among 225 connections. It is not the queues: 10 or 200 packets leave 127 and 146 kbps at n = 8 (3 seeds); nor a slower core: \
-    links of 2 Mbps leave 134 (3 seeds)";
+/// A cause and the settings that show it.
+type Because = (&'static str, &'static [&'static str]);
+
+const OWN_ACCESS: Because =
+    ("not found; it is neither the queues nor the rate coordinator's model", &[SHORT_QUEUES, STRICT]);
+const HELD: Because = (
+    "above R+ a connection keeps its size (section III-C): nothing takes back what is too much, and with more connections more was there when \
+     R+ was reached. A link that is common to all takes it back",
+    &[ONE_LINK],
+);
+const LOAD: Because = (
+    "no link is common to all connections here, and more of a stream's connections take little from the others; where one is common to all, \
+     they take much",
+    &[ONE_LINK],
+);
 
 /// Tells the causes of relations that differ, by their names.
-fn because(causes: &[(&str, &str)], relations: Vec<Relation>) -> Vec<Relation> {
-    let causes = causes.iter().map(|(name, cause)| (*name, Cause::from(*cause))).chain(worse());
+fn because(causes: &[(&'static str, Because)], relations: Vec<Relation>) -> Vec<Relation> {
+    let causes = causes.iter().map(|(name, because)| (*name, cause(*because))).chain(worse());
     let mut causes: BTreeMap<&str, Cause> = causes.collect();
     let mut explained = |relation: Relation| {
         let cause = causes.remove(relation.id.as_str());
@@ -229,20 +252,21 @@ fn because(causes: &[(&str, &str)], relations: Vec<Relation>) -> Vec<Relation> {
     relations.into_iter().map(&mut explained).collect()
 }
 
+fn cause((says, settings): Because) -> Cause {
+    let shown_by = settings.iter().map(|setting| (*setting).to_owned()).collect();
+    Cause { says: says.into(), shown_by }
+}
+
 /// Why `auto` does not come off better, by the relations' names.
 fn worse() -> [(&'static str, Cause); 3] {
-    let cause = |says: &str, settings: &[&str]| Cause {
-        says: says.into(),
-        shown_by: settings.iter().map(|setting| (*setting).to_owned()).collect(),
-    };
     let not_found = || {
         let says =
             "not found; it is neither how far auto reads ahead nor how many connections it has to a server";
-        cause(says, &OF_AUTO)
+        cause((says, &OF_AUTO))
     };
     [
         ("auto-stalls", not_found()),
-        ("auto-connections", cause("auto may have more than one connection to a server", &[FEW])),
+        ("auto-connections", cause(("auto may have more than one connection to a server", &[FEW]))),
         ("auto-cross", not_found()),
     ]
 }
@@ -260,9 +284,15 @@ pub(super) fn figure_11() -> Experiment {
         claim: "The rate with n = 2 is twice that with n = 1; there is little more beyond.".into(),
         assumed: assumed(&["no rate is wanted here: the rate coordinator holds nothing back"]),
         random: true,
-        jobs: Jobs::new(|seed| jobs(SCHEMES, CLIENTS, seed)),
+        jobs: Jobs::new(|seed| {
+            let mut all = jobs(SCHEMES, CLIENTS, seed);
+            for setting in OF_ROME {
+                all.extend(FURTHER_SERVERS.map(|servers| job((ROME, setting), servers, CLIENTS, seed)));
+            }
+            all
+        }),
         relations: because(
-            &[("doubles", ACCESS), ("little-more", ACCESS)],
+            &[("doubles", OWN_ACCESS), ("little-more", OWN_ACCESS)],
             vec![
                 relation(
                     "doubles",
@@ -292,7 +322,11 @@ pub(super) fn figure_11() -> Experiment {
         ),
         plots: vec![plot("rate", "Mean streaming rate", STREAMS, SCHEMES)],
         tables: vec![figures(
-            every(SCHEMES),
+            every(SCHEMES).chain(
+                OF_ROME
+                    .into_iter()
+                    .flat_map(|setting| FURTHER_SERVERS.map(|servers| (ROME, setting, servers))),
+            ),
             &[
                 ("streaming rate (kbps)", STREAMS),
                 ("mean connections", MEAN_CONNECTIONS),
@@ -371,7 +405,6 @@ pub(super) fn figure_12() -> Experiment {
                 ("four", HELD),
                 ("six", HELD),
                 ("eight", HELD),
-                ("stable", HELD),
             ],
             relations,
         ),

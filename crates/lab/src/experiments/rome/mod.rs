@@ -2,7 +2,6 @@
 
 mod many;
 mod network;
-mod paths;
 mod random;
 mod real;
 
@@ -11,7 +10,7 @@ use crate::real::Real;
 
 /// Every experiment of the paper, by figure.
 pub(super) fn experiments() -> Vec<Experiment> {
-    vec![paths::figure_8(), paths::figure_9(), many::figure_11(), many::figure_12(), many::figure_13()]
+    vec![many::figure_11(), many::figure_12(), many::figure_13()]
 }
 
 /// Figure 8 with real programs.

@@ -42,18 +42,6 @@ pub(super) fn tcp() -> Tcp {
     }
 }
 
-/// TCP-ROME over so many connections.
-pub(super) fn rome(connections: u32) -> Algorithm {
-    Algorithm::Rome(anabranch_film::rome::Parameters {
-        connections,
-        ..anabranch_film::rome::Parameters::default()
-    })
-}
-
-pub(super) fn auto() -> Algorithm {
-    Algorithm::Auto(anabranch_film::auto::Parameters::default())
-}
-
 /// A stream from one connection to each server; `auto` may have more.
 pub(super) fn media(
     client: NodeId,

@@ -2,13 +2,26 @@
 
 use anabranch_units::Duration;
 
-use super::paths::{
-    ACCESS, CONNECTION, CROSS, CROSS_FROM, MEAN_CONNECTIONS, MOST_CONNECTIONS, PHASES, STALLED, STALLS,
-    THROUGHPUT, during,
-};
 use crate::case::{Case, Measured};
 use crate::real::{Observed, Real, Traffic, Trial};
 use crate::scheme::{AUTO, ROME, SINGLE, Scheme};
+
+/// Access links: kbit/s and delay in ms.
+const ACCESS: [(u64, u64); 3] = [(1500, 10), (1500, 20), (2500, 30)];
+/// When the TCP on each of them begins, in seconds.
+const CROSS_FROM: [u64; 3] = [10, 40, 70];
+/// Name, from and to in seconds.
+const PHASES: [(&str, u64, u64); 4] =
+    [("alone", 3, 10), ("one TCP", 15, 40), ("two TCPs", 42, 70), ("three TCPs", 72, 100)];
+
+// Figures and series, as `papers/rome/fig8` names them.
+const THROUGHPUT: &str = "throughput";
+const CROSS: &str = "cross traffic";
+const STALLS: &str = "stalls";
+const STALLED: &str = "stall time";
+const MEAN_CONNECTIONS: &str = "mean connections";
+const MOST_CONNECTIONS: &str = "most connections";
+const CONNECTION: [&str; 3] = ["connection 1", "connection 2", "connection 3"];
 
 const SECONDS: u64 = 100;
 /// Longer than the run: who is ahead of the player would have all of it before the end.
@@ -151,4 +164,8 @@ fn read(observed: &Observed) -> Result<Measured, String> {
     let total =
         (0..seconds).map(|second| links.iter().map(|link| link[second].payload_bps).sum::<f64>() / 1e6);
     Ok(measured.series(THROUGHPUT, by_second(total.collect())))
+}
+
+fn during(quantity: &str, phase: &str) -> String {
+    format!("{quantity}, {phase}")
 }
