@@ -253,11 +253,15 @@ impl Link<'_> {
         Ok(())
     }
 
-    async fn data(&mut self, bytes: BytesMut, unheard: Unheard) -> Result<(), End> {
-        let count = anabranch_units::Bytes::of(bytes.len()).get();
-        let Some(asked) = self.queue.front().filter(|_| count <= self.left) else {
-            return Err(End::Failed("the server sends more than it was asked for".into()));
+    async fn data(&mut self, mut bytes: BytesMut, unheard: Unheard) -> Result<(), End> {
+        let too_many = || End::Failed("the server sends more than it was asked for".into());
+        // What was asked for is good, however much came with it in the same read.
+        let surplus = anabranch_units::Bytes::of(bytes.len()).get() > self.left;
+        bytes.truncate(anabranch_units::Bytes::new(self.left).as_usize());
+        let Some(asked) = self.queue.front().filter(|_| !bytes.is_empty()) else {
+            return Err(too_many());
         };
+        let count = anabranch_units::Bytes::of(bytes.len()).get();
         self.left -= count;
         if self.reads < EARLY_READS {
             self.reads += 1;
@@ -269,7 +273,7 @@ impl Link<'_> {
         self.shared.store.take(range.start, bytes.freeze()).map_err(End::Fatal)?;
         let (id, request) = (self.id, asked.request);
         self.shared.report(Report::Arrived { id, request, range, unheard }).await;
-        Ok(())
+        if surplus { Err(too_many()) } else { Ok(()) }
     }
 
     /// An answer is complete, perhaps with fewer bytes than were asked for, but with those that it promised.
