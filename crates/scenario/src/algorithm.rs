@@ -145,8 +145,8 @@ fn auto(table: &mut Table<'_>, servers: usize) -> auto::Parameters {
         // As in `anabranch play`: servers start together, and connections that are not needed are given back.
         at_start: at_start.unwrap_or(defaults.at_start.max(servers).min(3)).min(most),
         buffer: buffer(table, defaults.buffer),
-        boost_low: table.get("boost_low", multiple).unwrap_or(defaults.boost_low),
-        boost_high: table.get("boost_high", multiple).unwrap_or(defaults.boost_high),
+        boost: table.get("boost", multiple).unwrap_or(defaults.boost),
+        boost_with_room: table.get("boost_with_room", multiple).unwrap_or(defaults.boost_with_room),
         margin: table.get("margin", |item| item.ratio(0.0..=1.0)).unwrap_or(defaults.margin),
         window_headroom: table.get("window_headroom", multiple).unwrap_or(defaults.window_headroom),
         window_spread: table.get("window_spread", multiple).unwrap_or(defaults.window_spread),

@@ -11,6 +11,11 @@ use crate::control::{ConnectionId, Order, Sample, What};
 const FINDING_ITS_RATE: Duration = Duration::from_secs(6);
 /// Growth that brought nothing rests only so long while the buffer is low.
 const SHORT_REST: Duration = Duration::from_secs(2);
+/// A connection may be one too many when the receiver has held the rate back for so long,
+const AMPLE: Duration = Duration::from_secs(3);
+/// or when the rate was held for so long although the network held the connections back: a path that is full
+/// with one of them is as full with several.
+const HELD_LONG: Duration = Duration::from_secs(8);
 
 impl Auto {
     /// Judges a trial whose effect has had the time to show.
@@ -45,11 +50,11 @@ impl Auto {
                 }
                 self.give_back(sample, there - count, "more connections brought no more", orders);
             }
-            Trial::GaveBack => {
+            Trial::GaveBack { count } => {
                 if throughput < needed {
                     self.shrink.begin(now, longest);
-                    self.target += 1;
-                    self.fill(sample, "the connection that was given back is missed", orders);
+                    self.target += count;
+                    self.fill(sample, "what was given back is missed", orders);
                 }
             }
         }
@@ -105,6 +110,7 @@ impl Auto {
     ) {
         let now = sample.now;
         let ample_for = self.ample_since.map_or(Duration::ZERO, |since| now.since(since));
+        let held_for = self.held_since.map_or(Duration::ZERO, |since| now.since(since));
         // A buffer that cannot be filled any further is no sign of want.
         let low = !sample.sated && sample.buffer.is_some_and(|buffer| buffer < self.parameters.buffer.0);
         let limited = sample.wanted.is_some();
@@ -114,13 +120,14 @@ impl Auto {
             || sample.connecting > 0
             || self.trial.is_some()
             || now < self.shrink.until
-            || ample_for < Duration::from_secs(3)
+            || (ample_for < AMPLE && held_for < HELD_LONG)
             || self.throughput(Duration::from_secs(3), now) < needed
         {
             return;
         }
-        self.trial = Some(Trial::GaveBack);
-        self.give_back(sample, 1, "fewer may hold the rate", orders);
+        let surplus = (sample.connections.len() / 4).max(1);
+        self.trial = Some(Trial::GaveBack { count: surplus });
+        self.give_back(sample, surplus, "fewer may hold the rate", orders);
     }
 
     /// Closes the connections that deliver least.

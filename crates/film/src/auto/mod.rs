@@ -2,24 +2,26 @@
 //!
 //! The rule, in full:
 //!
-//! 1. **Rate.** While the buffer is below B- all connections together may take [`Parameters::boost_low`]
-//!    times the wanted rate; between B- and B+ the allowance falls from [`Parameters::boost_high`] to one,
-//!    above B+ below one, so the buffer settles at B+. (TCP-ROME's thresholds, section III.B; the slope makes
-//!    it settle.) A player of which nobody knows how fast it plays may have `ANY_SPEED` times the wanted rate
-//!    over one connection, while that makes no queue.
+//! 1. **Rate.** One connection to each server may take what fills the buffer to B+ within seconds, as a
+//!    download would; with more of them all together may take [`Parameters::boost`] times the wanted rate, or
+//!    [`Parameters::boost_with_room`] times where every path has room. Above B+ the allowance falls below one,
+//!    so the buffer settles there. (TCP-ROME's thresholds, section III.B; the slope makes it settle.) A player
+//!    of which nobody knows how fast it plays may have `ANY_SPEED` times the wanted rate over one connection,
+//!    while that makes no queue.
 //! 2. **Windows.** Each connection's receive window is its share of that rate times its RTT and
 //!    [`Parameters::window_headroom`] (MultiTCP (6.1)); when the rate is missed, up to
 //!    [`Parameters::window_spread`] (MultiTCP's f) times that, so that no connection is held back by us.
-//! 3. **Growth.** When the needed rate (wanted plus a margin, more when the buffer is low) has been missed
-//!    for a while that shrinks with the buffer, and the newest connection has found its rate, connections are
-//!    added: one while the buffer is above B-, else as many as the shortfall asks for in proportion, at most
-//!    as many as there are, or twice as many where every path has room. Each addition is a *trial*: after it
-//!    has settled it must have brought at least [`Parameters::least_gain`] of the proportional gain. If it
-//!    has not (a BBR sender, a capped line, a full access link), what was added is closed, and growth rests
-//!    for a time that doubles with each failure.
-//! 4. **Giving back.** When the receiver and not the network has held the rate back for a while and the
-//!    buffer is above B-, the connection that delivered least over the last seconds is closed: again a trial,
-//!    undone when the rate is missed.
+//! 3. **Growth.** When the needed rate (wanted plus a margin, more where there is room and the buffer is low)
+//!    has been missed for a while that shrinks with the buffer, connections are added: one while the buffer
+//!    will last, and the newest connection has found its rate; else as many as the shortfall asks for in
+//!    proportion, at most as many as there are, or twice as many where every path has room. Each addition is
+//!    a *trial*: after it has settled it must have brought at least [`Parameters::least_gain`] of the
+//!    proportional gain. If it has not (a BBR sender, a capped line, a full access link), what was added is
+//!    closed, and growth rests for a time that doubles with each failure.
+//! 4. **Giving back.** When the receiver and not the network has held the rate back for a while, or the rate
+//!    was held for long although the network held it back, and the buffer is above B-, the connections that
+//!    delivered least over the last seconds are closed, a quarter of all: again a trial, undone when the rate
+//!    is missed.
 //! 5. **Where.** A new connection goes to the path with the fewest connections, among equals to the one whose
 //!    connections deliver most, to one that failed only when there is no other; replicas and interfaces are
 //!    so explored before one of them is doubled.
@@ -40,9 +42,8 @@ use trial::{Rest, Trial};
 const SMALLEST_WINDOW: Packets = Packets::new(6);
 /// The first window of a connection is for a round trip of at least this.
 const FIRST_ROUND_TRIP: Duration = Duration::from_millis(100);
-/// With an empty buffer this part of the wanted rate is needed beyond it, less the more there is up to B-.
-const URGENCY: f64 = 0.1;
-/// The same where every path has room: filling the buffer takes nothing from anybody there.
+/// Where every path has room and the buffer is empty, this part of the wanted rate is needed beyond it; less
+/// the more there is up to B-.
 const URGENCY_WITH_ROOM: f64 = 0.8;
 /// A round trip of at most so many times the path's shortest shows no queue, and a path has room when none
 /// was seen so long.
@@ -52,8 +53,14 @@ const ROOM_AFTER: Duration = Duration::from_secs(2);
 const ANY_SPEED: Ratio = Ratio::new(5, 2);
 /// A queue of less is none that it made: so much round trips vary on a machine and in a wireless network.
 const LEAST_QUEUE: Duration = Duration::from_millis(5);
+/// One connection to each server may take what fills the buffer within this time.
+const FILLING: Duration = Duration::from_secs(3);
 /// A measured rate is held when it comes this near.
 const ALMOST: Ratio = Ratio::new(97, 100);
+/// So many round trips a few changes of the number of connections need to show their effect.
+const ROUND_TRIPS_OF_CHANGES: u64 = 40;
+/// A shortfall of less of the wanted rate empties no buffer in a time that matters.
+const NOTICEABLE: f64 = 0.05;
 /// Rates are averaged over this long at most.
 const MEMORY: Duration = Duration::from_secs(8);
 
@@ -79,6 +86,8 @@ pub struct Auto {
     newest: Time,
     /// Since when the needed rate is missed.
     missed_since: Option<Time>,
+    /// Since when the needed rate is held.
+    held_since: Option<Time>,
     /// Since when the receiver holds the rate back.
     ample_since: Option<Time>,
     trial: Option<Trial>,
@@ -104,6 +113,7 @@ impl Auto {
             settles: Time::ZERO,
             newest: Time::ZERO,
             missed_since: None,
+            held_since: None,
             ample_since: None,
             trial: None,
             grow: rest,
@@ -118,26 +128,27 @@ impl Auto {
     }
 
     /// What all connections may take together (rule 1).
-    fn allowed(&self, wanted: Rate, buffer: Option<Duration>) -> Rate {
-        let (low, high) = self.parameters.buffer;
-        let Some(buffer) = buffer else { return wanted };
-        let factor = if buffer < low {
-            self.parameters.boost_low
-        } else if buffer < high {
-            let filled = (buffer - low).ratio_to(high - low);
-            let above_one = self.parameters.boost_high.as_f64() - 1.0;
-            Ratio::from_f64(1.0 + above_one * (1.0 - filled))
-        } else {
+    fn allowed(&self, sample: &Sample<'_>, wanted: Rate) -> Rate {
+        let Some(buffer) = sample.buffer else { return wanted };
+        let high = self.parameters.buffer.1;
+        if buffer >= high {
             // One tenth less for every second too much, but never silent: a window must not close.
-            Ratio::from_f64((1.0 - 0.1 * (buffer - high).as_secs_f64()).max(0.5))
+            return wanted * Ratio::from_f64((1.0 - 0.1 * (buffer - high).as_secs_f64()).max(0.5));
+        }
+        let fills = Ratio::from_f64(1.0 + (high - buffer).ratio_to(FILLING));
+        let is_one_each = sample.connections.len() + sample.connecting <= sample.paths.len().max(1);
+        let most = match (is_one_each, self.has_room(sample)) {
+            (true, _) => wanted * fills,
+            (false, true) => wanted * self.parameters.boost_with_room,
+            (false, false) => wanted * self.parameters.boost,
         };
-        wanted * factor
+        most.min(wanted * fills)
     }
 
     /// Tells what all connections may take together, when it changed.
     fn set_limit(&mut self, sample: &Sample<'_>, orders: &mut Vec<Order>) -> Option<Rate> {
         let allowed = sample.wanted.map(|wanted| {
-            let allowed = self.allowed(wanted, sample.buffer);
+            let allowed = self.allowed(sample, wanted);
             match sample.hungry {
                 true if self.may_feed(sample) => allowed.max(wanted * ANY_SPEED),
                 // How much such a player has nobody knows.
@@ -178,8 +189,10 @@ impl Auto {
         let low = self.parameters.buffer.0;
         let Some(buffer) = sample.buffer else { return wanted };
         let emptiness = 1.0 - buffer.min(low).ratio_to(low);
-        let urgency = if self.has_room(sample) { URGENCY_WITH_ROOM } else { URGENCY };
-        wanted * Ratio::from_f64(1.0 + self.parameters.margin.as_f64() + urgency * emptiness)
+        // Filling the buffer takes nothing from anybody where what further connections bring would lie idle.
+        let is_free = sample.connections.len() > 1 && self.has_room(sample);
+        let urgency = if is_free { URGENCY_WITH_ROOM * emptiness } else { 0.0 };
+        wanted * Ratio::from_f64(1.0 + self.parameters.margin.as_f64() + urgency)
     }
 
     /// Mean throughput over the last `span`.
@@ -232,9 +245,24 @@ impl Auto {
         (buffer / 4).max(Duration::from_millis(400)).min(Duration::from_secs(4))
     }
 
-    /// Whether the buffer is below B-.
+    /// Whether the buffer is below B-, or will be empty before a few changes have shown their effect.
     fn is_hurried(&self, sample: &Sample<'_>) -> bool {
-        sample.buffer.is_some_and(|buffer| buffer < self.parameters.buffer.0)
+        let changes = sample.mean_rtt() * ROUND_TRIPS_OF_CHANGES;
+        sample
+            .buffer
+            .is_some_and(|buffer| buffer < self.parameters.buffer.0 || self.lasts(sample, buffer) < changes)
+    }
+
+    /// How long the buffer lasts at the rate of the last moments.
+    fn lasts(&self, sample: &Sample<'_>, buffer: Duration) -> Duration {
+        let Some(wanted) = sample.wanted else { return Duration::MAX };
+        let missing = 1.0 - self.recent(sample).ratio_to(wanted);
+        if missing < NOTICEABLE { Duration::MAX } else { buffer * Ratio::from_f64(1.0 / missing) }
+    }
+
+    /// Mean throughput over the last moments: over several round trips.
+    fn recent(&self, sample: &Sample<'_>) -> Rate {
+        self.throughput(Duration::from_secs(1).max(sample.mean_rtt() * 4), sample.now)
     }
 
     /// Whether no queue stands on any path: losses, and not its capacity, hold the connections back.
@@ -373,10 +401,10 @@ impl RateController for Auto {
         self.remember(sample);
         let mut orders = Vec::new();
         let allowed = self.set_limit(sample, &mut orders);
-        let recent = self.throughput(Duration::from_secs(1).max(sample.mean_rtt() * 4), now);
+        let recent = self.recent(sample);
         let needed = match sample.wanted {
             // What is not allowed cannot be missed.
-            Some(wanted) => self.needed(sample, wanted).min(self.allowed(wanted, sample.buffer) * ALMOST),
+            Some(wanted) => self.needed(sample, wanted).min(self.allowed(sample, wanted) * ALMOST),
             // Unknown: more is needed while the buffer is low, or always when nothing plays.
             None if sample.buffer.is_some_and(|buffer| buffer >= self.parameters.buffer.0) => Rate::ZERO,
             None => Rate::MAX,
@@ -388,6 +416,7 @@ impl RateController for Auto {
         let held_back = sample.connections.iter().filter(|connection| !connection.network_limited).count();
         let ample = !missed && held_back * 2 > sample.connections.len();
         self.missed_since = missed.then(|| self.missed_since.unwrap_or(now));
+        self.held_since = (!missed).then(|| self.held_since.unwrap_or(now));
         self.ample_since = ample.then(|| self.ample_since.unwrap_or(now));
         self.set_windows(sample, allowed, missed, &mut orders);
         if now >= self.settles {

@@ -11,10 +11,10 @@ pub struct Parameters {
     pub at_start: usize,
     /// Thresholds B- and B+ on the buffer.
     pub buffer: (Duration, Duration),
-    /// The rate allowed below B-, as a multiple of the wanted one.
-    pub boost_low: Ratio,
-    /// The rate allowed just above B-.
-    pub boost_high: Ratio,
+    /// The rate allowed below B+ with more than one connection to a server, as a multiple of the wanted one.
+    pub boost: Ratio,
+    /// The same where every path has room.
+    pub boost_with_room: Ratio,
     /// The needed rate is the wanted one plus this part of it.
     pub margin: Ratio,
     /// A receive window is so many times share x rate x RTT.
@@ -35,8 +35,8 @@ impl Default for Parameters {
             most: 16,
             at_start: 1,
             buffer: (Duration::from_secs(5), Duration::from_secs(20)),
-            boost_low: Ratio::new(3, 1),
-            boost_high: Ratio::new(3, 2),
+            boost: Ratio::new(13, 10),
+            boost_with_room: Ratio::new(3, 1),
             margin: Ratio::new(1, 20),
             window_headroom: Ratio::new(3, 2),
             window_spread: Ratio::new(6, 1),

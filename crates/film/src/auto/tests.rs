@@ -32,6 +32,7 @@ struct World {
     most: usize,
     stalled: f64,
     delivered: Rate,
+    rtt: Duration,
 }
 
 const RTT: Duration = Duration::from_millis(80);
@@ -52,6 +53,7 @@ impl World {
             most: 0,
             stalled: 0.0,
             delivered: Rate::ZERO,
+            rtt: RTT,
         };
         let orders = world.auto.start();
         world.obey(&orders);
@@ -73,7 +75,11 @@ impl World {
     /// Flows of others fill the path's queue and let it drain, again and again.
     fn round_trip(&self, path: PathId) -> Duration {
         let sawtooth = (self.now.as_nanos() / STEP.as_nanos()) % 7;
-        if self.paths[path.0 as usize].cross_flows == 0 { RTT } else { RTT + RTT / 10 * sawtooth }
+        if self.paths[path.0 as usize].cross_flows == 0 {
+            self.rtt
+        } else {
+            self.rtt + self.rtt / 10 * sawtooth
+        }
     }
 
     fn obey(&mut self, orders: &[Order]) {
@@ -118,7 +124,7 @@ impl World {
             .connections
             .iter()
             .map(|(id, _)| match self.auto.windows.get(id) {
-                Some(Window::Packets(packets)) => Rate::of(*packets * PACKET, RTT).as_f64(),
+                Some(Window::Packets(packets)) => Rate::of(*packets * PACKET, self.rtt).as_f64(),
                 _ => f64::INFINITY,
             })
             .collect();
@@ -300,4 +306,50 @@ fn windows_hold_the_rate_and_not_much_more() {
         .sum();
     let pipe = Rate::from_mbps(8).amount_in(RTT);
     assert!(windows <= pipe * Ratio::new(17, 10) && windows >= pipe, "{windows} for {pipe}");
+}
+
+#[test]
+fn one_connection_takes_what_a_download_takes_and_several_what_the_film_needs() {
+    // The path has seven times the rate: ten seconds of film are there after two.
+    let mut alone = film(&[Path::idle(Rate::from_mbps(14))], 2000);
+    alone.run(2);
+    assert_eq!(alone.connections.len(), 1);
+    assert!(alone.buffer > 9.0, "{} s in the buffer", alone.buffer);
+    // Beside others one is not enough, and several take no more than the boost.
+    let path = Path { cross_flows: 20, ..Path::idle(Rate::from_mbps(14)) };
+    let mut beside = film(&[path], 2000);
+    beside.run(15);
+    assert!(beside.connections.len() > 1);
+    let most = Rate::from_mbps(2) * Parameters::default().boost;
+    for _ in 0..100 {
+        beside.step();
+        assert!(beside.delivered <= most * Ratio::new(101, 100), "{}", beside.delivered);
+    }
+}
+
+#[test]
+fn a_route_that_becomes_long_and_slow_is_answered_before_the_buffer_is_empty() {
+    let path = Path { connection_cap: Rate::from_kbps(4000), ..Path::idle(Rate::from_mbps(50)) };
+    let mut world = film(&[path], 2000);
+    world.run(60);
+    // Connections bring a tenth of what they brought, over a round trip of two thirds of a second. The buffer is
+    // above B- all the time, but does not last as long as a few changes take to show.
+    world.paths[0].connection_cap = Rate::from_kbps(400);
+    world.rtt = Duration::from_millis(640);
+    world.buffer = 16.0;
+    world.run(12);
+    assert!(world.buffer > 5.0, "{} s in the buffer", world.buffer);
+    assert!(world.connections.len() >= 4, "{} connections", world.connections.len());
+}
+
+#[test]
+fn what_a_full_path_does_not_need_is_given_back_though_the_network_holds_it_back() {
+    // It brings a twentieth more than the film needs, over one connection as over five.
+    let mut world = film(&[Path::idle(Rate::from_kbps(2150))], 2000);
+    world.run(30);
+    world.buffer = 8.0;
+    world.auto.target = 5;
+    world.connections.extend((90..94).map(|id| (ConnectionId(id), PathId(0))));
+    world.run(90);
+    assert_eq!(world.connections.len(), 1);
 }

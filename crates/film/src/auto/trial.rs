@@ -12,8 +12,11 @@ pub(super) enum Trial {
         /// Connections before.
         count: usize,
     },
-    /// A connection was closed.
-    GaveBack,
+    /// Connections were closed.
+    GaveBack {
+        /// So many.
+        count: usize,
+    },
 }
 
 /// A rest after a failure that doubles with every one.

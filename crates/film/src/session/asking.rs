@@ -7,6 +7,9 @@ use super::api::Action;
 use crate::content::{Reassignment, Request};
 use crate::control::ConnectionId;
 
+/// A connection is judged by what it brings from this age on, or from twelve round trips.
+const FINDING_ITS_RATE: Duration = Duration::from_secs(4);
+
 impl Session {
     /// Hands late segments to others; closes connections that keep missing, carry nothing that is needed or
     /// say nothing.
@@ -40,9 +43,11 @@ impl Session {
             let (carries, needed) = self.coordinator.carries(connection.id);
             let to_drain = connection.rate.time_for(carries).max(connection.silent(now));
             let too_long = Duration::from_secs(1).max(connection.srtt * 4);
-            if alone && !carries.is_zero() && needed.is_zero() && to_drain > too_long {
+            // What a young one brings says little: it is still finding its rate.
+            let grown_up = connection.age(now) > FINDING_ITS_RATE.max(connection.srtt * 12);
+            if grown_up && alone && !carries.is_zero() && needed.is_zero() && to_drain > too_long {
                 hopeless.push((connection.id, "all that it carries has come another way"));
-            } else if alone && self.coordinator.keeps_missing(connection.id) {
+            } else if grown_up && alone && self.coordinator.keeps_missing(connection.id) {
                 hopeless.push((connection.id, "it keeps missing play times"));
             } else if connection.silent(now) > self.silent_after.max(connection.srtt * 10) {
                 hopeless.push((connection.id, "the server has been silent for too long"));

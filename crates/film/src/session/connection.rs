@@ -110,6 +110,11 @@ impl Connection {
         self.last_arrival = now;
     }
 
+    /// How long it has been set up.
+    pub(super) fn age(&self, now: Time) -> Duration {
+        self.up.map_or(Duration::ZERO, |up| now.since(up))
+    }
+
     pub(super) fn is_up(&self) -> bool {
         self.up.is_some()
     }
