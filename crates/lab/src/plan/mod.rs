@@ -4,6 +4,7 @@
 //! is drawn; `published.csv` beside it has the paper's values with their places. The format is in
 //! `docs/experiments.md`. What is wrong is told with its file, line, and the name that was probably meant.
 
+mod clip;
 mod document;
 mod figures;
 mod grid;
@@ -11,6 +12,7 @@ mod judged;
 mod measure;
 pub(crate) mod names;
 mod numbers;
+mod packets;
 mod published;
 mod quantity;
 mod runs;
