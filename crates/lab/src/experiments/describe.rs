@@ -1,6 +1,6 @@
 //! Relations, plots and tables in few words.
 
-use crate::experiment::{Axis, Cell, Curve, Plot, Points, Relation, Row, Table, Value};
+use crate::experiment::{Axis, Cell, Curve, Plot, Points, Row, Table, Value};
 use crate::results::OneSeed;
 use crate::scheme::Scheme;
 
@@ -14,10 +14,6 @@ pub(super) struct Figure {
 }
 
 impl Figure {
-    pub(super) fn new(scheme: Scheme, point: f64, name: &'static str) -> Self {
-        Self { scheme, setting: String::new(), point, name }
-    }
-
     pub(super) fn of(self, seed: OneSeed<'_>) -> Option<f64> {
         seed.setting(&self.setting).figure(self.scheme, self.point, self.name)
     }
@@ -25,17 +21,6 @@ impl Figure {
     pub(super) fn value(self) -> Value {
         Box::new(move |seed| self.clone().of(seed))
     }
-}
-
-/// Relations with the causes of their differences, by the relations' names.
-pub(super) fn explained(mut relations: Vec<Relation>, causes: &[(&str, &str)]) -> Vec<Relation> {
-    for (id, cause) in causes {
-        relations
-            .iter_mut()
-            .filter(|relation| relation.id == *id)
-            .for_each(|relation| relation.cause = Some((*cause).into()));
-    }
-    relations
 }
 
 /// A plot of a figure against the parameter.
@@ -52,25 +37,6 @@ pub(super) fn plot_figures(
         points: Points::Figure { scheme: *scheme, setting: String::new(), name: name.into() },
     };
     let curves = schemes.iter().map(curve).chain(more).collect();
-    Plot { id: id.into(), title: title.into(), x, y, curves }
-}
-
-/// A curve of a series.
-pub(super) fn course(
-    label: &str,
-    scheme: Scheme,
-    look: Scheme,
-    setting: &str,
-    point: f64,
-    name: &str,
-) -> Curve {
-    let points = Points::Series { scheme, setting: setting.into(), point, name: name.into() };
-    Curve { label: label.into(), look, points }
-}
-
-/// A plot over time.
-pub(super) fn plot_courses(id: &str, title: &str, (name, unit): (&str, &str), curves: Vec<Curve>) -> Plot {
-    let (x, y) = (Axis::new("time", "s"), Axis::new(name, unit));
     Plot { id: id.into(), title: title.into(), x, y, curves }
 }
 

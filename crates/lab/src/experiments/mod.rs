@@ -37,9 +37,7 @@ pub fn all(directory: Option<&Path>) -> Result<Vec<Experiment>, Error> {
 
 /// Those that no folder describes yet.
 fn written_in_rust() -> Vec<Experiment> {
-    let mut all = rome::experiments();
-    all.extend(multfrc::experiments());
-    all
+    rome::experiments()
 }
 
 /// The experiments that real programs can run as well.
