@@ -430,6 +430,18 @@ fn seeds_count_where_something_is_drawn() {
 }
 
 #[test]
+fn a_folder_of_a_paper_without_a_plan_is_told() {
+    let directory = written(PLAN, SCENARIO, PUBLISHED);
+    let folder = directory.path().join("mine/other");
+    fs::create_dir_all(directory.path().join("elsewhere/results")).unwrap();
+    fs::create_dir_all(directory.path().join("mine/.hidden")).unwrap();
+    assert!(experiments::all(Some(directory.path())).is_ok());
+    fs::create_dir(&folder).unwrap();
+    let error = experiments::all(Some(directory.path())).err().unwrap().to_string();
+    assert!(error.contains("mine/other/plan.toml") && error.contains("with a plan"), "{error}");
+}
+
+#[test]
 fn a_folder_takes_the_place_of_the_programs_own() {
     let directory = tempfile::tempdir().unwrap();
     let folder = directory.path().join("vps/dilution");
