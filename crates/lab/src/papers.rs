@@ -85,6 +85,12 @@ impl Papers {
         }
     }
 
+    /// The files of a built-in directory, without those in directories below it.
+    pub(crate) fn built_in_files(directory: &Path) -> impl Iterator<Item = (&'static Path, &'static [u8])> {
+        let files = BUILT_IN.get_dir(directory).into_iter().flat_map(Dir::files);
+        files.map(|file| (file.path(), file.contents()))
+    }
+
     fn directories(&self, path: &Path) -> io::Result<Vec<String>> {
         let names: BTreeSet<String> = match self {
             Self::At(root) => {
