@@ -36,6 +36,7 @@ const RUNS: &str = "runs";
 pub async fn run(arguments: LabArguments, output: &Output) -> Result<(), Failure> {
     match arguments.command {
         LabCommand::List(papers) => list(&papers),
+        LabCommand::Copy { id, directory } => copy(&id, &directory),
         LabCommand::Run(arguments) => run_experiments(arguments, output).await,
         LabCommand::Report { directory, markdown } => {
             let outcomes = files::bind(&directory).map_err(Failure::failed)?;
@@ -58,6 +59,18 @@ fn list(papers: &PapersArguments) -> Result<(), Failure> {
         format!("{id:<20} {title} ({paper}, {place}{real})\n")
     });
     print(&lines.collect::<String>())
+}
+
+/// Copies an experiment that is built in, and tells how the copy is run.
+fn copy(id: &str, directory: &Path) -> Result<(), Failure> {
+    let Some(folder) = anabranch_lab::copy(id, directory).map_err(Failure::failed)? else {
+        let known = experiments::all(None).map_err(|error| marked(&error))?;
+        let meant = anabranch_lab::select(known, &[id.to_owned()]).map_err(Failure::usage)?;
+        let ids: Vec<&str> = meant.iter().map(|one| one.id.as_str()).collect();
+        return Err(Failure::usage(format_args!("'{id}' is the beginning of several: {}", ids.join(", "))));
+    };
+    let (folder, directory) = (folder.display(), directory.display());
+    print(&format!("{folder}\n'anabranch lab run {id} --papers {directory}' runs it\n"))
 }
 
 /// Every experiment; what is wrong with a plan is told with the marked line.

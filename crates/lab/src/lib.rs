@@ -1,7 +1,7 @@
 //! The lab: published results as experiments that are run again, judged, drawn and reported.
 //!
 //! - [`experiment`]: what an experiment is; [`experiments`] has them all, [`select()`] finds those that are
-//!   meant.
+//!   meant, [`copy()`] writes a built-in one into a directory.
 //! - [`run()`]: runs their jobs side by side; [`case`]: which run, and what it gave; [`results`] are read by
 //!   relations, plots and tables.
 //! - [`real`]: the same from real programs; [`comparison`]: how far the simulation is from them.
@@ -33,6 +33,7 @@ pub mod sweep;
 pub mod validation;
 
 mod cache;
+mod copy;
 mod curve;
 mod draw;
 mod elsewhere;
@@ -43,6 +44,7 @@ mod run;
 mod select;
 
 pub use cache::forget_runs;
+pub use copy::{CopyError, copy};
 pub use progress::Progress;
 pub use run::{Options, RunError, run};
 pub use select::{UnknownExperiment, select};

@@ -32,17 +32,19 @@ pub fn of(folder: &str) -> Paper {
 }
 
 impl Papers {
-    /// The folders of experiments: the paper's name and the experiment's, in order.
+    /// The folders of experiments: the paper's name and the experiment's, in order. Every folder of a paper is
+    /// one, also one that lacks its plan.
     ///
     /// # Errors
     /// A directory cannot be read.
     pub fn folders(&self) -> io::Result<Vec<(String, String)>> {
         let mut folders = Vec::new();
         for paper in self.directories(Path::new(""))? {
-            for experiment in self.directories(Path::new(&paper))? {
-                if self.read(&Path::new(&paper).join(&experiment).join(PLAN)).is_ok() {
-                    folders.push((paper.clone(), experiment));
-                }
+            let experiments = self.directories(Path::new(&paper))?;
+            let has_plan = |name: &String| self.read(&Path::new(&paper).join(name).join(PLAN)).is_ok();
+            let is_paper = |papers: &Self| papers.read(&Path::new(&paper).join(PAPER)).is_ok();
+            if is_paper(self) || is_paper(&Self::BuiltIn) || experiments.iter().any(has_plan) {
+                folders.extend(experiments.into_iter().map(|name| (paper.clone(), name)));
             }
         }
         Ok(folders)
@@ -83,14 +85,22 @@ impl Papers {
         }
     }
 
+    /// The files of a built-in directory, without those in directories below it.
+    pub(crate) fn built_in_files(directory: &Path) -> impl Iterator<Item = (&'static Path, &'static [u8])> {
+        let files = BUILT_IN.get_dir(directory).into_iter().flat_map(Dir::files);
+        files.map(|file| (file.path(), file.contents()))
+    }
+
     fn directories(&self, path: &Path) -> io::Result<Vec<String>> {
         let names: BTreeSet<String> = match self {
             Self::At(root) => {
                 let mut names = BTreeSet::new();
                 for entry in fs::read_dir(root.join(path))? {
                     let entry = entry?;
+                    // What is hidden belongs to other programs.
+                    let name = entry.file_name().into_string().ok().filter(|name| !name.starts_with('.'));
                     if entry.path().is_dir() {
-                        names.extend(entry.file_name().into_string());
+                        names.extend(name);
                     }
                 }
                 names

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anabranch_sim::model::{FlowId, LinkId, Model};
 use anabranch_sim::report::{Decision, FlowSample, LinkSample, Observer, Totals};
 use anabranch_sim::{ModelError, Simulation};
-use anabranch_units::{Bytes, Duration, Rate, Time};
+use anabranch_units::{Duration, Time};
 
 /// How often a running simulation looks whether it is to stop: so many times in its course.
 const SLICES: u64 = 200;
@@ -34,29 +34,6 @@ impl Recording {
     /// The intervals of a link.
     pub fn link(&self, link: LinkId) -> impl Iterator<Item = &LinkSample> {
         self.links.iter().filter(move |sample| sample.link == link)
-    }
-
-    /// The rate at which a flow delivered in the intervals that end after `from` and not after `to`: the
-    /// precision is that of the model's sampling.
-    pub fn rate(&self, flow: FlowId, from: Time, to: Time) -> Rate {
-        let within = self.flow(flow).filter(|sample| sample.at > from && sample.at <= to);
-        Rate::of(within.map(|sample| sample.delivered).sum(), to.since(from))
-    }
-
-    /// The rate at which a flow delivered over time: seconds and kbit/s, at the end of every `bin`.
-    pub fn rate_series(&self, flow: FlowId, bin: Duration) -> Vec<(f64, f64)> {
-        let mut series = Vec::new();
-        let mut start = Time::ZERO;
-        let mut delivered = Bytes::ZERO;
-        for sample in self.flow(flow) {
-            delivered += sample.delivered;
-            if sample.at.since(start) >= bin {
-                let rate = Rate::of(delivered, sample.at.since(start));
-                series.push((sample.at.as_secs_f64(), rate.as_f64() / 1e3));
-                (start, delivered) = (sample.at, Bytes::ZERO);
-            }
-        }
-        series
     }
 }
 

@@ -267,7 +267,7 @@ const OF_TWO: [(&str, f64); 10] = [
 
 /// A figure or series with these keys has such a value, within 5 %.
 fn assert_measured(scenario: &str, keys: &str, expected: f64) {
-    let what = if keys.contains("scales") {
+    let what = if keys.contains("scales") || keys.contains("clip_buffer") {
         format!("series = [{{ {keys} }}]\nrelation = [{{ series = \"n\", at = 5,")
     } else {
         format!("figure = [{{ {keys} }}]\nrelation = [{{ value = \"n\",")
@@ -295,6 +295,150 @@ fn what_a_queue_drops_is_a_part_of_what_was_sent() {
     // 2500 packets in 10 s; half of them, and a queue of 100 behind them, get through.
     let scenario = SCENARIO.replace("500k", "2Mbps");
     assert_measured(&scenario, r#"name = "n", measure = "drops", flows = ["stream"]"#, 0.46);
+}
+
+/// 62.5 packets a second over a link, 10 ms away, that loses four of them.
+const LOSSES: &str = r#"
+[run]
+duration = "10s"
+sampling = "10ms"
+
+[[node]]
+name = "a"
+[[node]]
+name = "between"
+[[node]]
+name = "b"
+
+[[link]]
+from = "a"
+to = "between"
+rate = "100Mbps"
+delay = "10ms"
+[[link]]
+from = "between"
+to = "b"
+rate = "1Mbps"
+delay = "10ms"
+loss = { kind = "listed", packets = [100, 101, 102, 200] }
+reverse = { loss = 0 }
+
+[[flow]]
+name = "stream"
+kind = "udp"
+from = "a"
+to = "b"
+rate = "500k"
+packet_size = "1000B"
+"#;
+
+#[test]
+fn packets_are_told_one_by_one() {
+    let clip = |measure: &str, rate: u32, length: u32| {
+        format!(
+            r#"name = "n", measure = "{measure}", flows = ["stream"], from = 0, to = 10, clip = {{ rate = "{rate}kbps", length = "{length}s", media = 4, block = 5, packet_size = "1000B", prebuffer = "1s", frames = 10 }}"#
+        )
+    };
+    for (keys, expected) in [
+        (r#"name = "n", measure = "loss_burst", flows = ["stream"], take = "mean""#.to_owned(), 2.0),
+        (
+            r#"name = "n", measure = "loss_burst", flows = ["stream"], take = "largest", from = 3, to = 10"#
+                .into(),
+            1.0,
+        ),
+        (r#"name = "n", measure = "delay", links = ["a-between", "between-b"], unit = "ms""#.into(), 20.0),
+        // The first three are in one block of five, and the fourth alone in another.
+        (clip("unrepaired", 400, 9), 3.0),
+        // Of 400 kbps of media 4 s at 1000 kbps take 10 s, of which 2.5 s pass before the first picture.
+        (clip("frozen", 1000, 4), 3.5),
+        // After 5 s there are 6.7 s at 300 kbps, and 4.25 s were played.
+        (format!("{}, bin = 1", clip("clip_buffer", 300, 12)), 2.42),
+    ] {
+        assert_measured(LOSSES, &keys, expected);
+    }
+}
+
+#[test]
+fn a_number_can_be_of_the_time_with_so_many_connections() {
+    let scenario = format!("{SCENARIO}{TWO}");
+    for (keys, expected) in [
+        (r#"name = "n", measure = "time_share", flows = ["one"], connections = 1"#, 1.0),
+        (r#"name = "n", measure = "time_share", flows = ["four", "one", "stream"], connections = 1"#, 0.67),
+        (
+            r#"name = "n", measure = "sent", flows = ["stream", "one"], connections = 1, from = 0, to = 8"#,
+            70.0,
+        ),
+    ] {
+        assert_measured(&scenario, keys, expected);
+    }
+}
+
+#[test]
+fn flows_are_chosen_by_the_access_of_their_receivers() {
+    let keys = |access: &str| {
+        format!(
+            r#"name = "n", measure = "goodput", flows = ["four", "one", "slow"], unit = "kbps", access_above = "{access}", each = "mean""#
+        )
+    };
+    let slow = r#"
+[[node]]
+name = "c"
+[[link]]
+from = "b"
+to = "c"
+rate = "300kbps"
+delay = "1ms"
+[[flow]]
+name = "slow"
+kind = "tcp"
+from = "a"
+to = "c"
+rate = "40k"
+"#;
+    let scenario = format!("{SCENARIO}{TWO}{slow}").replace("rate = \"500k\"", "rate = \"50k\"");
+    assert_measured(&scenario, &keys("300kbps"), 250.0);
+    assert_measured(&scenario, &keys("299kbps"), 180.0);
+}
+
+#[test]
+fn a_run_can_have_a_scenario_of_its_own() {
+    let own = PLAN.replacen("set = { \"link.a-b.rate\" = \"2Mbps\" }", "scenario = \"faster.toml\"", 1);
+    let directory = written(&own, SCENARIO, PUBLISHED);
+    let file = directory.path().join("mine/stream/faster.toml");
+    let missing = experiments::all(Some(directory.path())).err().unwrap().to_string();
+    assert!(missing.contains("plan.toml:21:") && missing.contains("'faster.toml'"), "{missing}");
+    fs::write(&file, SCENARIO.replace("1Mbps", "2Mbps")).unwrap();
+    let set = outcome(&read(written(PLAN, SCENARIO, PUBLISHED).path()));
+    let outcome = outcome(&read(directory.path()));
+    assert_eq!(outcome.verdicts[1].cause, set.verdicts[1].cause);
+    assert_eq!(outcome.verdicts[0].measured, set.verdicts[0].measured);
+}
+
+#[test]
+fn seeds_count_where_something_is_drawn() {
+    let lossy = SCENARIO.replace("delay", "loss = 0.01\ndelay");
+    let unsaid = PLAN.replace("random = false\n", "");
+    assert!(!read(written(PLAN, SCENARIO, PUBLISHED).path()).random);
+    assert!(!read(written(&unsaid, SCENARIO, PUBLISHED).path()).random);
+    assert!(read(written(&unsaid, &lossy, PUBLISHED).path()).random);
+    let between = SCENARIO.replace("rate = \"500k\"", "rate = \"500k\"\nstart = [\"0s\", \"1s\"]");
+    assert!(read(written(&unsaid, &between, PUBLISHED).path()).random);
+    let wrong = said(&PLAN.replace("random = false", "random = true"), SCENARIO, PUBLISHED);
+    assert!(wrong.starts_with("plan.toml:5:") && wrong.contains("all seeds are the same"), "{wrong}");
+    let wrong = said(PLAN, &lossy, PUBLISHED);
+    assert!(wrong.starts_with("plan.toml:5:") && wrong.contains("one seed is not enough"), "{wrong}");
+}
+
+#[test]
+fn a_folder_of_a_paper_without_a_plan_is_told() {
+    let directory = written(PLAN, SCENARIO, PUBLISHED);
+    let folder = directory.path().join("mine/other");
+    fs::create_dir_all(directory.path().join("elsewhere/results")).unwrap();
+    fs::create_dir_all(directory.path().join("mine/.hidden")).unwrap();
+    assert!(experiments::all(Some(directory.path())).is_ok());
+    fs::create_dir(&folder).unwrap();
+    let error = experiments::all(Some(directory.path())).err().unwrap().to_string();
+    assert!(error.contains("mine/other/plan.toml") && error.contains("with a plan"), "{error}");
 }
 
 #[test]

@@ -65,6 +65,7 @@ impl Flows {
             stop => Err(item.fault(format_args!("the flow stops at {stop}, and starts at {latest}"))),
         });
         for copy in 1..=count.unwrap_or(1) {
+            network.draw_for_flow(self.all.len());
             let name = named.clone().and_then(|item| self.name(item.turn(copy)?, copy, count));
             let name = table.kept(name);
             let kind = match kind {

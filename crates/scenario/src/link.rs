@@ -20,7 +20,7 @@ const MOST_CHANGES: usize = 100_000;
 pub(crate) struct Direction {
     pub(crate) rate: Rate,
     pub(crate) delay: Duration,
-    queue: Queue,
+    pub(crate) queue: Queue,
     policer: Option<TokenBucket>,
     shaper: Option<TokenBucket>,
     loss: Loss,

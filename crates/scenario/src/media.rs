@@ -14,7 +14,7 @@ use crate::table::{Item, Table};
 use crate::tcp::{self, Settings};
 
 /// Most servers of a stream, and most connections to each.
-const MOST_SERVERS: usize = 256;
+const MOST_SERVERS: u32 = 256;
 /// Memory of a session where nothing else is said, as in `anabranch play`.
 const MEMORY: Bytes = Bytes::mib(32);
 /// Most connections to a server where nothing else is said, as in `anabranch play`.
@@ -34,21 +34,7 @@ pub(crate) fn read(
     network: &mut NamedNetwork<'_>,
 ) -> Result<Kind, Fault> {
     let client = table.need("client", |item| network.find(item, copy, &[]));
-    let mut taken: Vec<NodeId> = client.iter().copied().collect();
-    let servers = table.need("servers", |item| {
-        if !(1..=MOST_SERVERS).contains(&item.list()?.len()) {
-            return Err(item.fault(format_args!("a stream has 1 to {MOST_SERVERS} servers")));
-        }
-        item.each(|item| {
-            let server = network.find(item, copy, &taken)?;
-            if let Ok(client) = client {
-                network.check_way(client, server, item.span)?;
-                network.check_way(server, client, item.span)?;
-            }
-            taken.push(server);
-            Ok(server)
-        })
-    });
+    let servers = table.need("servers", |item| servers(item, copy, client.as_ref().ok().copied(), network));
     let rate = table.need("rate", Item::rate);
     let memory = table.get("memory", |item| item.size_within(Bytes::mib(1), Bytes::mib(1 << 20)));
     let count = servers.as_ref().map_or(1, Vec::len);
@@ -95,6 +81,37 @@ pub(crate) fn read(
         // Who asks for more connections than a server gets by default means it.
         connections_per_server: algorithm::as_usize(per_server.unwrap_or(PER_SERVER.max(asked))),
     })))
+}
+
+/// The nodes of a list, or so many nodes of one name.
+fn servers(
+    item: Item<'_>,
+    copy: u32,
+    client: Option<NodeId>,
+    network: &mut NamedNetwork<'_>,
+) -> Result<Vec<NodeId>, Fault> {
+    let mut taken: Vec<NodeId> = client.into_iter().collect();
+    let find = |item: Item<'_>| {
+        let server = network.find(item, copy, &taken)?;
+        if let Some(client) = client {
+            network.check_way(client, server, item.span)?;
+            network.check_way(server, client, item.span)?;
+        }
+        taken.push(server);
+        Ok(server)
+    };
+    if item.value.is_table() {
+        let mut table = item.table("a stream's `servers`")?;
+        let (node, count) =
+            (table.need("node", Ok), table.need("count", |item| item.count(1..=MOST_SERVERS)));
+        table.finish()?;
+        let (node, count) = (node?, count?);
+        return std::iter::repeat_n(node, algorithm::as_usize(count)).map(find).collect();
+    }
+    if !(1..=algorithm::as_usize(MOST_SERVERS)).contains(&item.list()?.len()) {
+        return Err(item.fault(format_args!("a stream has 1 to {MOST_SERVERS} servers")));
+    }
+    item.each(find)
 }
 
 /// The content coordinator within this memory, as `anabranch play` has it: with segments of one size for

@@ -21,7 +21,8 @@ const MOST_LINKS: u32 = 20_000;
 /// Most entries of timetables, traces, changes and lists of losses together: they are held for every flow and
 /// link.
 const MOST_ENTRIES: usize = 10_000_000;
-/// The stream of random numbers that scenarios draw from; those of a simulation count from zero.
+/// The stream of random numbers that networks are drawn from; those of a simulation count from zero. Those of
+/// the flows are before it.
 const STREAM: u64 = u64::MAX;
 
 /// What has been read so far.
@@ -34,6 +35,7 @@ pub(crate) struct NamedNetwork<'a> {
     /// is to blame.
     pub(crate) has_all_nodes: bool,
     pub(crate) has_all_links: bool,
+    seed: u64,
     random: Random,
     node_names: BTreeMap<String, NodeId>,
     link_names: BTreeSet<String>,
@@ -52,6 +54,7 @@ impl<'a> NamedNetwork<'a> {
             files,
             has_all_nodes: true,
             has_all_links: true,
+            seed,
             random: Random::new(seed, STREAM),
             node_names: BTreeMap::new(),
             link_names: BTreeSet::new(),
@@ -168,6 +171,13 @@ impl<'a> NamedNetwork<'a> {
                     .fault(format_args!("there is no other node '{before}1{after}', '{before}2{after}' ...")))
             }
         }
+    }
+
+    /// What is drawn from now on is drawn for the flow with this number, from numbers of its own: so what one
+    /// flow draws moves no other.
+    pub(crate) fn draw_for_flow(&mut self, number: usize) {
+        let number = u64::try_from(number).unwrap_or_default();
+        self.random = Random::new(self.seed, STREAM - 1 - number);
     }
 
     /// One of `values`, drawn with the seed.

@@ -8,6 +8,7 @@ use crate::error::{Fault, Span};
 use crate::link::{Direction, Pair};
 use crate::model::NodeId;
 use crate::network::NamedNetwork;
+use crate::queue;
 use crate::table::{Item, Table};
 
 /// Kinds of generated networks.
@@ -98,7 +99,10 @@ fn random(table: &mut Table<'_>, network: &mut NamedNetwork<'_>, span: Span) -> 
     });
     let rates = rates.unwrap_or_else(|| [56, 128, 256, 512, 1000].map(Rate::from_kbps).to_vec());
     let delay = table.get("access_delay", Item::duration).unwrap_or(Duration::from_millis(5));
-    let access = Pair::duplex(Direction::plain(rates[0], delay));
+    let queue = table.get("access_queue", queue::limit);
+    let mut access = Direction::plain(rates[0], delay);
+    access.queue.limit = queue.unwrap_or(access.queue.limit);
+    let access = Pair::duplex(access);
 
     let mut core = Vec::new();
     let mut linked = BTreeSet::new();

@@ -63,11 +63,11 @@ fn the_same_seed_gives_the_same_bytes() {
     }
     let found: Vec<_> = FILES.iter().map(|name| format!("{name} {}", digest(&first[name]))).collect();
     let expected = [
-        "flows.csv dfef274b99460d97d36b79e930bdc326c6186757da84812ebe2acedb267611cb",
-        "links.csv 11c3663ca39380f717acb25ddbac121bf1787b4127af6e52e230463eac16e0ee",
-        "events.jsonl 8ca63c2e62d7752b1a6a36172a15810bcc66f4a63c4dfaedd5d34a766be5daaa",
-        "summary.json d76b777ab3f4e730ef58596df2cf02eeb5bae9e5894ce906674844f8a9b827d2",
-        "packets.pcapng c61bf52d8e35593c96c8d4f09fea6f21a92ad56c40a7c1801ceaa217cc381c36",
+        "flows.csv 533fe58e8f0b301d9aafa76031031ebfba33495244821e9f55127334a867da2b",
+        "links.csv e75e37faab8747914efa9f711a1a72dedfe68c34b5636924c73f50d24bca5280",
+        "events.jsonl e3245cf676f3d8210f62366bbc26c91a48d00824e45ab826b14985d1915fd4fb",
+        "summary.json 20c5b88cafb33fbfc194e33287073b82ddc865ce79e08c91bcccf16796359827",
+        "packets.pcapng 4296a037f382335303ffcd3e5dd439c8c728fdf67aa1d8a2c3f432d4db719725",
     ];
     assert_eq!(found, expected);
 }

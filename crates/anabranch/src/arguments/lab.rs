@@ -19,6 +19,15 @@ pub struct LabArguments {
 pub enum LabCommand {
     /// List the experiments
     List(PapersArguments),
+    /// Write an experiment of this program into a directory, as a beginning for one of your own
+    Copy {
+        /// Its name, as 'lab list' has it
+        #[arg(value_name = "ID")]
+        id: String,
+        /// Where PAPER/NAME is made: what '--papers' takes
+        #[arg(value_name = "DIR")]
+        directory: PathBuf,
+    },
     /// Run experiments, judge what their papers report, and write verdicts, tables, plots and a report
     Run(RunArguments),
     /// Bind everything that a directory has results of into its verdicts.json, a report of a page for each

@@ -150,6 +150,8 @@ const LAB_REPORT: &[Example] = &[
         "What reproduces, and why the rest does not, as a page of documentation",
     ),
 ];
+const LAB_COPY: &[Example] =
+    &[("anabranch lab copy vps-dilution mine", "Begin an experiment with a copy of a small one")];
 const LAB_LIST: &[Example] = &[("anabranch lab list", "Show what can be run")];
 const LAB_VALIDATE: &[Example] = &[
     ("anabranch lab validate R2 R6", "Two groups of scenarios, in seconds"),
@@ -215,7 +217,7 @@ const BENCH_RESULTS: (&str, &str) = (
     "What a campaign measured and where; its tables and its plot, which are made from these.",
 );
 
-const EXTRAS: [Extra; 27] = [
+const EXTRAS: [Extra; 28] = [
     Extra { command: "", examples: ALL, files: &[STATE, ROOTS] },
     Extra { command: "play", examples: PLAY, files: &[ROOTS] },
     Extra { command: "fetch", examples: FETCH, files: &[STATE, ROOTS] },
@@ -233,6 +235,7 @@ const EXTRAS: [Extra; 27] = [
     Extra { command: "demo", examples: DEMO, files: &[] },
     Extra { command: "lab", examples: LAB, files: &[RESULTS] },
     Extra { command: "lab list", examples: LAB_LIST, files: &[] },
+    Extra { command: "lab copy", examples: LAB_COPY, files: &[] },
     Extra { command: "lab run", examples: LAB_RUN, files: &[RESULTS] },
     Extra { command: "lab report", examples: LAB_REPORT, files: &[RESULTS] },
     Extra { command: "lab sweep", examples: LAB_SWEEP, files: &[] },

@@ -1,6 +1,5 @@
-//! The experiments: one file for each published result or family of results.
+//! The experiments, which are folders in `papers/`, and the drivers of those that real programs can run as well.
 
-mod describe;
 mod multfrc;
 mod multitcp;
 mod rome;
@@ -17,14 +16,13 @@ use crate::plan;
 use crate::real::Real;
 use crate::scheme::{TTFWC_0_0, TTFWC_0_4, TTFWC_0_9};
 
-/// Every experiment: those that are written in Rust, those of the built-in folders, and those of the folders
-/// in a directory, which take the place of others with their names. By paper.
+/// Every experiment: those of the built-in folders, and those of the folders in a directory, which take the
+/// place of others with their names. By paper.
 ///
 /// # Errors
 /// A folder cannot be read, or something in it is wrong; the error says where.
 pub fn all(directory: Option<&Path>) -> Result<Vec<Experiment>, Error> {
-    let mut all = written_in_rust();
-    all.extend(plan::load_all(&Papers::BuiltIn)?);
+    let mut all = plan::load_all(&Papers::BuiltIn)?;
     if let Some(directory) = directory {
         for experiment in plan::load_all(&Papers::At(directory.to_owned()))? {
             all.retain(|known| known.id != experiment.id);
@@ -33,13 +31,6 @@ pub fn all(directory: Option<&Path>) -> Result<Vec<Experiment>, Error> {
     }
     all.sort_by(|one, other| one.paper.cmp(&other.paper));
     Ok(all)
-}
-
-/// Those that no folder describes yet.
-fn written_in_rust() -> Vec<Experiment> {
-    let mut all = rome::experiments();
-    all.extend(multfrc::experiments());
-    all
 }
 
 /// The experiments that real programs can run as well.

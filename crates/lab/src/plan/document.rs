@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use anabranch_sim::scenario::{Fault, Item, Table};
+use anabranch_sim::scenario::{Fault, Table};
 
 use super::figures;
 use super::grid::{self, Breakdown, Grid};
 use super::judged::{self, Judged};
-use super::names::text;
+use super::names::{self, text};
 use super::numbers::{Figure, Series};
 use super::published::Published;
 use super::runs::{Run, Runs, Written};
@@ -33,7 +33,6 @@ pub(super) struct Described {
     place: String,
     claim: String,
     assumed: Vec<String>,
-    random: bool,
     relations: Vec<Judged>,
     shown: Shown,
     breakdowns: Vec<Breakdown>,
@@ -44,6 +43,7 @@ impl Described {
     pub(super) fn into_experiment(self, id: String, paper: Paper, runs: Runs) -> Experiment {
         let (plots, mut tables) = self.shown.of(runs.cases());
         tables.extend(self.breakdowns.into_iter().map(Breakdown::into_table));
+        let is_random = runs.is_random();
         let jobs = Jobs::reading(move |seed| runs.jobs(seed));
         Experiment {
             id,
@@ -52,7 +52,7 @@ impl Described {
             place: self.place,
             claim: self.claim,
             assumed: self.assumed,
-            random: self.random,
+            random: is_random,
             jobs: match self.grid {
                 Some(grid) => jobs.with_quick(grid.quick as f64),
                 None => jobs,
@@ -70,8 +70,8 @@ pub(super) fn read(mut table: Table<'_>, published: &Published) -> Result<Docume
     let place = table.need("place", text);
     let claim = table.need("claim", text);
     let assumed = table.get("assumed", |item| item.each(text)).unwrap_or_default();
-    let random = table.get("random", Item::flag).unwrap_or(true);
-    let scenario = table.need("scenario", |item| Ok((text(item)?, item.span)));
+    let random = table.get("random", |item| Ok((item.flag()?, item.span)));
+    let scenario = table.need("scenario", names::file);
     let steps = read_steps(&mut table, published);
     // Read or not, they are keys.
     for key in STEPS {
@@ -79,15 +79,13 @@ pub(super) fn read(mut table: Table<'_>, published: &Published) -> Result<Docume
     }
     table.finish()?;
     let Steps { runs, checked, grid, figures, series, relations, shown, breakdowns } = steps?;
-    let (scenario, scenario_at) = scenario?;
     Ok(Document {
-        runs: Written { scenario, scenario_at, runs, checked, figures, series },
+        runs: Written { scenario: scenario?, runs, checked, figures, series, random },
         experiment: Described {
             title: title?,
             place: place?,
             claim: claim?,
             assumed,
-            random,
             relations,
             shown,
             breakdowns,

@@ -2,7 +2,8 @@
 
 use anabranch_sim::scenario::{self, Fault, Item, Span, Table};
 
-use super::measure::Window;
+use super::clip::Clip;
+use super::measure::{Details, Window};
 use super::names::{self, number, numbers, text, unknown};
 use super::numbers::{Along, Course, Figure, Formula, How, Measurement, Series, Variable};
 use super::quantity::{Dimension, Quantity};
@@ -12,6 +13,8 @@ use super::term::{self, Known};
 /// What names stand for, in words.
 const FIGURE: &str = "figure";
 const SERIES: &str = "series";
+/// No flow has more connections.
+const MOST_CONNECTIONS: u32 = 10_000;
 /// Seconds: the least that a run's sampling can be.
 const SHORTEST_BIN: f64 = 1e-3;
 
@@ -112,6 +115,9 @@ fn course(own: &mut Table<'_>) -> Result<Course, Fault> {
     if measurement.quantity.is_of_the_whole_run() {
         return Err(Fault::new(at, "this is known at the end of a run only: it has no course"));
     }
+    if matches!(measurement.quantity, Quantity::LossBurst | Quantity::Frozen | Quantity::Unrepaired) {
+        return Err(Fault::new(at, "this is of packets in a row: it has no course"));
+    }
     Ok(Course::Measured(measurement, along))
 }
 
@@ -141,6 +147,8 @@ fn of_a_run(own: &mut Table<'_>) -> Result<(Measurement, String), Fault> {
         let step = own.get("step", seconds).unwrap_or(bin);
         Bins { seconds: bin, step }
     });
+    // The bins', or else that of bursts.
+    let of_bursts = if bins.is_none() { own.get("take", take) } else { None };
     let summary = match bins {
         Some(_) if own.has("until") => own.need("until", Summary::until).map(Some),
         Some(_) => own.need("take", take).map(|take| Some(Summary::Take(take))),
@@ -155,10 +163,21 @@ fn of_a_run(own: &mut Table<'_>) -> Result<(Measurement, String), Fault> {
     let measured = measured(own, dimension);
     let bins = bins.zip(summary?);
     let (measurement, unit) = measured?;
-    if bins.is_some() && measurement.quantity.is_of_the_whole_run() {
+    let quantity = measurement.quantity;
+    if bins.is_some() && quantity.is_of_the_whole_run() {
         return Err(Fault::new(at, "this is known at the end of a run only: it has no bins"));
     }
-    Ok((Measurement { each, bins, ..measurement }, unit))
+    if bins.is_some() && quantity.is_of_packets() {
+        return Err(Fault::new(at, "this is of packets in a row: it has no bins"));
+    }
+    if quantity == Quantity::ClipBuffer {
+        return Err(Fault::new(at, "this is a course: write it as a [[series]]"));
+    }
+    if (bins.is_none() && quantity == Quantity::LossBurst) != of_bursts.is_some() {
+        return Err(Fault::new(at, "`take` is what becomes of bins, of a series or of bursts of losses"));
+    }
+    let details = Details { of_bursts, ..measurement.details };
+    Ok((Measurement { each, bins, details, ..measurement }, unit))
 }
 
 /// What is measured, and its unit.
@@ -175,9 +194,22 @@ fn measured(
     let unit = own.item("unit");
     let window = window(own, at);
     let player = own.get("player", scenario::playback);
+    let connections = own.get("connections", |item| item.count(0..=MOST_CONNECTIONS));
+    let clip = own.get("clip", Clip::read);
+    let access_above = own.get("access_above", Item::rate);
     let quantity = quantity?;
     if player.is_some() && !quantity.is_of_a_player() {
         return Err(Fault::new(at, "a `player` is for what a viewer sees: start_up, stalls, stalled, late"));
+    }
+    if connections.is_some() && !(quantity.is_by_connections() && links.is_empty()) {
+        let told = "`connections` is for sent, retransmitted, time_share, loss_burst, and the loss of flows";
+        return Err(Fault::new(at, told));
+    }
+    if quantity == Quantity::TimeShare && connections.is_none() {
+        return Err(Fault::new(at, "the part of the time with how many `connections`?"));
+    }
+    if quantity.is_of_a_clip() != clip.is_some() {
+        return Err(Fault::new(at, "a `clip` is for what becomes of it: frozen, unrepaired, clip_buffer"));
     }
     let missing = match (quantity.is_of_links(), quantity == Quantity::GoodputRatio) {
         (true, _) if links.is_empty() => Some("links"),
@@ -194,12 +226,13 @@ fn measured(
         quantity,
         unit: factor,
         flows,
+        access_above,
         links,
         others,
         each: None,
         bins: None,
         window,
-        player,
+        details: Details { player, connections, clip, of_bursts: None },
         at,
     };
     Ok((measurement, unit))

@@ -6,6 +6,8 @@ use anabranch_sim::model::{FlowId, Kind, LinkId, Model};
 use anabranch_sim::report::{FlowSample, LinkSample};
 use anabranch_units::{Bytes, Duration, Rate, Time};
 
+use super::clip::{Clip, Shown};
+use super::packets::{self, Packet};
 use super::quantity::Quantity;
 use super::take::{Bins, Summary, Take};
 use super::viewer::{late, played};
@@ -30,8 +32,24 @@ pub(super) struct Bound {
     pub(super) window: Option<Window>,
     /// Each flow's rate of the media.
     pub(super) rates: Vec<Option<Rate>>,
+    /// The size of each flow's packets on the wire, where it is known.
+    pub(super) sizes: Vec<Option<Bytes>>,
+    /// What a packet takes to propagate over the links, one after the other, in seconds.
+    pub(super) delay: f64,
+    pub(super) details: Details,
+}
+
+/// What some quantities need to be told.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Details {
     /// The player that is meant; none: that of the run.
     pub(super) player: Option<Parameters>,
+    /// Only the time counts in which so many connections are open.
+    pub(super) connections: Option<u32>,
+    /// What becomes of the lengths of bursts.
+    pub(super) of_bursts: Option<Take>,
+    /// The film that packets carry.
+    pub(super) clip: Option<Clip>,
 }
 
 /// Which samples count.
@@ -48,9 +66,10 @@ impl Bound {
     /// Its value in a run, in SI units; not finite where there is none.
     pub(super) fn of(&self, run: &Recording) -> f64 {
         if let Some(take) = self.each {
-            let each = self.flows.iter().zip(&self.weights).zip(&self.rates).map(|((flow, weight), rate)| {
-                let (flows, weights, rates) = (vec![*flow], vec![*weight], vec![*rate]);
-                Self { flows, weights, rates, each: None, ..self.clone() }.of(run)
+            let each = self.flows.iter().zip(&self.weights).zip(&self.rates).zip(&self.sizes);
+            let each = each.map(|(((flow, weight), rate), size)| {
+                let (flows, weights, rates, sizes) = (vec![*flow], vec![*weight], vec![*rate], vec![*size]);
+                Self { flows, weights, rates, sizes, each: None, ..self.clone() }.of(run)
             });
             return take.of(&each.collect::<Vec<f64>>()).unwrap_or(f64::NAN);
         }
@@ -126,6 +145,9 @@ impl Bound {
     /// Its course: the values of intervals of so many seconds, at their ends.
     pub(super) fn course(&self, run: &Recording, bin: f64) -> Vec<(f64, f64)> {
         let (from, to) = self.span(run, Time::ZERO);
+        if self.quantity == Quantity::ClipBuffer {
+            return self.shown(run, from, to).map_or_else(Vec::new, |shown| every(&shown.buffer, bin));
+        }
         let mut points = Vec::new();
         let mut start = from;
         // Not a sum of bins, whose errors would grow.
@@ -138,10 +160,12 @@ impl Bound {
     }
 
     fn between(&self, run: &Recording, from: f64, to: f64) -> f64 {
-        let flows: Vec<&FlowSample> = within(&run.flows, |sample| sample.at, from, to)
+        let all_flows = within(&run.flows, |sample| sample.at, from, to)
             .iter()
-            .filter(|sample| self.flows.contains(&sample.flow))
-            .collect();
+            .filter(|sample| self.flows.contains(&sample.flow));
+        let counts =
+            |sample: &&FlowSample| self.details.connections.is_none_or(|count| sample.connections == count);
+        let flows: Vec<&FlowSample> = all_flows.clone().filter(counts).collect();
         let links: Vec<&LinkSample> = within(&run.links, |sample| sample.at, from, to)
             .iter()
             .filter(|sample| self.links.contains(&sample.link))
@@ -215,13 +239,39 @@ impl Bound {
                 let dropped = link(|sample| sample.dropped as f64);
                 dropped / (dropped + link(|sample| sample.packets as f64))
             }
+            Quantity::Delay => self.delay,
+            Quantity::TimeShare => flows.len() as f64 / all_flows.count() as f64,
+            Quantity::LossBurst => self.bursts(run, from, to),
+            Quantity::Frozen => self.shown(run, from, to).map_or(f64::NAN, |shown| shown.frozen),
+            Quantity::Unrepaired => self.shown(run, from, to).map_or(f64::NAN, |shown| shown.unrepaired),
             _ => f64::NAN,
         }
     }
 
+    /// The packets of the flow, one by one, and their size.
+    fn packets(&self, run: &Recording) -> Option<(Vec<Packet>, Bytes)> {
+        let (flow, size) = (*self.flows.first()?, (*self.sizes.first()?)?);
+        Some((packets::of_flow(run, flow, size), size))
+    }
+
+    /// What becomes of the lengths of bursts of losses.
+    fn bursts(&self, run: &Recording, from: f64, to: f64) -> f64 {
+        let Some((packets, _)) = self.packets(run) else { return f64::NAN };
+        let bursts = packets::bursts(packets::within(&packets, from, to));
+        let counts = |with: &u32| self.details.connections.is_none_or(|count| *with == count);
+        let lengths: Vec<f64> = bursts.filter(|(with, _)| counts(with)).map(|(_, length)| length).collect();
+        self.details.of_bursts.and_then(|take| take.of(&lengths)).unwrap_or(f64::NAN)
+    }
+
+    /// How the film is shown that the packets carry.
+    fn shown(&self, run: &Recording, from: f64, to: f64) -> Option<Shown> {
+        let (packets, size) = self.packets(run)?;
+        Some(self.details.clip?.show(packets::within(&packets, from, to), size, from, to))
+    }
+
     /// When a film began to play in the run, or for the player that is meant.
     fn start_up(&self, run: &Recording, flow: FlowId, rate: Option<Rate>) -> Option<Duration> {
-        match self.player {
+        match self.details.player {
             Some(parameters) => played(run, flow, parameters, rate).startup,
             None => run.totals.flows.get(flow)?.media?.startup,
         }
@@ -231,7 +281,7 @@ impl Bound {
         let flows: Vec<_> = self.flows.iter().filter_map(|flow| run.totals.flows.get(*flow)).collect();
         let media = || flows.iter().filter_map(|flow| flow.media);
         let of_mean = |values: Vec<f64>| mean(&values).unwrap_or(f64::NAN);
-        if let Some(parameters) = self.player {
+        if let Some(parameters) = self.details.player {
             let each = self.flows.iter().zip(&self.rates);
             let reports = each.map(|(flow, rate)| played(run, *flow, parameters, *rate));
             let values = reports.map(|report| match self.quantity {
@@ -284,6 +334,12 @@ fn within<T>(samples: &[T], at: fn(&T) -> Time, from: f64, to: f64) -> &[T] {
     samples.get(until(from).min(end)..end).unwrap_or_default()
 }
 
+/// The points of a course that are at multiples of so many seconds.
+fn every(course: &[(f64, f64)], seconds: f64) -> Vec<(f64, f64)> {
+    let is_there = |at: f64| (at / seconds - (at / seconds).round()).abs() < 1e-6;
+    course.iter().copied().filter(|(at, _)| is_there(*at)).collect()
+}
+
 /// What a flow weighs: its weight in its group, as how many flows it counts, or one.
 pub(super) fn weight(model: &Model, flow: FlowId) -> f64 {
     let Some(Kind::Tcp { tcp, .. }) = model.flows.get(flow).map(|flow| &flow.kind) else { return 1.0 };
@@ -292,4 +348,15 @@ pub(super) fn weight(model: &Model, flow: FlowId) -> f64 {
         (None, Algorithm::MulTcp(flows)) => flows,
         (None, _) => 1.0,
     }
+}
+
+/// The rate of the access link of a flow's receiver: of the fastest that leads to it.
+pub(super) fn access(model: &Model, flow: FlowId) -> Rate {
+    let receiver = match model.flows.get(flow).map(|flow| &flow.kind) {
+        Some(Kind::Tcp { to, .. } | Kind::Udp { to, .. } | Kind::Tfrc { to, .. }) => *to,
+        Some(Kind::Media(media)) => media.client,
+        None => return Rate::ZERO,
+    };
+    let links = model.links.iter().filter(|link| link.to == receiver);
+    links.map(|link| link.rate).max().unwrap_or(Rate::ZERO)
 }

@@ -4,6 +4,7 @@
 //! is drawn; `published.csv` beside it has the paper's values with their places. The format is in
 //! `docs/experiments.md`. What is wrong is told with its file, line, and the name that was probably meant.
 
+mod clip;
 mod document;
 mod figures;
 mod grid;
@@ -11,6 +12,7 @@ mod judged;
 mod measure;
 pub(crate) mod names;
 mod numbers;
+mod packets;
 mod published;
 mod quantity;
 mod runs;
@@ -20,7 +22,7 @@ pub(crate) mod term;
 mod viewer;
 mod written;
 
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::path::Path;
 
 use anabranch_sim::scenario::{Error, read_document};
@@ -54,7 +56,15 @@ pub fn load(papers: &Papers, paper: &str, name: &str) -> Result<Experiment, Erro
     };
     let plan = folder.join(PLAN);
     let file = papers.name(&plan);
-    let text = papers.read(&plan).map_err(|error| Error::Read { file: file.clone(), error })?;
+    let text = papers.read(&plan).map_err(|error| {
+        let error = match error.kind() {
+            ErrorKind::NotFound => {
+                io::Error::new(error.kind(), "a folder of a paper is an experiment with a plan")
+            }
+            _ => error,
+        };
+        Error::Read { file: file.clone(), error }
+    })?;
     let published = published::load(papers, &folder)?;
     let written = read_document(&file, &text, "a plan", |table| document::read(table, &published))?;
     let runs = runs::Runs::load(papers, &folder, (&file, &text), written.runs)?;

@@ -1,6 +1,6 @@
 //! Names that a plan gives and uses.
 
-use anabranch_sim::scenario::{Fault, Item, Table};
+use anabranch_sim::scenario::{Fault, Item, Span, Table};
 
 use crate::scheme::{self, Scheme};
 
@@ -40,6 +40,11 @@ pub(super) fn scheme(item: Item<'_>) -> Result<Scheme, Fault> {
 /// A text of one's own.
 pub(crate) fn text(item: Item<'_>) -> Result<String, Fault> {
     item.text().map(ToOwned::to_owned)
+}
+
+/// A file's name, and where it stands.
+pub(super) fn file(item: Item<'_>) -> Result<(String, Span), Fault> {
+    Ok((text(item)?, item.span))
 }
 
 /// A number.

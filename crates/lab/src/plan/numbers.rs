@@ -1,11 +1,12 @@
 //! The figures and series of a run: how each is made, and what it is in a recording.
 
-use anabranch_film::playback::Parameters;
 use anabranch_sim::model::Model;
 use anabranch_sim::scenario::{Fault, Span};
+use anabranch_units::{Duration, Rate};
 use exmex::{Express, FlatEx};
 
-use super::measure::{self, Bound, Window};
+use super::measure::{self, Bound, Details, Window};
+use super::packets;
 use super::quantity::Quantity;
 use super::take::{Bins, Summary, Take};
 use super::viewer;
@@ -77,6 +78,8 @@ pub(super) struct Measurement {
     /// What the unit is in SI units.
     pub(super) unit: f64,
     pub(super) flows: Vec<String>,
+    /// Only those flows whose receiver is behind an access link that is faster than this.
+    pub(super) access_above: Option<Rate>,
     pub(super) links: Vec<String>,
     /// Flows that those are compared with.
     pub(super) others: Vec<String>,
@@ -86,8 +89,7 @@ pub(super) struct Measurement {
     pub(super) bins: Option<(Bins, Summary)>,
     pub(super) window: Option<Window>,
     pub(super) at: Span,
-    /// The player that is meant; none: that of the run.
-    pub(super) player: Option<Parameters>,
+    pub(super) details: Details,
 }
 
 /// Figures and series of a run's model.
@@ -203,11 +205,21 @@ impl Formula {
 impl Measurement {
     fn bind(&self, model: &Model) -> Result<Bound, Fault> {
         let known = model.flows.iter().map(|flow| &*flow.name);
-        let flows = named(self.at, "flow", &self.flows, known.clone())?;
+        let mut flows = named(self.at, "flow", &self.flows, known.clone())?;
+        if let Some(least) = self.access_above {
+            flows.retain(|flow| measure::access(model, *flow) > least);
+        }
         let others = named(self.at, "flow", &self.others, known)?;
         let links = named(self.at, "link", &self.links, model.links.iter().map(|link| &*link.name))?;
         let weights = flows.iter().map(|flow| measure::weight(model, *flow)).collect();
         let rates = flows.iter().map(|flow| viewer::media_rate(model, *flow)).collect();
+        let sizes: Vec<_> = flows.iter().map(|flow| packets::size(model, *flow)).collect();
+        if self.quantity.is_of_packets() && !matches!(sizes[..], [Some(_)]) {
+            let told = "this is measured of one flow of kind udp or tfrc, whose packets have one size";
+            return Err(Fault::new(self.at, told));
+        }
+        let delays = links.iter().filter_map(|link| model.links.get(*link)).map(|link| link.delay);
+        let delay = delays.map(Duration::as_secs_f64).sum();
         Ok(Bound {
             quantity: self.quantity,
             flows,
@@ -218,7 +230,9 @@ impl Measurement {
             bins: self.bins,
             window: self.window,
             rates,
-            player: self.player,
+            sizes,
+            delay,
+            details: self.details,
         })
     }
 }

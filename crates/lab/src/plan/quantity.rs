@@ -50,6 +50,17 @@ pub(super) enum Quantity {
     Wait,
     Queue,
     Dropped,
+    /// What packets take to propagate.
+    Delay,
+    /// The part of the time in which so many connections are open.
+    TimeShare,
+    /// Packets that are lost in a row.
+    LossBurst,
+    /// Of a film with parity that a flow's packets carry: how long the picture was frozen, how many packets were
+    /// not repaired, and what the player has.
+    Frozen,
+    Unrepaired,
+    ClipBuffer,
     Drops,
     LossEvents,
     Timeouts,
@@ -63,7 +74,7 @@ pub(super) enum Quantity {
 
 impl Quantity {
     /// The names in a plan.
-    pub(super) const NAMES: [(&'static str, Self); 32] = [
+    pub(super) const NAMES: [(&'static str, Self); 38] = [
         ("goodput", Self::Goodput),
         ("throughput", Self::Throughput),
         ("sent", Self::Sent),
@@ -87,6 +98,12 @@ impl Quantity {
         ("wait", Self::Wait),
         ("queue", Self::Queue),
         ("dropped", Self::Dropped),
+        ("delay", Self::Delay),
+        ("time_share", Self::TimeShare),
+        ("loss_burst", Self::LossBurst),
+        ("frozen", Self::Frozen),
+        ("unrepaired", Self::Unrepaired),
+        ("clip_buffer", Self::ClipBuffer),
         ("drops", Self::Drops),
         ("loss_events", Self::LossEvents),
         ("timeouts", Self::Timeouts),
@@ -105,6 +122,9 @@ impl Quantity {
             | Self::Buffer
             | Self::InOrder
             | Self::Wait
+            | Self::Delay
+            | Self::Frozen
+            | Self::ClipBuffer
             | Self::RoundTrip
             | Self::Completed
             | Self::StartUp
@@ -117,7 +137,22 @@ impl Quantity {
 
     /// Whether it is one of links, not of flows.
     pub(super) const fn is_of_links(self) -> bool {
-        matches!(self, Self::Carried | Self::Wait | Self::Queue | Self::Dropped)
+        matches!(self, Self::Carried | Self::Wait | Self::Queue | Self::Dropped | Self::Delay)
+    }
+
+    /// Whether it can be that of the time in which so many connections are open.
+    pub(super) const fn is_by_connections(self) -> bool {
+        matches!(self, Self::Sent | Self::Loss | Self::Retransmitted | Self::TimeShare | Self::LossBurst)
+    }
+
+    /// Whether it is one of packets, each by itself.
+    pub(super) const fn is_of_packets(self) -> bool {
+        matches!(self, Self::LossBurst) || self.is_of_a_clip()
+    }
+
+    /// Whether it is one of a film that packets carry.
+    pub(super) const fn is_of_a_clip(self) -> bool {
+        matches!(self, Self::Frozen | Self::Unrepaired | Self::ClipBuffer)
     }
 
     /// Whether it is what a viewer sees.

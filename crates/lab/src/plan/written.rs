@@ -50,6 +50,7 @@ pub(super) fn read_runs(table: &mut Table<'_>, schemes: &[(Scheme, Changes)]) ->
 fn read_run(mut own: Table<'_>, schemes: &[(Scheme, Changes)]) -> Result<Vec<Run>, Fault> {
     let at = own.span();
     let setting = own.get("setting", text).unwrap_or_default();
+    let scenario = own.get("scenario", names::file);
     let chosen = own.get("schemes", |item| {
         item.each(|item| {
             let name = item.text()?;
@@ -76,7 +77,8 @@ fn read_run(mut own: Table<'_>, schemes: &[(Scheme, Changes)]) -> Result<Vec<Run
             changes.extend(keys.iter().map(|key| (key.clone(), value.clone())));
             let changes = with_changes(changes, &computed, |_| *point)
                 .map_err(|what| Fault::new(at, format_args!("{what} at {point}")))?;
-            runs.push(Run { scheme, setting: setting.clone(), point: *point, changes, at });
+            let (scenario, setting) = (scenario.clone(), setting.clone());
+            runs.push(Run { scenario, scheme, setting, point: *point, changes, at });
         }
     }
     Ok(runs)

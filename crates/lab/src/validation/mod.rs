@@ -6,7 +6,7 @@
 
 mod finding;
 mod job;
-pub(crate) mod network;
+mod network;
 mod r1;
 mod r2;
 mod r3;

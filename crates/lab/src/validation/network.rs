@@ -1,5 +1,4 @@
-//! Building blocks of the reference's scenarios, and of experiments on the same networks: ns-2's TCP, links,
-//! flows.
+//! Building blocks of the reference's scenarios: ns-2's TCP, links, flows.
 
 use anabranch_congestion::tfrc;
 use anabranch_sim::model::{

@@ -1,6 +1,7 @@
 //! What is described, as plain data: nodes, links, flows and how long. A scenario file becomes this, and a
 //! program may build its network itself; the world that runs it says whether it can.
 
+mod drawn;
 mod ids;
 mod link;
 mod media;

@@ -300,6 +300,28 @@ fn a_random_network_is_the_seed_s() {
 }
 
 #[test]
+fn what_a_flow_draws_moves_no_other() {
+    let media = |text: &str| -> Vec<_> {
+        let flows = model(text).flows.into_iter();
+        flows.filter_map(|flow| if let Kind::Media(media) = flow.kind { Some(media) } else { None }).collect()
+    };
+    let list = "servers = [\"access{random}\", \"access{random}\"]";
+    let counted = |count: u32| {
+        RANDOM.replace(list, &format!("servers = {{ node = \"access{{random}}\", count = {count} }}"))
+    };
+    let (two, also_two, five) = (media(RANDOM), media(&counted(2)), media(&counted(5)));
+    assert_eq!(two, also_two);
+    for (two, five) in two.iter().zip(&five) {
+        assert_eq!(two.client, five.client);
+        assert!(five.servers.len() == 5 && five.servers.starts_with(&two.servers));
+    }
+    let fewer = media(&RANDOM.replace("count = 50", "count = 20"));
+    assert_eq!(fewer, two[..20]);
+    let error = parsed(&counted(257)).unwrap_err().to_string();
+    assert!(error.contains("256"), "{error}");
+}
+
+#[test]
 fn the_parameters_of_streams() {
     let stream = |algorithm: &str| {
         let media = format!(

@@ -2,13 +2,16 @@
 
 use anabranch_units::Duration;
 
-use super::wireless::{CONNECTIONS, LOSS, RTT, THROUGHPUT};
 use crate::case::{Case, Measured};
 use crate::real::{Observed, Real, Traffic, Trial};
 use crate::scheme::{AUTO, MULTFRC, Scheme};
 use crate::statistics::mean;
 
-/// Further figures of the simulated run, in `papers/multfrc/fig7i`.
+// Figures, as `papers/multfrc/fig7i` names them.
+const THROUGHPUT: &str = "throughput";
+const LOSS: &str = "loss";
+const RTT: &str = "round trip";
+const CONNECTIONS: &str = "connections";
 const UTILIZATION: &str = "utilization";
 const LOSS_RATIO: &str = "loss / p_w";
 const RTT_RATIO: &str = "round trip / least";

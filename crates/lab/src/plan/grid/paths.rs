@@ -74,6 +74,7 @@ impl Grid {
             let of_path: Changes = chosen().flat_map(|choice| choice.changes.iter().cloned()).collect();
             for (scheme, of_scheme) in schemes {
                 runs.push(Run {
+                    scenario: None,
                     scheme: *scheme,
                     setting: path.half.into(),
                     point: path.number,
