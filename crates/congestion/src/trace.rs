@@ -15,6 +15,9 @@
 //! Amounts and windows are bytes, times and durations nanoseconds; an `rtt` of null was not measured, an
 //! `ssthresh` of null is as large as can be.
 //!
+//! A paced controller is none for a trace: it hears of every packet and answers a rate, and the format has
+//! neither. [`Recorder::new`] refuses one.
+//!
 //! serde and `serde_json` read and write it: they have no I/O of their own, and a format that another program
 //! reads should be one that every language has a reader for.
 
@@ -92,6 +95,7 @@ impl Trace {
             segment: Bytes::new(header.segment),
             initial_window: Bytes::new(header.initial_window),
             initial_ssthresh: header.initial_ssthresh.map(Bytes::new),
+            seed: 0,
         };
         Ok(Self { algorithm: header.algorithm, start, steps })
     }
@@ -129,6 +133,18 @@ fn json(line: &impl Serialize) -> String {
     text
 }
 
+/// The controller is paced: what it hears and answers is not in the format of a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IsPaced;
+
+impl fmt::Display for IsPaced {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a paced control has no trace: a trace is of windows, without rates and single packets")
+    }
+}
+
+impl std::error::Error for IsPaced {}
+
 /// A controller that writes down what it is told.
 #[derive(Debug)]
 pub struct Recorder<C> {
@@ -138,8 +154,14 @@ pub struct Recorder<C> {
 
 impl<C: Controller> Recorder<C> {
     /// Around a controller that begins.
-    pub fn new(algorithm: impl Into<String>, start: Start, controller: C) -> Self {
-        Self { controller, trace: Trace { algorithm: algorithm.into(), start, steps: Vec::new() } }
+    ///
+    /// # Errors
+    /// For a controller that is paced.
+    pub fn new(algorithm: impl Into<String>, start: Start, controller: C) -> Result<Self, IsPaced> {
+        if controller.pacing().is_some() {
+            return Err(IsPaced);
+        }
+        Ok(Self { controller, trace: Trace { algorithm: algorithm.into(), start, steps: Vec::new() } })
     }
 
     /// What was written down.

@@ -25,7 +25,12 @@ fn file(algorithm: &str) -> PathBuf {
 }
 
 fn start() -> Start {
-    Start { segment: Bytes::new(SEGMENT), initial_window: Bytes::new(10 * SEGMENT), initial_ssthresh: None }
+    Start {
+        segment: Bytes::new(SEGMENT),
+        initial_window: Bytes::new(10 * SEGMENT),
+        initial_ssthresh: None,
+        seed: 0,
+    }
 }
 
 /// Repeatable numbers without a library: a linear congruential generator (Knuth's MMIX).
@@ -86,7 +91,7 @@ fn drive(controller: &mut dyn Controller, rounds: u32, spacing: u64, seed: u64) 
 
 fn record(name: &str, rounds: u32, spacing: u64, seed: u64) -> Trace {
     let algorithm: Algorithm = name.parse().expect("a name");
-    let mut recorder = Recorder::new(name, start(), Wrapped(algorithm.controller(&start())));
+    let mut recorder = Recorder::new(name, start(), Wrapped(algorithm.controller(&start()))).unwrap();
     drive(&mut recorder, rounds, spacing, seed);
     recorder.into_trace()
 }
