@@ -100,6 +100,11 @@ impl DeliveryRate {
         self.in_flight
     }
 
+    /// The least round trip that was measured (`C.min_rtt`).
+    pub fn least_rtt(&self) -> Option<Duration> {
+        self.least_rtt
+    }
+
     /// Whether the application holds the sender back, or did so a round trip ago.
     pub fn is_app_limited(&self) -> bool {
         self.app_limited_until.is_some()

@@ -4,8 +4,8 @@
 //! says what happened and when, and the same code runs in the simulator, under QUIC, and beside the kernel's
 //! BPF programs, which are held against it.
 //!
-//! - [`control`]: the contract of a window controller; [`multcp`], which is Reno with one flow, [`cubic`] and
-//!   [`tfwc`] keep it. [`algorithm`] has their names, [`trace`] a record of what one was told and answered.
+//! - [`control`]: the contract of a window controller; [`multcp`], which is Reno with one flow, [`cubic`],
+//!   [`tfwc`] and [`bbr`] keep it. [`algorithm`] has their names, [`trace`] a record of what one was told and answered.
 //! - [`delivery_rate`]: what a path delivers, by what each acknowledgement says; what a paced controller goes by.
 //! - [`tfrc`]: a rate instead of a window, both ends; [`loss_history`] is its estimate of the loss event
 //!   rate.
@@ -58,6 +58,7 @@
 
 pub mod aggregate;
 pub mod algorithm;
+pub mod bbr;
 pub mod control;
 pub mod cubic;
 pub mod delivery_rate;
