@@ -16,7 +16,7 @@
 //! `ssthresh` of null is as large as can be.
 //!
 //! A paced controller is none for a trace: it hears of every packet and answers a rate, and the format has
-//! neither. [`Recorder::new`] refuses one.
+//! neither. [`Recorder::new`] refuses one, and [`Trace::read`] what claims to be of one.
 //!
 //! serde and `serde_json` read and write it: they have no I/O of their own, and a format that another program
 //! reads should be one that every language has a reader for.
@@ -29,6 +29,7 @@ use std::fmt;
 use anabranch_units::{Bytes, Time};
 use serde::Serialize;
 
+use crate::algorithm::Algorithm;
 use crate::control::{Ack, Controller, Loss, Start, Timeout};
 pub use event::{Event, Step, Windows};
 use lines::{EventLine, HeaderLine};
@@ -70,7 +71,7 @@ impl Trace {
     /// Reads JSON lines.
     ///
     /// # Errors
-    /// When a line is none of the format, or there are more than [`MOST_EVENTS`].
+    /// When a line is none of the format, there are more than [`MOST_EVENTS`], or the control is paced.
     pub fn read(text: &str) -> Result<Self, NotATrace> {
         let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
         let wrong = |line: usize, problem: String| NotATrace { line: line + 1, problem };
@@ -81,6 +82,9 @@ impl Trace {
             serde_json::from_str(first).map_err(|error| wrong(number, error.to_string()))?;
         if header.trace != FORMAT {
             return Err(wrong(number, format!("the format is '{}', not '{FORMAT}'", header.trace)));
+        }
+        if header.algorithm.parse().is_ok_and(|algorithm: Algorithm| algorithm.is_paced()) {
+            return Err(wrong(number, format!("'{}': {IsPaced}", header.algorithm)));
         }
         let mut steps = Vec::new();
         for (number, line) in lines {
