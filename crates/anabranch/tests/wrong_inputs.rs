@@ -142,6 +142,11 @@ const OTHERS: [Case; 101] = [
     ),
     ("receive --listen 127.0.0.1:0 --player ''", 2, "--player|names no program"),
     ("receive --listen 127.0.0.1:0 --player mpv --output x", 2, "--player <COMMAND>|--output"),
+    (
+        "serve dir --h3 127.0.0.1:0 --cert c --key k --congestion bbr",
+        2,
+        "'bbr' paces by itself|`anabranch sim`",
+    ),
     ("cc load", 2, "<CONTROL>"),
     ("cc load bbr", 2, "tfwc, ttfwc, multcp, group"),
     ("cc load ttfwc", 2, "--tuning 0.9"),

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::bbr::Bbr;
 use crate::control::{Controller, Start};
 use crate::cubic::Cubic;
 use crate::multcp::{MOST_FLOWS, MulTcp};
@@ -19,12 +20,14 @@ pub enum Algorithm {
     MulTcp(f64),
     /// TFWC, or TTFWC with its tuning parameter.
     Tfwc(Parameters),
+    /// BBRv3 (draft-ietf-ccwg-bbr).
+    Bbr,
 }
 
 impl Algorithm {
     /// How they are written.
     pub const FORMS: &'static str = "reno, cubic, multcp:N (N from 1, such as multcp:4), tfwc, ttfwc:TP or ttfwc-approximate:TP \
-         (TP from 0 to 1, such as ttfwc:0.9)";
+         (TP from 0 to 1, such as ttfwc:0.9), bbr";
 
     /// A controller for a flow that begins.
     pub fn controller(&self, start: &Start) -> Box<dyn Controller> {
@@ -33,7 +36,14 @@ impl Algorithm {
             Self::Cubic => Box::new(Cubic::new(start)),
             Self::MulTcp(flows) => Box::new(MulTcp::new(start, flows)),
             Self::Tfwc(parameters) => Box::new(Tfwc::new(start, parameters)),
+            Self::Bbr => Box::new(Bbr::new(start)),
         }
+    }
+
+    /// Whether its controller is [paced](crate::control): only a driver that paces and keeps the books of
+    /// deliveries can run it.
+    pub fn is_paced(&self) -> bool {
+        matches!(self, Self::Bbr)
     }
 }
 
@@ -48,6 +58,7 @@ impl fmt::Display for Algorithm {
             Self::Tfwc(Parameters { tuning, update: Update::Approximate }) => {
                 write!(f, "ttfwc-approximate:{tuning}")
             }
+            Self::Bbr => f.write_str("bbr"),
         }
     }
 }
@@ -90,6 +101,7 @@ impl FromStr for Algorithm {
         match (name, parameter) {
             ("reno", None) => Ok(Self::Reno),
             ("cubic", None) => Ok(Self::Cubic),
+            ("bbr", None) => Ok(Self::Bbr),
             ("tfwc", None) => Ok(Self::Tfwc(Parameters::TFWC)),
             ("multcp", Some(flows)) => match flows.parse() {
                 Ok(flows) if (1.0..=MOST_FLOWS).contains(&flows) => Ok(Self::MulTcp(flows)),
@@ -98,7 +110,7 @@ impl FromStr for Algorithm {
             ("multcp", None) => wrong("'multcp' needs a number of flows".to_owned()),
             ("ttfwc", _) => tuned(Update::Accurate),
             ("ttfwc-approximate", _) => tuned(Update::Approximate),
-            ("reno" | "cubic" | "tfwc", Some(_)) => wrong(format!("'{name}' has no parameter")),
+            ("reno" | "cubic" | "tfwc" | "bbr", Some(_)) => wrong(format!("'{name}' has no parameter")),
             _ => wrong(format!("there is no congestion control '{text}'")),
         }
     }
@@ -119,6 +131,7 @@ mod tests {
             "tfwc",
             "ttfwc:0.9",
             "ttfwc-approximate:0.4",
+            "bbr",
         ] {
             assert_eq!(name.parse::<Algorithm>().unwrap().to_string(), name);
         }
@@ -127,10 +140,25 @@ mod tests {
     }
 
     #[test]
+    fn a_control_says_whether_it_is_paced_as_its_controller_does() {
+        let start = Start {
+            segment: anabranch_units::Bytes::new(1000),
+            initial_window: anabranch_units::Bytes::new(10_000),
+            initial_ssthresh: None,
+            seed: 0,
+        };
+        for name in ["reno", "cubic", "multcp:4", "ttfwc:0.9", "bbr"] {
+            let algorithm: Algorithm = name.parse().unwrap();
+            assert_eq!(algorithm.controller(&start).pacing().is_some(), algorithm.is_paced(), "{name}");
+        }
+    }
+
+    #[test]
     fn what_is_wrong_is_told_with_what_is_right() {
         for (text, problem) in [
             ("", "there is no congestion control ''"),
-            ("bbr", "there is no congestion control 'bbr'"),
+            ("bbr2", "there is no congestion control 'bbr2'"),
+            ("bbr:3", "'bbr' has no parameter"),
             ("reno:1", "'reno' has no parameter"),
             ("multcp", "'multcp' needs a number of flows"),
             ("multcp:0.5", "a number of flows is from 1 to 10000"),

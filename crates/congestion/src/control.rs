@@ -3,10 +3,17 @@
 //! The driver owns what is the same for every controller: which segments are lost and when they are sent
 //! again (RFC 6675), the retransmission timer (RFC 6298), and counting what is in flight. It tells the
 //! controller of acknowledgements, loss events and time-outs, and obeys its window.
+//!
+//! A *paced* controller answers a rate beside the window, because it follows a model of the path and not the
+//! clock of acknowledgements. Its driver also paces what it sends, keeps the books of
+//! [`delivery_rate`](crate::delivery_rate), and tells what they say: where sending begins, every packet that is
+//! lost, and every acknowledgement that delivers something, in recovery too.
 
 use std::fmt::Debug;
 
-use anabranch_units::{Bytes, Duration, Time};
+use anabranch_units::{Bytes, Duration, Rate, Time};
+
+use crate::delivery_rate::{LostPacket, RateSample};
 
 /// New data was acknowledged while nothing was being recovered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +52,41 @@ pub struct Timeout {
     pub is_repeated: bool,
 }
 
+/// Data is about to be sent while nothing is in flight: the first of the flow, or the first after the application
+/// had nothing to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Begin {
+    /// When.
+    pub now: Time,
+    /// Smoothed round-trip time (RFC 6298); zero before the first measurement.
+    pub srtt: Duration,
+}
+
+/// An acknowledgement that delivered something, in recovery or not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Delivery {
+    /// When.
+    pub now: Time,
+    /// What it says of the path.
+    pub sample: RateSample,
+    /// Whether losses are being recovered.
+    pub is_in_recovery: bool,
+    /// Whether the window was full at any time since the newest packet was sent that is acknowledged now.
+    pub is_cwnd_limited: bool,
+}
+
+/// How a paced controller's packets leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pacing {
+    /// No faster than this: the payload of a packet that leaves, divided by this rate, passes before the next one.
+    pub rate: Rate,
+    /// The most that leaves at once where a driver sends several packets in one piece (TSO, GSO).
+    pub quantum: Bytes,
+    /// Whether the controller holds the flow below what the path carries: samples of what is sent now count as if
+    /// the application had held it back.
+    pub is_held_back: bool,
+}
+
 /// Decides the congestion window of one flow.
 pub trait Controller: Debug + Send {
     /// New data was acknowledged outside recovery.
@@ -59,6 +101,22 @@ pub trait Controller: Debug + Send {
     /// Nothing was sent for longer than the retransmission time-out: the window is at most the restart window
     /// from now on (RFC 5681, section 4.1).
     fn on_idle(&mut self, now: Time);
+
+    /// Sending begins, or begins again. Only a paced controller is told.
+    fn on_begin(&mut self, _begin: &Begin) {}
+
+    /// A packet was found lost; told before the delivery with the same acknowledgement, and after the loss event
+    /// that it begins. Only a paced controller is told.
+    fn on_packet_lost(&mut self, _lost: &LostPacket) {}
+
+    /// Something was delivered; told after everything else of the same acknowledgement. Only a paced controller is
+    /// told.
+    fn on_delivery(&mut self, _delivery: &Delivery) {}
+
+    /// How packets leave; `None`: as the window lets them. A controller is paced for all of its life or never.
+    fn pacing(&self) -> Option<Pacing> {
+        None
+    }
 
     /// The congestion window.
     fn cwnd(&self) -> Bytes;
@@ -76,4 +134,6 @@ pub struct Start {
     pub initial_window: Bytes,
     /// Initial slow start threshold; `None`: as large as can be (RFC 5681, section 3.1).
     pub initial_ssthresh: Option<Bytes>,
+    /// What the random numbers of a controller follow from that needs some: the same seed, the same numbers.
+    pub seed: u64,
 }

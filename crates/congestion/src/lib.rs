@@ -4,8 +4,9 @@
 //! says what happened and when, and the same code runs in the simulator, under QUIC, and beside the kernel's
 //! BPF programs, which are held against it.
 //!
-//! - [`control`]: the contract of a window controller; [`multcp`], which is Reno with one flow, [`cubic`] and
-//!   [`tfwc`] keep it. [`algorithm`] has their names, [`trace`] a record of what one was told and answered.
+//! - [`control`]: the contract of a window controller; [`multcp`], which is Reno with one flow, [`cubic`],
+//!   [`tfwc`] and [`bbr`] keep it. [`algorithm`] has their names, [`trace`] a record of what one was told and answered.
+//! - [`delivery_rate`]: what a path delivers, by what each acknowledgement says; what a paced controller goes by.
 //! - [`tfrc`]: a rate instead of a window, both ends; [`loss_history`] is its estimate of the loss event
 //!   rate.
 //! - [`vps`]: a group of flows that share by weights what as many standard flows would get.
@@ -16,7 +17,7 @@
 //!   connection in place of them (AIO-TFRC).
 //! - [`response`]: what a window, a loss rate and a number of flows give on a path.
 //!
-//! What is not here: finding losses, sending again, retransmission timers and pacing are the driver's; how a
+//! What is not here: finding losses, sending again, retransmission timers and departure times are the driver's; how a
 //! *receiver* of a film chooses its connections and windows is `anabranch-film`.
 //!
 //! Begin with a controller by its name:
@@ -31,6 +32,7 @@
 //!     segment: Bytes::new(1000),
 //!     initial_window: Bytes::new(10_000),
 //!     initial_ssthresh: None,
+//!     seed: 0,
 //! };
 //! let mut controller = "ttfwc:0.9".parse::<Algorithm>()?.controller(&start);
 //! assert_eq!(controller.cwnd(), Bytes::new(10_000));
@@ -56,8 +58,10 @@
 
 pub mod aggregate;
 pub mod algorithm;
+pub mod bbr;
 pub mod control;
 pub mod cubic;
+pub mod delivery_rate;
 mod flow_use;
 pub mod joint;
 pub mod loss_history;

@@ -15,6 +15,9 @@
 //! Amounts and windows are bytes, times and durations nanoseconds; an `rtt` of null was not measured, an
 //! `ssthresh` of null is as large as can be.
 //!
+//! A paced controller is none for a trace: it hears of every packet and answers a rate, and the format has
+//! neither. [`Recorder::new`] refuses one, and [`Trace::read`] what claims to be of one.
+//!
 //! serde and `serde_json` read and write it: they have no I/O of their own, and a format that another program
 //! reads should be one that every language has a reader for.
 
@@ -26,6 +29,7 @@ use std::fmt;
 use anabranch_units::{Bytes, Time};
 use serde::Serialize;
 
+use crate::algorithm::Algorithm;
 use crate::control::{Ack, Controller, Loss, Start, Timeout};
 pub use event::{Event, Step, Windows};
 use lines::{EventLine, HeaderLine};
@@ -67,7 +71,7 @@ impl Trace {
     /// Reads JSON lines.
     ///
     /// # Errors
-    /// When a line is none of the format, or there are more than [`MOST_EVENTS`].
+    /// When a line is none of the format, there are more than [`MOST_EVENTS`], or the control is paced.
     pub fn read(text: &str) -> Result<Self, NotATrace> {
         let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
         let wrong = |line: usize, problem: String| NotATrace { line: line + 1, problem };
@@ -78,6 +82,9 @@ impl Trace {
             serde_json::from_str(first).map_err(|error| wrong(number, error.to_string()))?;
         if header.trace != FORMAT {
             return Err(wrong(number, format!("the format is '{}', not '{FORMAT}'", header.trace)));
+        }
+        if header.algorithm.parse().is_ok_and(|algorithm: Algorithm| algorithm.is_paced()) {
+            return Err(wrong(number, format!("'{}': {IsPaced}", header.algorithm)));
         }
         let mut steps = Vec::new();
         for (number, line) in lines {
@@ -92,6 +99,7 @@ impl Trace {
             segment: Bytes::new(header.segment),
             initial_window: Bytes::new(header.initial_window),
             initial_ssthresh: header.initial_ssthresh.map(Bytes::new),
+            seed: 0,
         };
         Ok(Self { algorithm: header.algorithm, start, steps })
     }
@@ -129,6 +137,18 @@ fn json(line: &impl Serialize) -> String {
     text
 }
 
+/// The controller is paced: what it hears and answers is not in the format of a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IsPaced;
+
+impl fmt::Display for IsPaced {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a paced control has no trace: a trace is of windows, without rates and single packets")
+    }
+}
+
+impl std::error::Error for IsPaced {}
+
 /// A controller that writes down what it is told.
 #[derive(Debug)]
 pub struct Recorder<C> {
@@ -138,8 +158,14 @@ pub struct Recorder<C> {
 
 impl<C: Controller> Recorder<C> {
     /// Around a controller that begins.
-    pub fn new(algorithm: impl Into<String>, start: Start, controller: C) -> Self {
-        Self { controller, trace: Trace { algorithm: algorithm.into(), start, steps: Vec::new() } }
+    ///
+    /// # Errors
+    /// For a controller that is paced.
+    pub fn new(algorithm: impl Into<String>, start: Start, controller: C) -> Result<Self, IsPaced> {
+        if controller.pacing().is_some() {
+            return Err(IsPaced);
+        }
+        Ok(Self { controller, trace: Trace { algorithm: algorithm.into(), start, steps: Vec::new() } })
     }
 
     /// What was written down.

@@ -12,6 +12,7 @@ fn start(initial_window: u64, initial_ssthresh: Option<u64>) -> Start {
         segment: Bytes::new(SEGMENT),
         initial_window: Bytes::new(initial_window * SEGMENT),
         initial_ssthresh: initial_ssthresh.map(|segments| Bytes::new(segments * SEGMENT)),
+        seed: 0,
     }
 }
 

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
 use anabranch_congestion::algorithm::Algorithm;
-use anabranch_congestion::control::{Ack, Controller, Loss, Start, Timeout};
+use anabranch_congestion::control::{Ack, Controller, Loss, Pacing, Start, Timeout};
 use anabranch_congestion::trace::{Recorder, Trace};
 use anabranch_units::{Bytes, Duration, Time};
 use proptest::prelude::*;
@@ -25,7 +25,12 @@ fn file(algorithm: &str) -> PathBuf {
 }
 
 fn start() -> Start {
-    Start { segment: Bytes::new(SEGMENT), initial_window: Bytes::new(10 * SEGMENT), initial_ssthresh: None }
+    Start {
+        segment: Bytes::new(SEGMENT),
+        initial_window: Bytes::new(10 * SEGMENT),
+        initial_ssthresh: None,
+        seed: 0,
+    }
 }
 
 /// Repeatable numbers without a library: a linear congruential generator (Knuth's MMIX).
@@ -86,7 +91,8 @@ fn drive(controller: &mut dyn Controller, rounds: u32, spacing: u64, seed: u64) 
 
 fn record(name: &str, rounds: u32, spacing: u64, seed: u64) -> Trace {
     let algorithm: Algorithm = name.parse().expect("a name");
-    let mut recorder = Recorder::new(name, start(), Wrapped(algorithm.controller(&start())));
+    let recorder = Recorder::new(name, start(), Wrapped(algorithm.controller(&start())));
+    let mut recorder = recorder.expect("a control without a rate");
     drive(&mut recorder, rounds, spacing, seed);
     recorder.into_trace()
 }
@@ -107,6 +113,9 @@ impl Controller for Wrapped {
     }
     fn on_idle(&mut self, now: Time) {
         self.0.on_idle(now);
+    }
+    fn pacing(&self) -> Option<Pacing> {
+        self.0.pacing()
     }
     fn cwnd(&self) -> Bytes {
         self.0.cwnd()
@@ -133,6 +142,16 @@ fn recorded_traces_give_the_windows_that_they_gave() {
             assert!(answered.abs_diff(recorded) <= 1, "{name}, line {}: {answered}, {recorded}", number + 2);
         }
     }
+}
+
+#[test]
+fn a_paced_control_has_no_trace() {
+    let bbr = Wrapped(Algorithm::Bbr.controller(&start()));
+    let told = "a paced control has no trace";
+    assert!(Recorder::new("bbr", start(), bbr).unwrap_err().to_string().starts_with(told));
+    let text = record("reno", 2, 50, 1).write().replace("\"reno\"", "\"bbr\"");
+    let error = Trace::read(&text).unwrap_err().to_string();
+    assert!(error.starts_with(&format!("line 1: 'bbr': {told}")), "{error}");
 }
 
 #[test]

@@ -87,6 +87,7 @@ fn windows_agree_whatever_happens() {
             segment,
             initial_window: segment * 10,
             initial_ssthresh: (seed % 3 == 0).then_some(segment * 64),
+            seed: 0,
         };
         let mut core = setting.algorithm().unwrap().controller(&start);
         let Some(mut replay) = replay(setting, &start) else { return };
@@ -215,7 +216,7 @@ fn the_windows_of_a_group_agree_whatever_happens() {
 #[test]
 fn windows_grow_by_a_thousand_flows_at_the_most_whatever_the_parameters_are() {
     let segment = Bytes::new(1448);
-    let start = Start { segment, initial_window: segment * 10, initial_ssthresh: None };
+    let start = Start { segment, initial_window: segment * 10, initial_ssthresh: None, seed: 0 };
     for seed in 0..60 {
         let mut draws = Random::new(1000 + seed);
         let Some(mut replay) = replay(Setting::MulTcp(2.0), &start) else { return };
@@ -257,7 +258,8 @@ fn windows_grow_by_a_thousand_flows_at_the_most_whatever_the_parameters_are() {
 #[test]
 fn a_threshold_asked_for_twice_is_one_loss_event() {
     let segment = Bytes::new(1448);
-    let start = Start { segment, initial_window: segment * 100, initial_ssthresh: Some(segment * 100) };
+    let start =
+        Start { segment, initial_window: segment * 100, initial_ssthresh: Some(segment * 100), seed: 0 };
     let ack = Event::Ack(Ack {
         now: Time::ZERO,
         acked: segment,

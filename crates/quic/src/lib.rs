@@ -71,7 +71,7 @@ fn opened(window: u64, in_flight: u64, packet: u64) -> u64 {
 
 /// How every flow begins.
 fn start() -> Start {
-    Start { segment: SEGMENT, initial_window: INITIAL_WINDOW, initial_ssthresh: None }
+    Start { segment: SEGMENT, initial_window: INITIAL_WINDOW, initial_ssthresh: None, seed: 0 }
 }
 
 /// What a connection has in flight, as its controller counts it, for those who want to know whether all has

@@ -98,7 +98,7 @@ fn read(item: Item<'_>, what: &str) -> Result<Tcp, Fault> {
 fn congestion(item: Item<'_>) -> Result<Congestion, Fault> {
     let text = item.text()?;
     text.parse().map_err(|error: NotAnAlgorithm| {
-        let forms = ["reno", "cubic", "multcp:4", "tfwc", "ttfwc:0.9", "ttfwc-approximate:0.9"];
+        let forms = ["reno", "cubic", "multcp:4", "tfwc", "ttfwc:0.9", "ttfwc-approximate:0.9", "bbr"];
         let meant = nearest(text, forms);
         let meant = meant.map_or_else(String::new, |form| format!("did you mean '{form}'? "));
         item.fault(format_args!("`congestion`: {}", error.problem()))

@@ -219,7 +219,29 @@ fn check_group<'a>(
     })
 }
 
+/// What goes with a paced congestion control.
+fn check_paced(tcp: &Tcp) -> Checked {
+    let name = tcp.congestion;
+    ensure(tcp.recovery == Recovery::Sack, || {
+        format!("a flow under `{name}` recovers by `sack`: ns-2's rules know no pacing")
+    })?;
+    ensure(tcp.share.is_none(), || {
+        format!(
+            "a flow under `{name}` is in no group: a group shares windows, and `{name}` answers a rate as well"
+        )
+    })?;
+    ensure(tcp.initial_ssthresh.is_none(), || {
+        format!("`{name}` has no slow start threshold: leave out `initial_ssthresh`")
+    })?;
+    ensure(tcp.send_jitter.is_zero(), || {
+        format!("`{name}` says when each segment leaves: leave out `send_jitter`")
+    })
+}
+
 fn check_tcp(tcp: &Tcp) -> Checked {
+    if tcp.congestion.is_paced() {
+        check_paced(tcp)?;
+    }
     ensure(!tcp.segment.is_zero() && tcp.segment.get() + tcp.header.get() + 24 <= LARGEST_PACKET, || {
         format!("a segment has at least one byte, and with its headers at most {LARGEST_PACKET}")
     })?;

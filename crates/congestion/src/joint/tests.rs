@@ -288,7 +288,7 @@ proptest! {
     #[test]
     fn one_member_is_reno(events in prop::collection::vec(happens(), 1..2000)) {
         let segment = Bytes::new(1000);
-        let start = Start { segment, initial_window: segment * 10, initial_ssthresh: None };
+        let start = Start { segment, initial_window: segment * 10, initial_ssthresh: None, seed: 0 };
         let mut reno = MulTcp::reno(&start);
         let mut group = JointWindow::new(10);
         let place = group.join(Weight::ONE, at(0)).unwrap();

@@ -16,6 +16,7 @@ fn start(initial_window: u64) -> Start {
         segment: Bytes::new(SEGMENT),
         initial_window: Bytes::new(initial_window * SEGMENT),
         initial_ssthresh: Some(Bytes::new(initial_window * SEGMENT)),
+        seed: 0,
     }
 }
 

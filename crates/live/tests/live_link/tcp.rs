@@ -26,7 +26,7 @@ pub struct Tcp {
 
 impl Tcp {
     pub fn new(algorithm: Algorithm, now: Time) -> Self {
-        let start = Start { segment: SEGMENT, initial_window: SEGMENT * 10, initial_ssthresh: None };
+        let start = Start { segment: SEGMENT, initial_window: SEGMENT * 10, initial_ssthresh: None, seed: 0 };
         Self {
             control: algorithm.controller(&start),
             next: 0,

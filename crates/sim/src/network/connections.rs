@@ -22,7 +22,8 @@ impl Network {
         if let Role::Answerer(opener) = role {
             self.halves[opener as usize].other = Some(id);
         }
-        self.halves.push(Half::new(flow, connection, tcp, role, paths, written));
+        let seed = self.seed.wrapping_add(u64::from(id) << 32);
+        self.halves.push(Half::new(flow, connection, tcp, role, paths, written, seed));
         if let Some(share) = &tcp.share {
             self.add_to_group(id, share, tcp);
         }

@@ -23,7 +23,7 @@ impl Network {
                 joint.push(JointWindow::new(tcp.initial_window.get() as u32));
                 return joint.len() - 1;
             }
-            let group = Group::new(tcp.congestion, start(tcp));
+            let group = Group::new(tcp.congestion, start(tcp, 0));
             let group = if share.watches { group.watching(Settings::default()) } else { group };
             groups.push(Shared { group, halves: BTreeMap::new(), watches: share.watches });
             groups.len() - 1

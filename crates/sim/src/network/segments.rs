@@ -157,6 +157,27 @@ impl Network {
             self.transmit(id, segment);
         }
         self.sync_timer(id);
+        self.sync_departure(id);
+    }
+
+    /// Sees to it that a segment that waits for its departure time is asked for again then.
+    #[inline]
+    fn sync_departure(&mut self, id: HalfId) {
+        let half = &mut self.halves[id as usize];
+        let Some(at) = half.sender.departure() else { return };
+        if at < half.departure_at {
+            half.departure_at = at;
+            self.schedule(at, Kind::Departure, id);
+        }
+    }
+
+    pub(super) fn departure(&mut self, id: HalfId) {
+        let half = &mut self.halves[id as usize];
+        // Otherwise an earlier event took this one's place.
+        if half.departure_at == self.now {
+            half.departure_at = u64::MAX;
+            self.pump(id, false);
+        }
     }
 
     /// Sending waits for the random delay, if it does not yet; `false` where there is none.

@@ -35,6 +35,7 @@ impl Network {
             Kind::Retransmission => self.retransmission_timer(number),
             Kind::DelayedAck => self.delayed_ack(number),
             Kind::Jitter => self.jitter_over(number),
+            Kind::Departure => self.departure(number),
             Kind::Flow => self.flow_timer(number as FlowId),
             Kind::Service => self.serve(number),
             Kind::Stop => self.upcalls.push(Upcall::Stop(number as FlowId)),

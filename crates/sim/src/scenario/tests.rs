@@ -449,6 +449,28 @@ fn programs_are_refused_where_they_stand() {
 }
 
 #[test]
+fn a_paced_control_goes_with_what_it_can_keep_to() {
+    let of = |more: &str| {
+        format!(
+            "{PATH}\n[[flow]]\nname = \"f\"\nkind = \"tcp\"\nfrom = \"a\"\nto = \"b\"\ntcp = {{ congestion = \"bbr\"{more}\n"
+        )
+    };
+    assert!(parsed(&of(", segment = \"1200B\" }")).is_ok());
+    for (more, told) in [
+        (", recovery = \"ns2-sack1\" }", "ns-2's rules know no pacing"),
+        (" }\ngroup = \"g\"", "a group shares windows"),
+        (", initial_ssthresh = 64 }", "leave out `initial_ssthresh`"),
+        (", send_jitter = \"1ms\" }", "leave out `send_jitter`"),
+    ] {
+        let error = match parsed(&of(more)) {
+            Ok(model) => crate::Simulation::new(model).expect_err("refused").to_string(),
+            Err(error) => error.to_string(),
+        };
+        assert!(error.contains(told) && error.contains("`bbr`"), "{error}");
+    }
+}
+
+#[test]
 fn wrong_values_are_refused_with_what_would_be_right() {
     for (from, to, expected) in [
         ("duration = \"10s\"", "duration = \"0s\"", "test.toml:3:12: `duration` is above zero"),
@@ -501,7 +523,8 @@ fn wrong_values_are_refused_with_what_would_be_right() {
         ("kind = \"tcp\"", "kind = \"tcp\"\ntcp = \"ns2\"", "there are no TCP settings 'ns2'"),
         ("kind = \"tcp\"", "kind = \"tcp\"\ntcp = { receive_window = \"1kB\" }", "smaller than a `segment`"),
         ("kind = \"tcp\"", "kind = \"tcp\"\ntcp = { segment = \"65500B\" }", "larger than an IP packet"),
-        ("kind = \"tcp\"", "kind = \"tcp\"\ntcp = { congestion = \"bbr\" }", "one of reno, cubic, multcp:N"),
+        ("kind = \"tcp\"", "kind = \"tcp\"\ntcp = { congestion = \"bbb\" }", "one of reno, cubic, multcp:N"),
+        ("kind = \"tcp\"", "kind = \"tcp\"\ntcp = { congestion = \"bbr:3\" }", "'bbr' has no parameter"),
         (
             "kind = \"tcp\"",
             "kind = \"tcp\"\ntcp = { congestion = \"ttfwc:2\" }",

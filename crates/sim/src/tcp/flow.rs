@@ -4,6 +4,7 @@
 use anabranch_congestion::control::Ack;
 use anabranch_units::{Bytes, Duration, Time};
 
+use super::paced::Paced;
 use super::receiver::NO_LIMIT;
 use super::rto::RoundTrip;
 use super::scoreboard::Scoreboard;
@@ -40,6 +41,8 @@ pub(super) struct Flow {
     pub edge: u64,
     pub segment: u64,
     pub window: Window,
+    /// Where the window's controller is paced.
+    pub paced: Option<Box<Paced>>,
     pub board: Scoreboard,
     /// Segments that go out without the random delay.
     pub urgent: u32,
@@ -58,6 +61,7 @@ pub(super) struct Flow {
 impl Flow {
     /// One that is not set up yet, and has so much to send.
     pub(super) fn new(tcp: &Tcp, written: u64, window: Window, round_trip: RoundTrip) -> Self {
+        let paced = Paced::of(&window);
         Self {
             is_established: false,
             oldest: 0,
@@ -67,6 +71,7 @@ impl Flow {
             edge: tcp.receive_window.map_or(NO_LIMIT, |window| window.get().min(NO_LIMIT)),
             segment: tcp.segment.get(),
             window,
+            paced,
             board: Scoreboard::default(),
             urgent: 0,
             round_trip,
@@ -127,6 +132,41 @@ impl Flow {
         });
     }
 
+    /// Bytes `[start, end)` have arrived.
+    pub(super) fn arrived(&mut self, start: u64, end: u64, now: u64) {
+        if let Some(paced) = &mut self.paced {
+            paced.arrived(start, end, now);
+        }
+    }
+
+    /// Those of the bytes `[start, end)` are lost that have not arrived.
+    pub(super) fn lost(&mut self, start: u64, end: u64, now: u64) {
+        if let Some(paced) = &mut self.paced {
+            paced.lost(start, end, now, &mut self.window);
+        }
+    }
+
+    /// What was sent again and is lost again, as far as the books of a paced flow tell.
+    pub(super) fn lost_again(&mut self, now: u64) -> Vec<(u64, u64)> {
+        let Some(paced) = &mut self.paced else { return Vec::new() };
+        paced.lost_again(now, &mut self.window)
+    }
+
+    /// An acknowledgement has been read.
+    pub(super) fn acknowledged(&mut self, is_in_recovery: bool, now: u64) {
+        if let Some(paced) = &mut self.paced {
+            paced.acknowledged(is_in_recovery, now, &mut self.window);
+        }
+    }
+
+    /// Something has happened that may let more be sent: whether it was the application that held the flow back
+    /// until now.
+    pub(super) fn check_app_limited(&mut self) {
+        if let Some(paced) = &mut self.paced {
+            paced.check_app_limited(self.next < self.written, &self.window);
+        }
+    }
+
     /// The next bytes that were never sent, as far as the receiver takes them.
     pub(super) fn new_segment(&self) -> Option<(u64, u64)> {
         let wanted = (self.written - self.next).min(self.segment);
@@ -146,6 +186,9 @@ impl Flow {
     /// A segment leaves. Answers whether any of it was sent before.
     pub(super) fn sent(&mut self, start: u64, end: u64, now: u64) -> bool {
         let is_retransmission = start < self.highest_sent;
+        if let Some(paced) = &mut self.paced {
+            paced.sent(start, end, is_retransmission, now, &self.window);
+        }
         if is_retransmission {
             // What was sent twice is not timed (RFC 6298, section 3).
             self.timed = self.timed.filter(|(end, _)| *end <= start);

@@ -2,12 +2,13 @@
 //! them.
 //!
 //! A [`Sender`] keeps the books of its flow (`flow`), has its window from a controller or a group (`window`,
-//! `grants`), and asks the rules of its loss recovery what to send: those of the RFCs (`sack`) or ns-2's
+//! `grants`), paces it where the controller answers a rate (`paced`), and asks the rules of its loss recovery what to send: those of the RFCs (`sack`) or ns-2's
 //! (`ns2`), chosen when it begins.
 
 mod flow;
 mod grants;
 mod ns2;
+mod paced;
 mod receiver;
 mod recovery;
 mod rto;

@@ -25,8 +25,8 @@ use reno::Reno;
 /// The window of a flow: Reno is ns-2's own.
 pub(super) fn window(tcp: &Tcp) -> Window {
     match tcp.congestion {
-        Congestion::Reno => Window::of(Box::new(Reno::new(&start(tcp)))),
-        _ => Window::new(tcp),
+        Congestion::Reno => Window::of(Box::new(Reno::new(&start(tcp, 0)))),
+        _ => Window::new(tcp, 0),
     }
 }
 
@@ -233,7 +233,7 @@ mod tests {
     /// A sender that has set up its connection.
     fn sender(written: u64) -> Sender {
         let tcp = Tcp { segment: Bytes::new(SEGMENT), recovery: Recovery::Ns2Sack1, ..Tcp::DEPLOYED };
-        let mut sender = Sender::new(&tcp, written);
+        let mut sender = Sender::new(&tcp, written, 0);
         sender.established(None, 0);
         sender
     }

@@ -2,6 +2,7 @@
 
 mod next;
 
+use std::collections::VecDeque;
 use std::hint::black_box;
 
 use anabranch_congestion::control::{Loss, Timeout};
@@ -36,6 +37,8 @@ pub(super) struct Sack {
     retransmitted: u64,
     /// Everything without a SACK before it is lost.
     lost_below: u64,
+    /// What was sent again and is lost again: it is sent before everything else.
+    lost_again: VecDeque<(u64, u64)>,
     limited_transmit: bool,
     idle_restart: bool,
     /// Set where a group decides what may be sent.
@@ -52,6 +55,7 @@ impl Sack {
             retransmitted_to: 0,
             retransmitted: 0,
             lost_below: 0,
+            lost_again: VecDeque::new(),
             // The group hears of every SACK, and grants as much.
             limited_transmit: tcp.limited_transmit && tcp.share.is_none(),
             idle_restart: tcp.idle_restart,
@@ -110,15 +114,16 @@ impl Sack {
     }
 
     /// Everything without a SACK from what was sent again to `end` is lost.
-    fn note_lost(&mut self, flow: &Flow, end: u64) {
+    fn note_lost(&mut self, flow: &mut Flow, end: u64, now: u64) {
         let (start, end) = (self.retransmitted_to.max(flow.oldest), end.min(flow.next));
         if start < end {
             self.note(Note::Lost(start, end));
+            flow.lost(start, end, now);
         }
     }
 
     /// Takes in the SACK blocks; answers how many of their bytes are news.
-    fn add_blocks(&mut self, flow: &mut Flow, ack: &Acknowledgement) -> u64 {
+    fn add_blocks(&mut self, flow: &mut Flow, ack: &Acknowledgement, now: u64) -> u64 {
         let mut sacked = 0;
         for (start, end) in ack.blocks {
             if start < end && start >= flow.oldest && end <= flow.next {
@@ -127,6 +132,7 @@ impl Sack {
                 sacked += added;
                 if added > 0 {
                     self.note(Note::Acknowledged(start, end));
+                    flow.arrived(start, end, now);
                 }
             }
         }
@@ -151,7 +157,7 @@ impl Sack {
         self.retransmitted = 0;
         // Three duplicates make the first segment a lost one in any case.
         self.lost_below = self.lost_below.max(flow.oldest + 1);
-        self.note_lost(flow, self.lost_below.max(flow.oldest + flow.segment));
+        self.note_lost(flow, self.lost_below.max(flow.oldest + flow.segment), now);
         flow.urgent = 1;
         flow.restart_timer(now);
         true
@@ -160,6 +166,7 @@ impl Sack {
     fn end_recovery(&mut self) {
         self.phase = Phase::Open;
         self.duplicates = 0;
+        self.lost_again.clear();
     }
 
     /// Whether a segment may go. The first one of a recovery needs no credit, as it needs no window (RFC
@@ -171,16 +178,27 @@ impl Sack {
     fn fits(&self, flow: &Flow) -> bool {
         self.pipe(flow) + flow.segment <= flow.window.bytes()
     }
-}
 
-impl LossRecovery for Sack {
-    fn acknowledgement(&mut self, flow: &mut Flow, ack: &Acknowledgement, now: u64) -> bool {
+    /// What was sent again and is lost again is on its way no more, and has its time anew.
+    fn note_lost_again(&mut self, flow: &mut Flow, now: u64) {
+        for (start, end) in flow.lost_again(now) {
+            if end <= self.retransmitted_to {
+                self.retransmitted = self.retransmitted.saturating_sub(end - start);
+                self.lost_again.push_back((start, end));
+                flow.restart_timer(now);
+            }
+        }
+    }
+
+    /// What an acknowledgement changes. Answers whether a loss event begins.
+    fn take_in(&mut self, flow: &mut Flow, ack: &Acknowledgement, now: u64) -> bool {
         let flight = flow.next - flow.oldest;
-        let sacked = self.add_blocks(flow, ack);
+        let sacked = self.add_blocks(flow, ack, now);
         let acked = ack.next.saturating_sub(flow.oldest);
         if acked > 0 {
             self.arrived(flow, flow.oldest, ack.next);
             self.note(Note::Acknowledged(flow.oldest, ack.next));
+            flow.arrived(flow.oldest, ack.next, now);
             flow.advance(ack, now);
         }
         match self.phase {
@@ -194,7 +212,7 @@ impl LossRecovery for Sack {
                     self.end_recovery();
                 } else {
                     self.lost_below = flow.board.lost_below(flow.segment).max(self.lost_below);
-                    self.note_lost(flow, self.lost_below);
+                    self.note_lost(flow, self.lost_below, now);
                 }
             }
             Phase::Loss { point } if acked > 0 => {
@@ -208,6 +226,18 @@ impl LossRecovery for Sack {
         }
         false
     }
+}
+
+impl LossRecovery for Sack {
+    fn acknowledgement(&mut self, flow: &mut Flow, ack: &Acknowledgement, now: u64) -> bool {
+        flow.check_app_limited();
+        let begins = self.take_in(flow, ack, now);
+        if self.phase != Phase::Open {
+            self.note_lost_again(flow, now);
+        }
+        flow.acknowledged(self.phase != Phase::Open, now);
+        begins
+    }
 
     fn time_out(&mut self, flow: &mut Flow, now: u64) {
         let is_repeated =
@@ -220,10 +250,12 @@ impl LossRecovery for Sack {
             flight: Bytes::new(flow.next - flow.oldest),
             is_repeated,
         });
+        flow.lost(flow.oldest, flow.next, now);
         self.phase = Phase::Loss { point: flow.next };
         self.retransmitted_to = flow.oldest;
         self.retransmitted = 0;
         self.lost_below = flow.next;
+        self.lost_again.clear();
         self.duplicates = 0;
         flow.timed = None;
     }

@@ -54,10 +54,10 @@ pub(crate) struct Sender {
 }
 
 impl Sender {
-    /// One that is not set up yet, and has so many bytes to send.
-    pub(crate) fn new(tcp: &Tcp, written: u64) -> Self {
+    /// One that is not set up yet, and has so many bytes to send; `seed`: of its controller's random numbers.
+    pub(crate) fn new(tcp: &Tcp, written: u64, seed: u64) -> Self {
         let (rules, window, round_trip) = match tcp.recovery {
-            Recovery::Sack => (Rules::Sack(Sack::new(tcp)), Window::new(tcp), RoundTrip::new(&tcp.rto)),
+            Recovery::Sack => (Rules::Sack(Sack::new(tcp)), Window::new(tcp, seed), RoundTrip::new(&tcp.rto)),
             Recovery::Ns2Sack1 => {
                 (Rules::Ns2(Ns2::new(tcp)), ns2::window(tcp), RoundTrip::in_ticks(&tcp.rto))
             }
@@ -91,6 +91,7 @@ impl Sender {
 
     /// The application has written everything before `end`.
     pub(crate) fn write_to(&mut self, end: u64) {
+        self.flow.check_app_limited();
         self.flow.written = end;
     }
 
@@ -108,6 +109,9 @@ impl Sender {
         flow.is_established = false;
         flow.board.clear();
         flow.deadline = u64::MAX;
+        if let Some(paced) = &mut flow.paced {
+            paced.clear();
+        }
         self.rules.get_mut().give_up();
     }
 
@@ -180,6 +184,7 @@ impl Sender {
 
     /// The deadline has come. Before the set-up is done its packet has to be sent again.
     pub(crate) fn timer(&mut self, now: u64) {
+        self.flow.check_app_limited();
         self.flow.round_trip.back_off();
         self.flow.restart_timer(now);
         if self.flow.is_established {
@@ -190,10 +195,31 @@ impl Sender {
     /// The next segment that may be sent now.
     pub(crate) fn poll(&mut self, now: u64) -> Option<Segment> {
         let flow = &mut self.flow;
+        if flow.paced.is_some() && !self.may_depart(now) {
+            return None;
+        }
+        let flow = &mut self.flow;
         let segment = if flow.is_established { self.rules.get_mut().next_segment(flow, now) } else { None };
         flow.urgent = flow.urgent.saturating_sub(1);
         let (start, end) = segment?;
         Some(Segment { start, end, is_retransmission: flow.sent(start, end, now) })
+    }
+
+    /// When a segment may leave that waits for its departure time.
+    pub(crate) fn departure(&self) -> Option<u64> {
+        self.flow.paced.as_ref()?.departure()
+    }
+
+    /// Whether the departure time of a segment has come, if there is one that the window has room for.
+    fn may_depart(&mut self, now: u64) -> bool {
+        let has_segment = self.flow.urgent > 0 || self.may_send();
+        let flow = &mut self.flow;
+        let Some(paced) = &mut flow.paced else { return true };
+        if !paced.may_depart(now, has_segment && flow.is_established) {
+            return false;
+        }
+        paced.before_sending(now, flow.round_trip.srtt(), &mut flow.window);
+        true
     }
 
     /// Whether the window has room for a segment.

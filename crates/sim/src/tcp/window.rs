@@ -2,19 +2,21 @@
 
 use std::hint::black_box;
 
-use anabranch_congestion::control::{Ack, Controller, Loss, Start, Timeout};
+use anabranch_congestion::control::{Ack, Begin, Controller, Delivery, Loss, Pacing, Start, Timeout};
+use anabranch_congestion::delivery_rate::LostPacket;
 use anabranch_congestion::tfwc::{Tfwc, Tuning};
 use anabranch_units::{Bytes, Time};
 
 use super::receiver::NO_LIMIT;
 use crate::model::{Congestion, Tcp};
 
-/// How a flow's window begins.
-pub(crate) fn start(tcp: &Tcp) -> Start {
+/// How a flow's window begins; `seed`: of its controller's random numbers.
+pub(crate) fn start(tcp: &Tcp, seed: u64) -> Start {
     Start {
         segment: tcp.segment,
         initial_window: tcp.initial_window * tcp.segment,
         initial_ssthresh: tcp.initial_ssthresh.map(|window| window * tcp.segment),
+        seed,
     }
 }
 
@@ -39,8 +41,8 @@ enum Owner {
 
 impl Window {
     /// That of a flow that begins.
-    pub(super) fn new(tcp: &Tcp) -> Self {
-        let start = start(tcp);
+    pub(super) fn new(tcp: &Tcp, seed: u64) -> Self {
+        let start = start(tcp, seed);
         match tcp.congestion {
             algorithm if tcp.share.is_some() => {
                 let ssthresh = algorithm.controller(&start).ssthresh();
@@ -73,6 +75,14 @@ impl Window {
         }
     }
 
+    /// How packets leave, where the controller is paced.
+    pub(super) fn pacing(&self) -> Option<Pacing> {
+        match &self.owner {
+            Owner::Controller(controller) => controller.pacing(),
+            Owner::Tunable(_) | Owner::Group { .. } => None,
+        }
+    }
+
     /// Whether a controller of the flow's own decides it.
     pub(super) fn is_own(&self) -> bool {
         !matches!(self.owner, Owner::Group { .. })
@@ -99,6 +109,18 @@ impl Window {
 
     pub(super) fn on_idle(&mut self, now: Time) {
         self.tell(|controller| controller.on_idle(now));
+    }
+
+    pub(super) fn on_begin(&mut self, begin: &Begin) {
+        self.tell(|controller| controller.on_begin(begin));
+    }
+
+    pub(super) fn on_packet_lost(&mut self, lost: &LostPacket) {
+        self.tell(|controller| controller.on_packet_lost(lost));
+    }
+
+    pub(super) fn on_delivery(&mut self, delivery: &Delivery) {
+        self.tell(|controller| controller.on_delivery(delivery));
     }
 
     /// Tells the flow's own controller, and asks for its window.

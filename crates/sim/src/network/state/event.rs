@@ -17,6 +17,8 @@ pub(in crate::network) enum Kind {
     DelayedAck,
     /// A half connection's random delay of sending is over.
     Jitter,
+    /// A paced half connection's next segment may leave.
+    Departure,
     /// A flow's own timer: its beginning, its end, the next datagram, what its application writes next.
     Flow,
     /// A link's queue has to be asked.
@@ -29,11 +31,12 @@ pub(in crate::network) enum Kind {
     Pace,
 }
 
-const KINDS: [Kind; 9] = [
+const KINDS: [Kind; 10] = [
     Kind::Packet,
     Kind::Retransmission,
     Kind::DelayedAck,
     Kind::Jitter,
+    Kind::Departure,
     Kind::Flow,
     Kind::Service,
     Kind::Stop,

@@ -61,12 +61,15 @@ pub(crate) struct Half {
     /// the timer.
     pub(in crate::network) delayed_ack_at: u64,
     pub(in crate::network) delayed_ack_due: u64,
+    /// When the event comes at which a paced segment may leave; [`u64::MAX`]: there is none.
+    pub(in crate::network) departure_at: u64,
     pub(in crate::network) jitter: u64,
     pub(in crate::network) jitter_is_pending: bool,
 }
 
 impl Half {
-    /// One that is not set up yet. `paths`: of its data, and of the acknowledgements.
+    /// One that is not set up yet. `paths`: of its data, and of the acknowledgements; `seed`: of its sender's random
+    /// numbers.
     pub(in crate::network) fn new(
         flow: FlowId,
         connection: u32,
@@ -74,12 +77,13 @@ impl Half {
         role: Role,
         paths: (u32, u32),
         written: u64,
+        seed: u64,
     ) -> Self {
         Self {
             flow,
             connection,
             is_opener: role == Role::Opener,
-            sender: Sender::new(tcp, written.min(NO_LIMIT)),
+            sender: Sender::new(tcp, written.min(NO_LIMIT), seed),
             receiver: Receiver::new(tcp),
             counters: Counters::default(),
             header: tcp.header.get() as u32,
@@ -97,6 +101,7 @@ impl Half {
             timer_at: u64::MAX,
             delayed_ack_at: u64::MAX,
             delayed_ack_due: u64::MAX,
+            departure_at: u64::MAX,
             jitter: tcp.send_jitter.as_nanos(),
             jitter_is_pending: false,
         }

@@ -32,6 +32,8 @@ pub(crate) use tfrc_flow::TfrcFlow;
 #[derive(Debug)]
 pub(crate) struct Network {
     pub(crate) now: u64,
+    /// The seed of the run.
+    pub(in crate::network) seed: u64,
     pub(in crate::network) queue: EventQueue<Event>,
     pub(in crate::network) links: Vec<LinkDirection>,
     /// Paths, one after the other: links, then [`ARRIVED`].
@@ -81,6 +83,7 @@ impl Network {
         let random = (0..model.flows.len() as u64).map(|flow| Random::new(seed, 2 * flow + 1)).collect();
         Self {
             now: 0,
+            seed,
             queue: EventQueue::new(),
             is_direct: vec![false; links.len()],
             links,

@@ -71,6 +71,7 @@ mod tests {
             segment: Bytes::new(1000),
             initial_window: Bytes::new(segments * 1000),
             initial_ssthresh: None,
+            seed: 0,
         })
     }
 

@@ -36,6 +36,9 @@ impl Sack {
         if !is_first && !self.fits(flow) {
             return None;
         }
+        if let Some(segment) = self.retransmission_again(flow) {
+            return Some(segment);
+        }
         let from = self.retransmitted_to.max(flow.oldest);
         if let Some(segment) = self.retransmission(flow, from, self.lost_below) {
             return Some(segment);
@@ -60,8 +63,23 @@ impl Sack {
         if !self.fits(flow) {
             return None;
         }
+        if let Some(segment) = self.retransmission_again(flow) {
+            return Some(segment);
+        }
         let from = self.retransmitted_to.max(flow.oldest);
         self.retransmission(flow, from, point).or_else(|| flow.new_segment())
+    }
+
+    /// The next one that is lost again and has not arrived meanwhile.
+    fn retransmission_again(&mut self, flow: &Flow) -> Option<(u64, u64)> {
+        while let Some((start, end)) = self.lost_again.pop_front() {
+            let gap = flow.board.next_gap(start.max(flow.oldest), end);
+            if let Some((start, end)) = gap {
+                self.retransmitted += end - start;
+                return Some((start, end));
+            }
+        }
+        None
     }
 
     /// The first segment without a SACK from `from`, if it begins below `limit`.
