@@ -63,11 +63,11 @@ fn the_same_seed_gives_the_same_bytes() {
     }
     let found: Vec<_> = FILES.iter().map(|name| format!("{name} {}", digest(&first[name]))).collect();
     let expected = [
-        "flows.csv dfef274b99460d97d36b79e930bdc326c6186757da84812ebe2acedb267611cb",
-        "links.csv 11c3663ca39380f717acb25ddbac121bf1787b4127af6e52e230463eac16e0ee",
-        "events.jsonl 8ca63c2e62d7752b1a6a36172a15810bcc66f4a63c4dfaedd5d34a766be5daaa",
-        "summary.json d76b777ab3f4e730ef58596df2cf02eeb5bae9e5894ce906674844f8a9b827d2",
-        "packets.pcapng c61bf52d8e35593c96c8d4f09fea6f21a92ad56c40a7c1801ceaa217cc381c36",
+        "flows.csv a4cace80cbefb43b107acf2afb8861ae7e3cd07dac8f50495924c2e90d7539fc",
+        "links.csv 32f356133ecd99d4fe2d70500c1cd776c90de7e13e6950be0607643d84790221",
+        "events.jsonl 133479aecdf9ee0a54efb4c8c449d8227f43fdf42990b630680c908d3f391610",
+        "summary.json 61245360f9db6fa8acb55813e696315e3a23cec8cf0bd99a174572f9918f4093",
+        "packets.pcapng e4294228b5fd27e48549077275cff9367a9b2aa414ba3cb5a47057eb4e12e0de",
     ];
     assert_eq!(found, expected);
 }

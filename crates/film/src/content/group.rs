@@ -155,7 +155,7 @@ impl Coordinator {
     pub(super) fn has_room(&self, pipe: &Pipe, priority: Priority) -> bool {
         let in_flight = self.policy.requests_in_flight;
         if pipe.members == 0 {
-            return pipe.queue.len() < in_flight;
+            return self.has_room_behind(pipe);
         }
         let segments = match priority {
             Priority::Front => in_flight,
@@ -175,7 +175,7 @@ impl Coordinator {
     }
 
     /// How soon the byte at `position` is played by any reader.
-    fn soonest(&self, position: u64) -> Duration {
+    pub(super) fn soonest(&self, position: u64) -> Duration {
         let before = |reader: &&Reader| (reader.position..reader.end).contains(&position);
         let times = self.readers.values().filter(before).map(|reader| self.play_time(reader, position));
         times.min().unwrap_or(Duration::MAX)

@@ -1,6 +1,6 @@
 //! What is asked for next, and what again.
 
-use anabranch_units::{Duration, Time};
+use anabranch_units::Time;
 
 use super::Session;
 use super::api::Action;
@@ -39,7 +39,7 @@ impl Session {
             let alone = connection.group.is_none();
             let (carries, needed) = self.coordinator.carries(connection.id);
             let to_drain = connection.rate.time_for(carries).max(connection.silent(now));
-            let too_long = Duration::from_secs(1).max(connection.srtt * 4);
+            let too_long = connection.patience();
             if alone && !carries.is_zero() && needed.is_zero() && to_drain > too_long {
                 hopeless.push((connection.id, "all that it carries has come another way"));
             } else if alone && self.coordinator.keeps_missing(connection.id) {
@@ -54,6 +54,26 @@ impl Session {
                 self.paths.missed(path, why, now);
             }
             self.close_now(connection, why);
+        }
+    }
+
+    /// A reader that has got nothing yet does not wait until connections have brought what nobody needs soon:
+    /// they are closed, and opened again. Like that a seek costs each of them a handshake and what was on its
+    /// way.
+    pub(super) fn make_way(&mut self, now: Time) {
+        if !self.ranges {
+            // Whatever is wanted comes after that, on this connection or on another.
+            return;
+        }
+        let in_the_way = self.connections.values().filter(|connection| {
+            connection.is_up()
+                && !connection.closing
+                && self.coordinator.is_in_the_way(connection.id, connection.patience(), now)
+        });
+        let in_the_way: Vec<_> = in_the_way.map(|connection| (connection.id, connection.path)).collect();
+        for (connection, path) in in_the_way {
+            self.close_now(connection, "a reader waits, and nobody needs soon what it carries");
+            self.open(Some(path), "in place of one that carried what nobody needs soon");
         }
     }
 
@@ -105,6 +125,7 @@ impl Session {
         if let Some(state) = self.connections.get_mut(&pipe) {
             state.note_work(true, self.now);
         }
+        self.totals.requests += 1;
         let Request { id, range, why, .. } = request;
         self.actions.push_back(Action::Request { connection: pipe, request: id, range, why });
     }

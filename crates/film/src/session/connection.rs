@@ -126,6 +126,11 @@ impl Connection {
         self.delivered
     }
 
+    /// For so long it may bring what nobody needs; then it is closed instead.
+    pub(super) fn patience(&self) -> Duration {
+        Duration::from_secs(1).max(self.srtt * 4)
+    }
+
     /// How long it has had work and brought nothing.
     pub(super) fn silent(&self, now: Time) -> Duration {
         self.working.map_or(Duration::ZERO, |_| now.since(self.last_arrival))

@@ -40,6 +40,8 @@ struct World {
     /// Connections that say nothing any more.
     hung: std::collections::BTreeSet<ConnectionId>,
     opened: usize,
+    /// When it was asked for what.
+    asked: Vec<(Time, Range<u64>)>,
     failed: Option<String>,
     waited: bool,
 }
@@ -79,6 +81,7 @@ impl World {
             held: Duration::ZERO,
             hung: std::collections::BTreeSet::new(),
             opened: 0,
+            asked: Vec::new(),
             failed: None,
             waited: false,
         };
@@ -97,6 +100,7 @@ impl World {
                     self.connections.remove(&connection);
                 }
                 Action::Request { connection, range, .. } => {
+                    self.asked.push((self.now, range.clone()));
                     let (.., queue) = self.connections.get_mut(&connection).expect("an open connection");
                     queue.push_back((self.now + RTT, range.end - range.start));
                 }
@@ -302,24 +306,6 @@ fn gives_up_with_the_last_error() {
 }
 
 #[test]
-fn a_seek_keeps_the_connections_and_is_no_stall() {
-    let size = film(300, 2000);
-    let mut world = World::new(config(size, 1, auto(), play(2000)), servers(&[6000]));
-    world.run(10);
-    let opened = world.opened;
-    let target = size / 2;
-    let now = world.now;
-    world.session.remove_reader(READER, now);
-    world.reader = ReaderId(1);
-    world.session.add_reader(world.reader, target..size, now);
-    world.run(5);
-    assert_eq!(world.opened, opened);
-    let status = world.session.status();
-    assert_eq!(status.playback.stalls, 0);
-    assert!(world.session.have().contains(&(target..target + film(4, 2000))), "{status:?}");
-}
-
-#[test]
 fn without_ranges_one_connection_brings_all() {
     let mut settings = config(2_000_000, 1, auto(), Pace::Max);
     settings.ranges = false;
@@ -501,3 +487,5 @@ fn a_rate_is_learnt_although_what_the_player_took_is_dropped_at_once() {
     let rate = world.session.status().media_rate.expect("a rate");
     assert!((3900..=4100).contains(&(rate.as_bps() / 1000)), "{rate}");
 }
+
+mod requests;
