@@ -168,7 +168,7 @@ impl Coordinator {
     /// Whether a pipe can take what another one misses: one request more than usual.
     pub(super) fn has_room_for_repair(&self, pipe: &Pipe) -> bool {
         if pipe.members == 0 {
-            pipe.queue.len() <= self.policy.requests_in_flight
+            !pipe.rests && pipe.queue.len() <= self.policy.requests_in_flight
         } else {
             self.has_room(pipe, Priority::Front)
         }

@@ -46,6 +46,7 @@ impl Coordinator {
     pub fn help_at_the_end(&mut self, idle: ConnectionId, now: Time) -> Option<Reassignment> {
         let own = self.pipes.get(&idle)?;
         if own.draining
+            || own.rests
             || !own.queue.is_empty()
             || self.has_work()
             || !(self.reaches_the_end() || self.is_waiting())

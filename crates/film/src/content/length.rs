@@ -37,7 +37,7 @@ impl Coordinator {
             return first.max(smallest).min(largest).get().max(1);
         }
         // A segment shorter than a round trip would leave the connection idle behind it.
-        let time = self.policy.segment_time.max(pipe.rtt + pipe.rtt / 2);
+        let time = self.policy.segment_time.max(pipe.rtt + pipe.rtt / 2).max(pipe.spacing);
         pipe.rate.amount_in(time).max(smallest).min(largest).get().max(1)
     }
 
@@ -115,7 +115,15 @@ impl Coordinator {
 
     /// Whether a connection can take one more request behind what it has.
     pub(super) fn has_room_behind(&self, pipe: &Pipe) -> bool {
-        pipe.queue.len() < self.policy.requests_in_flight && self.runs_short(pipe)
+        !pipe.rests && pipe.queue.len() < self.policy.requests_in_flight && self.runs_short(pipe)
+    }
+
+    /// A connection's server takes requests only so often: each is to last so long at least, and while it
+    /// rests there is none.
+    pub fn set_spacing(&mut self, connection: ConnectionId, spacing: Duration, rests: bool) {
+        if let Some(pipe) = self.pipes.get_mut(&connection) {
+            (pipe.spacing, pipe.rests) = (spacing, rests);
+        }
     }
 
     /// Whether a connection that may have long requests brings what it was asked for only after so long.

@@ -144,6 +144,8 @@ impl Coordinator {
             active: now,
             misses: 0,
             draining: false,
+            spacing: Duration::ZERO,
+            rests: false,
         };
         self.pipes.insert(connection, pipe);
     }

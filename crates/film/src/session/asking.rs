@@ -1,6 +1,6 @@
 //! What is asked for next, and what again.
 
-use anabranch_units::Time;
+use anabranch_units::{Bytes, Time};
 
 use super::Session;
 use super::api::Action;
@@ -96,6 +96,7 @@ impl Session {
             }
             return;
         }
+        self.keep_spacing(now);
         // In turn, so that nobody takes two before another has one.
         loop {
             let mut asked = false;
@@ -124,10 +125,26 @@ impl Session {
         }
         if let Some(state) = self.connections.get_mut(&pipe) {
             state.note_work(true, self.now);
+            self.paths.asked(state.path, self.now);
+            self.keep_spacing(self.now);
         }
         self.totals.requests += 1;
         let Request { id, range, why, .. } = request;
         self.actions.push_back(Action::Request { connection: pipe, request: id, range, why });
+    }
+
+    /// A server that has refused requests is asked more seldom, and for more: the connections to it take
+    /// turns.
+    pub(super) fn keep_spacing(&mut self, now: Time) {
+        if !self.paths.are_spaced() {
+            return;
+        }
+        for connection in self.connections.values() {
+            let Some(spacing) = self.paths.spacing(connection.path) else { continue };
+            let others = self.connections.values().filter(|other| other.path == connection.path).count();
+            let turn = spacing.least() * Bytes::of(others).get();
+            self.coordinator.set_spacing(connection.id, turn + turn / 4, spacing.rests(now));
+        }
     }
 
     /// Whom the content coordinator can ask: connections, and stripe groups by their founders.

@@ -18,6 +18,7 @@ mod group;
 mod paths;
 mod progress;
 mod reporting;
+mod spacing;
 mod status;
 mod striping;
 #[cfg(test)]
@@ -386,6 +387,7 @@ impl Session {
             connection.note_work(self.coordinator.queue_length(connection.pipe()) > 0, now);
         }
         self.tend_groups(now);
+        self.keep_spacing(now);
         self.repair(now);
         if now.since(self.measured) >= self.interval() {
             self.measure(now);
@@ -412,7 +414,8 @@ impl Session {
             if let Some(connection) = self.connections.get_mut(&id)
                 && connection.is_up()
             {
-                connection.measure(elapsed);
+                let spacing = self.paths.spacing(connection.path);
+                connection.measure(elapsed, spacing.is_some_and(|spacing| !spacing.least().is_zero()));
                 self.coordinator.estimate(id, connection.rate, connection.srtt);
             }
         }

@@ -16,6 +16,10 @@ struct Server {
     refuses: Option<Refusal>,
     /// Cuts every connection that has brought so much.
     cut: Option<u64>,
+    /// Refuses requests that come sooner after the last one.
+    least_between: Duration,
+    /// When it took a request last.
+    took: Option<Time>,
 }
 
 /// Path, when it is up, queued requests as (answer begins, bytes left).
@@ -40,6 +44,9 @@ struct World {
     /// Connections that say nothing any more.
     hung: std::collections::BTreeSet<ConnectionId>,
     opened: usize,
+    /// Connections with a request that their server does not take.
+    refused: std::collections::BTreeSet<ConnectionId>,
+    refusals: Vec<Time>,
     /// When it was asked for what.
     asked: Vec<(Time, Range<u64>)>,
     failed: Option<String>,
@@ -47,8 +54,14 @@ struct World {
 }
 
 fn servers(kbps: &[u64]) -> Vec<Server> {
-    let server =
-        |kbps: &u64| Server { rate: Rate::from_kbps(*kbps), silent: false, refuses: None, cut: None };
+    let server = |kbps: &u64| Server {
+        rate: Rate::from_kbps(*kbps),
+        silent: false,
+        refuses: None,
+        cut: None,
+        least_between: Duration::ZERO,
+        took: None,
+    };
     kbps.iter().map(server).collect()
 }
 
@@ -81,6 +94,8 @@ impl World {
             held: Duration::ZERO,
             hung: std::collections::BTreeSet::new(),
             opened: 0,
+            refused: std::collections::BTreeSet::new(),
+            refusals: Vec::new(),
             asked: Vec::new(),
             failed: None,
             waited: false,
@@ -101,6 +116,9 @@ impl World {
                 }
                 Action::Request { connection, range, .. } => {
                     self.asked.push((self.now, range.clone()));
+                    if !self.takes(connection) {
+                        self.refused.insert(connection);
+                    }
                     let (.., queue) = self.connections.get_mut(&connection).expect("an open connection");
                     queue.push_back((self.now + RTT, range.end - range.start));
                 }
@@ -113,8 +131,27 @@ impl World {
         }
     }
 
+    /// Whether the server takes one more request now.
+    fn takes(&mut self, connection: ConnectionId) -> bool {
+        let path = self.connections[&connection].0;
+        let server = &mut self.servers[path.0 as usize];
+        let is_taken = server.took.is_none_or(|took| self.now.since(took) >= server.least_between);
+        if is_taken {
+            server.took = Some(self.now);
+        }
+        is_taken
+    }
+
     fn step(&mut self) {
         self.now += STEP;
+        for id in std::mem::take(&mut self.refused) {
+            if self.connections.remove(&id).is_some() {
+                self.refusals.push(self.now);
+                let refusal = Refusal::TooMany { after: None, said: "503".into() };
+                self.session.refused(id, &refusal, self.now);
+                self.act();
+            }
+        }
         let now = self.now;
         let ids: Vec<_> = self.connections.keys().copied().collect();
         let busy = |path: PathId, world: &Self| {

@@ -145,3 +145,17 @@ fn paths_that_become_slower_in_the_middle_of_long_requests_stall_no_more_than_wi
     // Once for each time that a path becomes slower.
     assert!(long.1 <= 4 + 20, "{long:?} against {short:?}");
 }
+
+#[test]
+fn a_server_that_takes_requests_only_so_often_is_asked_no_more_often_after_a_few_refusals() {
+    for (kbps, least_between) in [(800, 1000), (3000, 1000), (3000, 400), (3000, 2000)] {
+        let mut world = World::new(config(film(120, kbps), 1, auto(), play(kbps)), servers(&[kbps * 4]));
+        world.servers[0].least_between = Duration::from_millis(least_between);
+        world.run(200);
+        let case = format!("{kbps} kbps, {least_between} ms: {:?}", world.refusals);
+        assert!(world.session.is_complete(), "{case}");
+        assert_eq!(world.session.status().playback.stalls, 0, "{case}");
+        assert!(world.refusals.len() <= 5, "{case}");
+        assert!(world.refusals.iter().all(|at| *at < Time::ZERO + Duration::from_secs(20)), "{case}");
+    }
+}
