@@ -61,7 +61,12 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let ended = runtime.block_on(start(cli));
+    // On a worker, as everything else: between this thread and theirs every step would be handed to and fro.
+    let ended = match runtime.block_on(runtime.spawn(start(cli))) {
+        Ok(ended) => ended,
+        // It has said why.
+        Err(_panicked) => ExitCode::from(101),
+    };
     // A task that hangs in a system call, such as a write to a pipe that nobody reads, must not hold up the
     // end.
     runtime.shutdown_background();

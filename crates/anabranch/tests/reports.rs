@@ -14,7 +14,7 @@ use serde_json::Value;
 use common::{World, anabranch, ends_with, film, lines, text};
 
 /// What users and checks rely on.
-const SUMMARY: [&str; 11] = [
+const SUMMARY: [&str; 12] = [
     "bytes",
     "seconds",
     "mean_rate_bps",
@@ -25,6 +25,7 @@ const SUMMARY: [&str; 11] = [
     "connections_mean",
     "rerequested_bytes",
     "duplicate_bytes",
+    "requests",
     "replicas",
 ];
 

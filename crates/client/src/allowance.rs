@@ -2,7 +2,9 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use anabranch_http::tcp::SocketControl;
 use anabranch_units::Bytes;
+use tokio::sync::Notify;
 
 use super::pacer::{LARGEST_READ, Pacer};
 use super::shared::Shared;
@@ -19,6 +21,8 @@ pub(super) struct Allowance {
     pub(super) pacer: Pacer,
     /// A reader waits for what it brings, and has got nothing yet.
     brings_first_bytes: AtomicBool,
+    /// Since now it does.
+    hurry: Notify,
     unheard: Budget,
 }
 
@@ -29,27 +33,37 @@ impl Allowance {
         Self {
             pacer: Pacer::new(),
             brings_first_bytes: AtomicBool::new(false),
+            hurry: Notify::new(),
             unheard: Budget::new(if has_ranges { UNHEARD } else { LARGEST_READ }),
         }
     }
 
     pub(super) fn set_brings_first_bytes(&self, brings: bool) {
-        self.brings_first_bytes.store(brings, Ordering::Relaxed);
+        if self.brings_first_bytes.swap(brings, Ordering::Relaxed) != brings && brings {
+            self.hurry.notify_one();
+        }
     }
 
     /// Waits until the connection may read, and tells how much at once. What goes with it goes to the owner.
-    pub(super) async fn read(&self, shared: &Shared) -> (Bytes, Unheard) {
+    pub(super) async fn read(&self, shared: &Shared, control: &SocketControl) -> (Bytes, Unheard) {
         let unheard = self.unheard.take(LARGEST_READ).await;
         if !shared.ranges {
             shared.wanted().await;
         }
         shared.disk_keeps_up().await;
-        // What a reader waits for that has got nothing yet comes first: the limit holds afterwards.
-        if shared.pacer.is_limited() && self.brings_first_bytes.load(Ordering::Relaxed) {
-            return (LARGEST_READ, unheard);
-        }
         let _holding = self.pacer.hold();
-        (shared.pacer.ready().await.min(self.pacer.ready().await), unheard)
+        let _quiet = if shared.pacer.is_limited() { control.quiet() } else { None };
+        loop {
+            // What a reader waits for that has got nothing yet comes first: the limit holds afterwards.
+            if shared.pacer.is_limited() && self.brings_first_bytes.load(Ordering::Relaxed) {
+                return (LARGEST_READ, unheard);
+            }
+            let paced = async { shared.pacer.ready().await.min(self.pacer.ready().await) };
+            tokio::select! {
+                room = paced => return (room, unheard),
+                () = self.hurry.notified() => {}
+            }
+        }
     }
 
     /// So much was read.

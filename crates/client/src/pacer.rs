@@ -7,10 +7,15 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use anabranch_units::{Bytes, Duration, Rate};
+use tokio::sync::Notify;
 
 /// Shared by everyone who reads.
 #[derive(Debug)]
-pub(super) struct Pacer(Mutex<Bucket>);
+pub(super) struct Pacer {
+    bucket: Mutex<Bucket>,
+    /// The rate is another one.
+    changed: Notify,
+}
 
 #[derive(Debug)]
 struct Bucket {
@@ -18,6 +23,8 @@ struct Bucket {
     /// Bytes that may be read now; below zero after a read that was larger.
     credit: f64,
     counted: Instant,
+    /// How many wait for credit.
+    waiting: u32,
     /// How long readers have waited for credit, and since when one waits now.
     held: Duration,
     holding: Option<Instant>,
@@ -25,6 +32,11 @@ struct Bucket {
 
 /// Credit is saved up for so long at most: the burst after a pause.
 const BURST: Duration = Duration::from_millis(20);
+/// Together those who wait read so much at once: a reader is woken as seldom as that allows.
+const STEP: Duration = Duration::from_millis(300);
+/// But no more than this, which is half of what the smallest receive buffers hold: the sender goes on
+/// meanwhile, as what waits unread takes nothing off the window until the buffer is full.
+const LARGEST_STEP: Bytes = Bytes::kib(32);
 /// Nobody else waits longer for what the first bytes of a player took.
 const LONGEST_DEBT: Duration = Duration::from_millis(500);
 const SMALLEST_READ: Bytes = Bytes::kib(2);
@@ -33,17 +45,19 @@ pub(super) const LARGEST_READ: Bytes = Bytes::kib(256);
 
 impl Pacer {
     pub(super) fn new() -> Self {
-        Self(Mutex::new(Bucket {
+        let bucket = Bucket {
             rate: None,
             credit: 0.0,
             counted: Instant::now(),
+            waiting: 0,
             held: Duration::ZERO,
             holding: None,
-        }))
+        };
+        Self { bucket: Mutex::new(bucket), changed: Notify::new() }
     }
 
     fn with<T>(&self, act: impl FnOnce(&mut Bucket) -> T) -> T {
-        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        act(&mut self.bucket.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Reads go at this rate from now on.
@@ -52,24 +66,22 @@ impl Pacer {
             bucket.refill(Instant::now());
             bucket.rate = rate.filter(|rate| !rate.is_zero());
         });
+        self.changed.notify_waiters();
     }
 
     /// Waits until something may be read, and tells how much at once. Nothing is taken until
     /// [`Pacer::spend`].
     pub(super) async fn ready(&self) -> Bytes {
+        let mut changed = self.changed.notified();
+        let mut waiting = None;
         loop {
-            let wait = self.with(|bucket| {
-                bucket.refill(Instant::now());
-                let Some(rate) = bucket.rate else { return Ok(LARGEST_READ) };
-                if bucket.credit > 0.0 {
-                    return Ok(rate.amount_in(BURST).max(SMALLEST_READ).min(LARGEST_READ));
-                }
-                Err(Duration::from_secs_f64((1.0 - bucket.credit) / rate.bytes_per_second()))
-            });
-            match wait {
+            match self.with(|bucket| bucket.room()) {
                 Ok(room) => return room,
-                // Looks again soon: the rate may be raised meanwhile.
-                Err(wait) => tokio::time::sleep(wait.min(Duration::from_millis(100)).into()).await,
+                Err(wait) => {
+                    waiting.get_or_insert_with(|| Waiting::new(self));
+                    let _ = tokio::time::timeout(wait.into(), changed).await;
+                    changed = self.changed.notified();
+                }
             }
         }
     }
@@ -104,6 +116,22 @@ impl Pacer {
     }
 }
 
+/// Somebody waits for credit as long as this lives.
+struct Waiting<'a>(&'a Pacer);
+
+impl<'a> Waiting<'a> {
+    fn new(pacer: &'a Pacer) -> Self {
+        pacer.with(|bucket| bucket.waiting += 1);
+        Self(pacer)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.with(|bucket| bucket.waiting -= 1);
+    }
+}
+
 /// Reading is held back as long as this lives.
 pub(super) struct Holding<'a>(&'a Pacer);
 
@@ -116,6 +144,19 @@ impl Drop for Holding<'_> {
 }
 
 impl Bucket {
+    /// How much may be read at once, or how long until then.
+    fn room(&mut self) -> Result<Bytes, Duration> {
+        self.refill(Instant::now());
+        let Some(rate) = self.rate else { return Ok(LARGEST_READ) };
+        if self.credit <= 0.0 {
+            return Err(Duration::from_secs_f64((1.0 - self.credit) / rate.bytes_per_second()));
+        }
+        let least = rate.amount_in(BURST).max(SMALLEST_READ);
+        let share = rate.amount_in(STEP / u64::from(self.waiting.max(1)));
+        let most = share.min(LARGEST_STEP);
+        Ok(most.max(least).min(LARGEST_READ))
+    }
+
     fn refill(&mut self, now: Instant) {
         let passed = Duration::from(now.duration_since(self.counted));
         self.counted = now;
@@ -132,6 +173,42 @@ impl Bucket {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_reader_is_woken_as_seldom_as_its_buffer_and_the_others_allow() {
+        let pacer = Pacer::new();
+        pacer.set_rate(Some(Rate::from_kbps(800)));
+        let room = || {
+            pacer.with(|bucket| {
+                bucket.credit = 1.0;
+                bucket.room().unwrap()
+            })
+        };
+        assert_eq!(room(), Bytes::new(30_000), "three tenths of a second");
+        let waiting = [Waiting::new(&pacer), Waiting::new(&pacer)];
+        assert_eq!(room(), Bytes::new(15_000), "all who wait together read no more");
+        drop(waiting);
+        pacer.set_rate(Some(Rate::from_mbps(8)));
+        assert_eq!(room(), LARGEST_STEP);
+        pacer.set_rate(Some(Rate::from_mbps(80)));
+        assert_eq!(room(), Bytes::new(200_000), "a fiftieth of a second");
+    }
+
+    #[tokio::test]
+    async fn who_waits_hears_of_another_rate_at_once() {
+        let pacer = std::sync::Arc::new(Pacer::new());
+        pacer.set_rate(Some(Rate::from_kbps(1)));
+        let (shared, begun) = (pacer.clone(), tokio::sync::oneshot::channel());
+        pacer.spend(200_000);
+        let waiting = tokio::spawn(async move {
+            begun.0.send(()).unwrap();
+            shared.ready().await
+        });
+        begun.1.await.unwrap();
+        pacer.set_rate(None);
+        let room = tokio::time::timeout(std::time::Duration::from_secs(60), waiting).await;
+        assert_eq!(room.expect("it would wait for 26 minutes").unwrap(), LARGEST_READ);
+    }
 
     #[tokio::test]
     async fn several_readers_together_keep_to_the_rate() {

@@ -106,14 +106,19 @@ impl Settings {
         let look_ahead = if in_memory { self.memory * Ratio::new(3, 4) } else { Bytes::new(u64::MAX / 4) };
         match &self.algorithm {
             Algorithm::Rome(_, segment) => content::Policy::rome(*segment, look_ahead),
-            _ => {
+            algorithm => {
                 let policy = content::Policy::expected(look_ahead);
+                // The papers' algorithms ask as they did when they were measured.
+                let unhurried_from = match algorithm {
+                    Algorithm::Auto(parameters) => Some(parameters.buffer.0),
+                    _ => None,
+                };
                 let largest = if in_memory {
                     (self.memory * Ratio::new(1, 16)).max(Bytes::kib(64))
                 } else {
                     Bytes::mib(16)
                 };
-                content::Policy { segment_size: (policy.segment_size.0, largest), ..policy }
+                content::Policy { segment_size: (policy.segment_size.0, largest), unhurried_from, ..policy }
             }
         }
     }

@@ -56,7 +56,11 @@ pub(crate) fn read(
     let playback = table.get("playback", playback);
     let largest_window = table.get("largest_window", Item::positive_size);
     let (algorithm, segment) = algorithm?;
-    let policy = policy(memory.unwrap_or(MEMORY), segment);
+    let unhurried_from = match &algorithm {
+        Algorithm::Auto(parameters) => Some(parameters.buffer.0),
+        _ => None,
+    };
+    let policy = Policy { unhurried_from, ..policy(memory.unwrap_or(MEMORY), segment) };
     let content = table.get("content", |item| content::read(item, policy));
     let asked = match &algorithm {
         Algorithm::Fixed { connections, .. } => *connections,

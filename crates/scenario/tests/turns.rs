@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
 
+use anabranch_film::auto;
 use anabranch_film::content::{MissingRule, Policy};
 use anabranch_scenario::model::{Congestion, Kind, Model};
 use anabranch_scenario::{Beside, Error, read, read_document};
@@ -83,7 +84,9 @@ fn a_stream_says_what_it_asks_for() {
         }
     };
     let without = stream("").unwrap();
-    assert_eq!(without, Policy { segment_size: without.segment_size, ..Policy::expected(Bytes::mib(24)) });
+    let (segment_size, unhurried_from) = (without.segment_size, Some(auto::Parameters::default().buffer.0));
+    let usual = Policy { segment_size, unhurried_from, ..Policy::expected(Bytes::mib(24)) };
+    assert_eq!(without, usual, "as `anabranch play` asks");
     assert_eq!(stream("content = {}"), Ok(without));
     assert_eq!(
         stream(r#"content = { segment = "50kB", look_ahead = "2MB", abandon_after = 0 }"#),

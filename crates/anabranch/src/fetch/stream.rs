@@ -1,6 +1,8 @@
 //! In order, to where nothing can be changed any more: standard output, a pipe, a device.
 
-use std::io::{self, IsTerminal, Write};
+use std::fs::File;
+use std::io::{self, IoSlice, IsTerminal, Write};
+use std::os::fd::AsFd;
 use std::path::Path;
 
 use anabranch_client::{Settings, Storage};
@@ -14,8 +16,10 @@ use crate::opening::open as open_film;
 use crate::output::Output;
 use crate::report::Reporter;
 
-/// Pieces of at most 64 KiB that wait for the reader of our output.
+/// Pieces of at most 64 KiB that wait for the reader of our output; they go out together.
 const WAITING_PIECES: usize = 16;
+/// A pipe has room for as much, where it may: its reader and we wake each other less often.
+const PIPE_SIZE: usize = WAITING_PIECES * 64 * 1024;
 
 /// To standard output.
 pub(super) async fn to_standard_output(
@@ -24,7 +28,9 @@ pub(super) async fn to_standard_output(
     reporter: &Reporter,
     output: &Output,
 ) -> Result<(), Failure> {
-    fetch(settings, digest, || Ok(io::stdout()), Failure::output, reporter, output).await
+    // Not what the standard library has for text: that looks for the ends of lines.
+    let open = || io::stdout().as_fd().try_clone_to_owned().map(File::from);
+    fetch(settings, digest, open, Failure::output, reporter, output).await
 }
 
 /// To a file that exists and is none that keeps what is written: a pipe, a device.
@@ -48,10 +54,10 @@ pub(super) async fn to_special_file(
     fetch(settings, digest, open, failed, reporter, output).await
 }
 
-async fn fetch<W: Write>(
+async fn fetch(
     settings: Settings,
     digest: Option<Digest>,
-    open: impl FnOnce() -> io::Result<W> + Send + 'static,
+    open: impl FnOnce() -> io::Result<File> + Send + 'static,
     write_failure: impl Fn(&io::Error) -> Failure,
     reporter: &Reporter,
     output: &Output,
@@ -112,16 +118,22 @@ async fn fetch<W: Write>(
 }
 
 /// Writes pieces in a thread of its own: a pipe that nobody reads may hold it for ever.
-fn write_in_thread<W: Write>(
-    open: impl FnOnce() -> io::Result<W> + Send + 'static,
+fn write_in_thread(
+    open: impl FnOnce() -> io::Result<File> + Send + 'static,
     mut pieces: mpsc::Receiver<bytes::Bytes>,
 ) -> Result<oneshot::Receiver<io::Result<()>>, Failure> {
     let (sender, receiver) = oneshot::channel();
     let work = move || {
         let write = || {
             let mut out = open()?;
-            while let Some(piece) = pieces.blocking_recv() {
-                out.write_all(&piece)?;
+            if rustix::pipe::fcntl_getpipe_size(&out).is_ok_and(|size| size < PIPE_SIZE) {
+                // One that may not be so large stays as it is.
+                let _ = rustix::pipe::fcntl_setpipe_size(&out, PIPE_SIZE);
+            }
+            let mut together = Vec::with_capacity(WAITING_PIECES);
+            while pieces.blocking_recv_many(&mut together, WAITING_PIECES) > 0 {
+                write_together(&mut out, &together)?;
+                together.clear();
             }
             out.flush()
         };
@@ -130,4 +142,51 @@ fn write_in_thread<W: Write>(
     };
     std::thread::Builder::new().name("output".into()).spawn(work).map_err(Failure::failed)?;
     Ok(receiver)
+}
+
+/// Writes all of these, with as few calls as that takes.
+fn write_together(out: &mut impl Write, pieces: &[bytes::Bytes]) -> io::Result<()> {
+    let mut slices: Vec<_> = pieces.iter().map(|piece| IoSlice::new(piece)).collect();
+    let mut left = &mut slices[..];
+    while !left.is_empty() {
+        match out.write_vectored(left) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(count) => IoSlice::advance_slices(&mut left, count),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Takes three bytes at most, and every other time it is interrupted.
+    #[derive(Default)]
+    struct Slow(Vec<u8>, bool);
+
+    impl Write for Slow {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.1 = !self.1;
+            if self.1 {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
+            self.0.extend_from_slice(&bytes[..bytes.len().min(3)]);
+            Ok(bytes.len().min(3))
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn everything_is_written_in_order_however_little_is_taken_at_once() {
+        let pieces = ["abcd", "e", "fghijkl"].map(bytes::Bytes::from);
+        let mut out = Slow::default();
+        write_together(&mut out, &pieces).unwrap();
+        assert_eq!(out.0, b"abcdefghijkl");
+    }
 }

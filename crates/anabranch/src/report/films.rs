@@ -279,6 +279,7 @@ impl Collector for FilmsCollector {
             ("received_bytes", "Payload that arrived", sums.received),
             ("duplicate_bytes", "Payload that had come before", sums.duplicate),
             ("rerequested_bytes", "Bytes that were asked for again elsewhere", sums.rerequested),
+            ("requests", "Ranges that servers were asked for", sums.requests),
             ("stalls", "Stops of the modelled player for want of media", sums.stalls),
         ] {
             families.counter(name, help, [(vec![], value)])?;

@@ -16,6 +16,7 @@ pub(super) struct Sums {
     pub(super) received: u64,
     pub(super) duplicate: u64,
     pub(super) rerequested: u64,
+    pub(super) requests: u64,
     pub(super) stalls: u64,
     pub(super) stall_s: f64,
     /// Of the first film that started.
@@ -39,6 +40,7 @@ pub(super) struct Summary {
     connections_max: usize,
     connections_mean: f64,
     rerequested_bytes: u64,
+    requests: u64,
     duplicate_bytes: u64,
     replicas: Vec<ReplicaLine>,
 }
@@ -64,6 +66,7 @@ impl Sums {
         self.received += session.totals.received;
         self.duplicate += session.totals.duplicate;
         self.rerequested += session.totals.rerequested;
+        self.requests += session.totals.requests;
         self.stalls += u64::from(session.playback.stalls);
         self.stall_s += session.playback.stalled.as_secs_f64();
         self.startup = self.startup.or(session.playback.startup);
@@ -97,6 +100,7 @@ impl Sums {
             connections_max: self.connections_most.max(connections_seen),
             connections_mean: if seconds > 0.0 { self.connection_seconds / seconds } else { 0.0 },
             rerequested_bytes: self.rerequested,
+            requests: self.requests,
             duplicate_bytes: self.duplicate,
             replicas: self.replicas.into_iter().map(line).collect(),
         }

@@ -210,13 +210,18 @@ pub fn tool(name: &str, arguments: &[&str]) -> Option<Output> {
 /// The configuration of a stock nginx that keeps its own files in `own`: `server` is what its one server
 /// does.
 pub fn nginx_configuration(own: &str, server: &str) -> String {
+    nginx_configuration_with(own, "", server)
+}
+
+/// The same with directives for all servers.
+pub fn nginx_configuration_with(own: &str, http: &str, server: &str) -> String {
     let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
         .iter()
         .map(|kind| format!("{kind}_temp_path {own}/{kind};"))
         .collect();
     format!(
         "daemon off; master_process off; pid {own}/pid; error_log {own}/error.log; events {{}}\n\
-         http {{ access_log off; {temporary} types {{ video/mp4 mp4; }}\n\
+         http {{ access_log off; {http} {temporary} types {{ video/mp4 mp4; }}\n\
          server {{ {server} }} }}"
     )
 }

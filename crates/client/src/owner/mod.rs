@@ -52,6 +52,8 @@ pub(super) struct Owner {
     /// Bytes have come that nobody was told of yet.
     has_news: bool,
     figures_made: Time,
+    /// When the session was told of the time last.
+    ticked: Time,
 }
 
 impl Owner {
@@ -73,6 +75,7 @@ impl Owner {
             first_bytes,
             has_news: false,
             figures_made: Time::ZERO,
+            ticked: Time::ZERO,
         }
     }
 
@@ -92,12 +95,17 @@ impl Owner {
             self.follow_readers();
             self.carry_out();
             self.publish();
+            // Earlier where somebody has come who waits.
+            let next = shared.instant(self.session.next_tick().max(self.ticked + SHORTEST_TICK));
+            if next < ticking.deadline() {
+                ticking.as_mut().reset(next);
+            }
             tokio::select! {
                 biased;
                 Some(call) = ears.calls.recv() => self.hear(call),
                 () = &mut ticking => {
                     self.tick();
-                    let next = self.session.next_tick().max(shared.now() + SHORTEST_TICK);
+                    let next = self.session.next_tick().max(self.ticked + SHORTEST_TICK);
                     ticking.as_mut().reset(shared.instant(next));
                 }
                 _ = ears.reports.recv_many(&mut reports, REPORTS_AT_ONCE) => {
@@ -236,6 +244,7 @@ impl Owner {
     /// Time passes: figures of the paths, windows, the session's clock.
     fn tick(&mut self) {
         let now = self.shared.now();
+        self.ticked = now;
         // Servers count connections, also those that nobody needed soon.
         if now.since(Time::ZERO) > PROBED_ARE_KEPT {
             self.probed.clear();

@@ -155,7 +155,7 @@ impl Coordinator {
     pub(super) fn has_room(&self, pipe: &Pipe, priority: Priority) -> bool {
         let in_flight = self.policy.requests_in_flight;
         if pipe.members == 0 {
-            return pipe.queue.len() < in_flight;
+            return self.has_room_behind(pipe);
         }
         let segments = match priority {
             Priority::Front => in_flight,
@@ -168,14 +168,14 @@ impl Coordinator {
     /// Whether a pipe can take what another one misses: one request more than usual.
     pub(super) fn has_room_for_repair(&self, pipe: &Pipe) -> bool {
         if pipe.members == 0 {
-            pipe.queue.len() <= self.policy.requests_in_flight
+            !pipe.rests && pipe.queue.len() <= self.policy.requests_in_flight
         } else {
             self.has_room(pipe, Priority::Front)
         }
     }
 
     /// How soon the byte at `position` is played by any reader.
-    fn soonest(&self, position: u64) -> Duration {
+    pub(super) fn soonest(&self, position: u64) -> Duration {
         let before = |reader: &&Reader| (reader.position..reader.end).contains(&position);
         let times = self.readers.values().filter(before).map(|reader| self.play_time(reader, position));
         times.min().unwrap_or(Duration::MAX)

@@ -6,7 +6,7 @@ use anabranch_protocol::stripe::Priority;
 use anabranch_units::{Bytes, Duration, Ratio, Time};
 
 use super::Coordinator;
-use super::pipe::Pipe;
+use super::pipe::{Pipe, Segment};
 use super::policy::MissingRule;
 use super::reader::Reader;
 use super::request::{Reassignment, RequestId};
@@ -16,6 +16,16 @@ use crate::control::ConnectionId;
 /// away is looked at when it has come nearer.
 const NEAREST: usize = 8;
 
+/// A segment that misses its play time.
+#[derive(Clone)]
+struct Late {
+    request: RequestId,
+    /// The bytes of it that are needed.
+    range: Range<u64>,
+    /// Where its beginning is late: the length of that, and when it is expected.
+    begins: Option<(u64, Duration)>,
+}
+
 impl Coordinator {
     /// Finds a segment that misses its play time and a connection that brings it sooner; asks that one. To be
     /// called until it answers `None`.
@@ -23,7 +33,7 @@ impl Coordinator {
         let (request, to, range) = self
             .late_segments(now)
             .into_iter()
-            .find_map(|(id, range)| self.rescue(id, range, now).map(|(to, range)| (id, to, range)))?;
+            .find_map(|late| self.rescue(&late, now).map(|(to, range)| (late.request, to, range)))?;
         let from = self.segments.get(&request)?.connection;
         if let Some(pipe) = self.pipes.get_mut(&from) {
             pipe.misses += 1;
@@ -36,6 +46,7 @@ impl Coordinator {
     pub fn help_at_the_end(&mut self, idle: ConnectionId, now: Time) -> Option<Reassignment> {
         let own = self.pipes.get(&idle)?;
         if own.draining
+            || own.rests
             || !own.queue.is_empty()
             || self.has_work()
             || !(self.reaches_the_end() || self.is_waiting())
@@ -74,9 +85,8 @@ impl Coordinator {
         })
     }
 
-    /// The segments nearest to the readers that are missing after the rule, and the bytes of them that are
-    /// needed.
-    fn late_segments(&self, now: Time) -> Vec<(RequestId, Range<u64>)> {
+    /// The segments nearest to the readers that are missing after the rule.
+    fn late_segments(&self, now: Time) -> Vec<Late> {
         if self.media_rate.is_none() {
             return Vec::new();
         }
@@ -91,20 +101,43 @@ impl Coordinator {
             // What the reader has left behind is not among its nearest.
             ahead.take(NEAREST).filter_map(move |(id, segment, needed)| {
                 let pipe = self.pipes.get(&segment.connection)?;
+                let begins = self.begins_late(pipe, segment, needed.start, reader, now);
                 let missing = match self.policy.missing {
                     MissingRule::RoundTrip => self.play_time(reader, needed.start) < pipe.rtt,
                     MissingRule::Expected => {
-                        self.expected(pipe, segment.mark, now) > self.play_time(reader, segment.range.end)
+                        let ends = self.expected(pipe, segment.mark, now);
+                        begins.is_some() || ends > self.play_time(reader, segment.range.end)
                     }
                 };
-                missing.then_some((*id, segment.rest(needed.start)))
+                let range = segment.rest(needed.start);
+                missing.then_some(Late { request: *id, range, begins })
             })
         });
         late.collect()
     }
 
+    /// Where a long segment is late with what is needed of it first, however early its end is, as its
+    /// connection has been silent or is slower than it was: how much that is, and when it comes.
+    fn begins_late(
+        &self,
+        pipe: &Pipe,
+        segment: &Segment,
+        from: u64,
+        reader: &Reader,
+        now: Time,
+    ) -> Option<(u64, Duration)> {
+        let first = self.segment_length(pipe);
+        let end = from.saturating_add(first);
+        if self.policy.unhurried_from.is_none() || pipe.members > 0 || end >= segment.range.end {
+            return None;
+        }
+        let expected = self.expected(pipe, segment.mark.saturating_sub(segment.range.end - end), now);
+        (expected > self.play_time(reader, end)).then_some((first, expected))
+    }
+
     /// Who brings the late bytes soonest, and which of them it is asked for.
-    fn rescue(&self, request: RequestId, range: Range<u64>, now: Time) -> Option<(ConnectionId, Range<u64>)> {
+    fn rescue(&self, late: &Late, now: Time) -> Option<(ConnectionId, Range<u64>)> {
+        let Late { request, range, begins } = late.clone();
         let segment = self.segments.get(&request)?;
         let length = range.end - range.start;
         let candidates = self.pipes.iter().filter(|(id, pipe)| {
@@ -121,6 +154,11 @@ impl Coordinator {
                 Some((*id, range))
             }
             MissingRule::Expected => {
+                // Who has to wait for the beginning is not helped by a part of the end.
+                if let Some((first, expected)) = begins {
+                    let soon = candidates.map(|(id, pipe)| (self.time_to_bring(pipe, first, now), *id)).min();
+                    return soon.filter(|(soon, _)| *soon < expected * 4 / 5).map(|(_, id)| (id, range));
+                }
                 let (id, _) =
                     candidates.min_by_key(|(id, pipe)| (self.time_to_bring(pipe, length, now), **id))?;
                 self.split(request, range, *id, now)

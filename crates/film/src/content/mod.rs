@@ -14,6 +14,7 @@
 
 mod group;
 mod late;
+mod length;
 mod pipe;
 mod policy;
 mod reader;
@@ -32,6 +33,7 @@ use crate::control::ConnectionId;
 use pipe::{Pipe, Segment};
 pub use policy::{MissingRule, Policy};
 pub use reader::{Reader, ReaderId};
+use readers::Gap;
 pub use request::{Arrival, Reassignment, Request, RequestId};
 
 /// Sizes, readers, what is there and what is assigned.
@@ -142,6 +144,8 @@ impl Coordinator {
             active: now,
             misses: 0,
             draining: false,
+            spacing: Duration::ZERO,
+            rests: false,
         };
         self.pipes.insert(connection, pipe);
     }
@@ -212,12 +216,12 @@ impl Coordinator {
         if pipe.draining || !(first.is_some() || self.has_room(pipe, Priority::Front)) {
             return None;
         }
-        let (gap, why) = self.best_gap(connection, now)?;
+        let Gap { range: gap, reader, why } = self.best_gap(connection, now)?;
         let priority = self.priority(pipe, gap.start);
         if !(first == Some(gap.start) || self.has_room(pipe, priority)) {
             return None;
         }
-        let length = self.segment_length(pipe).min(gap.end - gap.start);
+        let length = self.length_for(pipe, &gap, reader);
         Some(self.assign(connection, gap.start..gap.start + length, priority, why, now))
     }
 
@@ -343,18 +347,6 @@ impl Coordinator {
                 self.claimed.insert(missing);
             });
         }
-    }
-
-    /// How many bytes a connection is asked for at once.
-    fn segment_length(&self, pipe: &Pipe) -> u64 {
-        let (smallest, largest) = self.policy.segment_size;
-        if pipe.rate.is_zero() {
-            let first = self.policy.first_segment * u64::from(pipe.members.max(1));
-            return first.max(smallest).min(largest).get().max(1);
-        }
-        // A segment shorter than a round trip would leave the connection idle behind it.
-        let time = self.policy.segment_time.max(pipe.rtt + pipe.rtt / 2);
-        pipe.rate.amount_in(time).max(smallest).min(largest).get().max(1)
     }
 
     /// When a connection will have delivered up to `mark`: the queue before it at the connection's rate, and

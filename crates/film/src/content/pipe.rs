@@ -61,6 +61,10 @@ pub(super) struct Pipe {
     pub(super) misses: u32,
     /// Gets no new requests: it is to be closed when its queue is empty.
     pub(super) draining: bool,
+    /// A request is to last so long at least, as its server takes them no more often.
+    pub(super) spacing: Duration,
+    /// Its server takes no request yet.
+    pub(super) rests: bool,
 }
 
 impl Pipe {

@@ -29,6 +29,9 @@ pub struct Policy {
     pub look_ahead: Bytes,
     /// After so many missed segments in a row a connection is given up (0: never).
     pub abandon_after: u32,
+    /// With so much play time in order before a reader, requests are as long as that allows; `None`: they
+    /// never are longer than [`Policy::segment_time`] says.
+    pub unhurried_from: Option<Duration>,
 }
 
 impl Policy {
@@ -42,6 +45,7 @@ impl Policy {
             requests_in_flight: 2,
             look_ahead,
             abandon_after: 8,
+            unhurried_from: None,
         }
     }
 
@@ -55,6 +59,7 @@ impl Policy {
             requests_in_flight: 2,
             look_ahead,
             abandon_after: 4,
+            unhurried_from: None,
         }
     }
 }

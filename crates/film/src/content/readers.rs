@@ -13,6 +13,17 @@ use crate::control::ConnectionId;
 const FIRST_BYTES: u64 = 256 * 1024;
 /// Assumed where the media's rate is not known: play times then only order the readers.
 const ASSUMED_MEDIA_RATE: Rate = Rate::from_mbps(4);
+/// Why most bytes are asked for.
+const NEAREST: &str = "the nearest play time";
+
+/// Bytes that nobody was asked for.
+pub(super) struct Gap<'a> {
+    pub(super) range: Range<u64>,
+    /// Who needs them.
+    pub(super) reader: &'a Reader,
+    /// Why these.
+    pub(super) why: &'static str,
+}
 
 impl Coordinator {
     /// Somebody begins to read.
@@ -100,8 +111,9 @@ impl Coordinator {
     }
 
     /// How far ahead a reader's bytes are asked for.
-    fn limit_of(&self, reader: &Reader) -> u64 {
-        let end = reader.position.saturating_add(self.policy.look_ahead.get()).min(reader.end);
+    pub(super) fn limit_of(&self, reader: &Reader) -> u64 {
+        let end = self.in_whole_requests(reader.position.saturating_add(self.policy.look_ahead.get()));
+        let end = end.max(reader.position).min(reader.end);
         self.size.map_or(end, |size| end.min(size))
     }
 
@@ -113,7 +125,7 @@ impl Coordinator {
     /// if this connection would be late with them and another one brings them in time or in half the time,
     /// the first that this one brings in time. The segment that is needed now is so never held up by a slow
     /// connection that later ones could use as well.
-    pub(super) fn best_gap(&self, connection: ConnectionId, now: Time) -> Option<(Range<u64>, &'static str)> {
+    pub(super) fn best_gap(&self, connection: ConnectionId, now: Time) -> Option<Gap<'_>> {
         let nearest = self
             .readers
             .values()
@@ -123,7 +135,7 @@ impl Coordinator {
             .min_by_key(|(play_time, gap, _)| (*play_time, gap.start));
         let (play_time, gap, reader) = nearest?;
         if self.pipes.len() < 2 || self.media_rate.is_none() {
-            return Some((gap, "the nearest play time"));
+            return Some(Gap { range: gap, reader, why: NEAREST });
         }
         let own = self.pipes.get(&connection)?;
         let length = self.segment_length(own);
@@ -133,13 +145,13 @@ impl Coordinator {
         let soon = play_time.max(own / 2);
         let another_makes_it = others.map(|(_, pipe)| finish(pipe)).any(|finish| finish <= soon);
         if own <= play_time || !another_makes_it {
-            return Some((gap, "the nearest play time"));
+            return Some(Gap { range: gap, reader, why: NEAREST });
         }
         let rate = self.media_rate.unwrap_or(ASSUMED_MEDIA_RATE);
         let in_time = reader.play_position.saturating_add(rate.amount_in(own).get()).max(gap.start);
-        match self.claimed.first_gap(in_time, self.limit_of(reader)) {
-            Some(later) => Some((later, "the first that this connection brings in time")),
-            None => Some((gap, "the nearest play time")),
-        }
+        Some(match self.claimed.first_gap(in_time, self.limit_of(reader)) {
+            Some(range) => Gap { range, reader, why: "the first that this connection brings in time" },
+            None => Gap { range: gap, reader, why: NEAREST },
+        })
     }
 }

@@ -1,6 +1,6 @@
 //! What is asked for next, and what again.
 
-use anabranch_units::{Duration, Time};
+use anabranch_units::{Bytes, Time};
 
 use super::Session;
 use super::api::Action;
@@ -42,7 +42,7 @@ impl Session {
             let alone = connection.group.is_none();
             let (carries, needed) = self.coordinator.carries(connection.id);
             let to_drain = connection.rate.time_for(carries).max(connection.silent(now));
-            let too_long = Duration::from_secs(1).max(connection.srtt * 4);
+            let too_long = connection.patience();
             // What a young one brings says little: it is still finding its rate.
             let grown_up = connection.age(now) > FINDING_ITS_RATE.max(connection.srtt * 12);
             if grown_up && alone && !carries.is_zero() && needed.is_zero() && to_drain > too_long {
@@ -59,6 +59,26 @@ impl Session {
                 self.paths.missed(path, why, now);
             }
             self.close_now(connection, why);
+        }
+    }
+
+    /// A reader that has got nothing yet does not wait until connections have brought what nobody needs soon:
+    /// they are closed, and opened again. Like that a seek costs each of them a handshake and what was on its
+    /// way.
+    pub(super) fn make_way(&mut self, now: Time) {
+        if !self.ranges {
+            // Whatever is wanted comes after that, on this connection or on another.
+            return;
+        }
+        let in_the_way = self.connections.values().filter(|connection| {
+            connection.is_up()
+                && !connection.closing
+                && self.coordinator.is_in_the_way(connection.id, connection.patience(), now)
+        });
+        let in_the_way: Vec<_> = in_the_way.map(|connection| (connection.id, connection.path)).collect();
+        for (connection, path) in in_the_way {
+            self.close_now(connection, "a reader waits, and nobody needs soon what it carries");
+            self.open(Some(path), "in place of one that carried what nobody needs soon");
         }
     }
 
@@ -81,6 +101,7 @@ impl Session {
             }
             return;
         }
+        self.keep_spacing(now);
         // In turn, so that nobody takes two before another has one.
         loop {
             let mut asked = false;
@@ -109,9 +130,26 @@ impl Session {
         }
         if let Some(state) = self.connections.get_mut(&pipe) {
             state.note_work(true, self.now);
+            self.paths.asked(state.path, self.now);
+            self.keep_spacing(self.now);
         }
+        self.totals.requests += 1;
         let Request { id, range, why, .. } = request;
         self.actions.push_back(Action::Request { connection: pipe, request: id, range, why });
+    }
+
+    /// A server that has refused requests is asked more seldom, and for more: the connections to it take
+    /// turns.
+    pub(super) fn keep_spacing(&mut self, now: Time) {
+        if !self.paths.are_spaced() {
+            return;
+        }
+        for connection in self.connections.values() {
+            let Some(spacing) = self.paths.spacing(connection.path) else { continue };
+            let others = self.connections.values().filter(|other| other.path == connection.path).count();
+            let turn = spacing.least() * Bytes::of(others).get();
+            self.coordinator.set_spacing(connection.id, turn + turn / 4, spacing.rests(now));
+        }
     }
 
     /// Whom the content coordinator can ask: connections, and stripe groups by their founders.

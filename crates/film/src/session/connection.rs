@@ -63,6 +63,8 @@ pub(super) struct Connection {
 const SMOOTHING: f64 = 0.7;
 /// The same while it rises.
 const RISING: f64 = 0.5;
+/// So many bytes tell a rate, however little time they took.
+const MUCH: Bytes = Bytes::kib(64);
 /// A usual payload of a full packet, until the connection's own is known.
 const USUAL_PACKET: Bytes = Bytes::new(1448);
 
@@ -131,6 +133,11 @@ impl Connection {
         self.delivered
     }
 
+    /// For so long it may bring what nobody needs; then it is closed instead.
+    pub(super) fn patience(&self) -> Duration {
+        Duration::from_secs(1).max(self.srtt * 4)
+    }
+
     /// How long it has had work and brought nothing.
     pub(super) fn silent(&self, now: Time) -> Duration {
         self.working.map_or(Duration::ZERO, |_| now.since(self.last_arrival))
@@ -173,10 +180,12 @@ impl Connection {
         }
     }
 
-    /// The interval ends: takes its rate into the average.
-    pub(super) fn measure(&mut self, elapsed: Duration) {
+    /// The interval ends: takes its rate into the average. One that is asked only so often has worked for long
+    /// enough when it has brought much.
+    pub(super) fn measure(&mut self, elapsed: Duration, is_spaced: bool) {
         let worked = self.worked.min(elapsed);
-        if worked * 4 < elapsed {
+        let has_brought_much = is_spaced && Bytes::new(self.delivered) >= MUCH && !worked.is_zero();
+        if worked * 4 < elapsed && !has_brought_much {
             return;
         }
         let sample = Rate::of(Bytes::new(self.delivered), worked).as_f64();

@@ -18,6 +18,7 @@ mod group;
 mod paths;
 mod progress;
 mod reporting;
+mod spacing;
 mod status;
 mod striping;
 #[cfg(test)]
@@ -155,7 +156,18 @@ impl Session {
     /// When [`Session::tick`] has to be called at the latest.
     pub fn next_tick(&self) -> Time {
         let measure = self.measured + self.interval();
-        measure.min(self.now + Duration::from_millis(100))
+        if self.is_unhurried() { measure } else { measure.min(self.now + LONGEST_TICK) }
+    }
+
+    /// Whether there is nothing to decide between two measurements.
+    fn is_unhurried(&self) -> bool {
+        let nothing_late = match self.pace {
+            // To bring it sooner than the limit says is nobody's business.
+            Pace::Limit(_) => self.coordinator.may_be_unhurried(),
+            Pace::Media(_) => self.coordinator.is_unhurried(),
+            Pace::Max => false,
+        };
+        nothing_late && self.groups.is_empty() && self.connections.values().any(Connection::is_up)
     }
 
     /// A connection is set up; `rtt` is what the handshake took.
@@ -194,8 +206,15 @@ impl Session {
             waited_for.map_or(0, |first| end.saturating_sub(first.max(position)).min(arrival.fresh))
         };
         self.count(connection, arrival, new, now);
-        if arrival.complete {
+        if arrival.complete || self.coordinator.can_be_asked(connection) {
             self.fill(now);
+        }
+        // Not only when it is looked at next: for its rate only the time with work counts.
+        if arrival.complete
+            && self.coordinator.queue_length(connection) == 0
+            && let Some(state) = self.connections.get_mut(&connection)
+        {
+            state.note_work(false, now);
         }
         arrival
     }
@@ -283,6 +302,7 @@ impl Session {
         let put_off = std::mem::take(&mut self.put_off);
         self.obey(put_off);
         self.take_back(now);
+        self.make_way(now);
         self.fill(now);
     }
 
@@ -306,6 +326,7 @@ impl Session {
         self.now = now;
         self.coordinator.remove_reader(id);
         self.take_back(now);
+        self.make_way(now);
     }
 
     /// End of what a reader can take.
@@ -366,6 +387,7 @@ impl Session {
             connection.note_work(self.coordinator.queue_length(connection.pipe()) > 0, now);
         }
         self.tend_groups(now);
+        self.keep_spacing(now);
         self.repair(now);
         if now.since(self.measured) >= self.interval() {
             self.measure(now);
@@ -392,7 +414,8 @@ impl Session {
             if let Some(connection) = self.connections.get_mut(&id)
                 && connection.is_up()
             {
-                connection.measure(elapsed);
+                let spacing = self.paths.spacing(connection.path);
+                connection.measure(elapsed, spacing.is_some_and(|spacing| !spacing.least().is_zero()));
                 self.coordinator.estimate(id, connection.rate, connection.srtt);
             }
         }
@@ -511,7 +534,7 @@ impl Session {
         true
     }
 
-    /// Closes a connection after what it was asked for has arrived.
+    /// Closes a connection after what it was asked for has arrived, where that is soon.
     fn close_when_empty(&mut self, connection: ConnectionId, why: &'static str) {
         let Some(state) = self.connections.get_mut(&connection) else { return };
         state.closing = true;
@@ -521,7 +544,9 @@ impl Session {
             return;
         }
         self.coordinator.drain(pipe);
-        if self.coordinator.queue_length(pipe) == 0 {
+        let patience = self.connections.get(&connection).map_or(Duration::ZERO, Connection::patience);
+        let is_long = self.ranges && self.coordinator.outlasts(pipe, patience, self.now);
+        if self.coordinator.queue_length(pipe) == 0 || is_long {
             self.close_now(connection, why);
         }
     }
@@ -600,6 +625,8 @@ impl Session {
     }
 }
 
+/// While somebody waits, or might soon, it is looked so often whether something is late.
+const LONGEST_TICK: Duration = Duration::from_millis(100);
 /// A reader that has taken so much is where the player plays, and not one that looked at an index.
 const READS_ON: u64 = 512 * 1024;
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use anabranch_units::{Bytes, Duration, Time};
 
 use super::connection::Connection;
+use super::spacing::Spacing;
 use crate::control::{ConnectionId, PathId, PathSample};
 
 /// How a server refused a request.
@@ -40,6 +41,7 @@ struct Path {
     last_error: String,
     delivered: u64,
     errors: u64,
+    spacing: Spacing,
 }
 
 /// All paths.
@@ -73,6 +75,7 @@ impl Paths {
             last_error: String::new(),
             delivered: 0,
             errors: 0,
+            spacing: Spacing::default(),
         };
         Self(caps.iter().map(path).collect())
     }
@@ -83,6 +86,23 @@ impl Paths {
 
     fn ids(&self) -> impl Iterator<Item = (PathId, &Path)> {
         (0u16..).map(PathId).zip(&self.0)
+    }
+
+    /// The server is asked for a range.
+    pub(super) fn asked(&mut self, id: PathId, now: Time) {
+        if let Some(path) = self.get(id) {
+            path.spacing.asked(now);
+        }
+    }
+
+    /// Whether some server takes requests only so often.
+    pub(super) fn are_spaced(&self) -> bool {
+        self.0.iter().any(|path| !path.spacing.least().is_zero())
+    }
+
+    /// How often a server takes requests.
+    pub(super) fn spacing(&self, id: PathId) -> Option<&Spacing> {
+        self.0.get(usize::from(id.0)).map(|path| &path.spacing)
     }
 
     /// Delivered bytes and errors of every path.
@@ -144,6 +164,10 @@ impl Paths {
         match refusal {
             Refusal::TooMany { after, said } => {
                 if let Some(path) = self.get(id) {
+                    // Those that are refused together count once.
+                    if now >= path.left_alone {
+                        path.spacing.refused();
+                    }
                     let own = Duration::from_secs(1) * (1 << path.failures.min(6));
                     path.left_alone = path.left_alone.max(now + after.unwrap_or(own).min(LONGEST_REFUSAL));
                     path.failures = path.failures.saturating_add(1);

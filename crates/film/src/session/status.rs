@@ -14,6 +14,8 @@ pub struct Totals {
     pub duplicate: u64,
     /// Bytes that were asked for again elsewhere.
     pub rerequested: u64,
+    /// Requests that were made; of a stripe group none.
+    pub requests: u64,
     /// Most connections at a time.
     pub connections_most: usize,
     pub(super) connection_seconds: f64,

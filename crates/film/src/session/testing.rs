@@ -11,7 +11,7 @@ use crate::playback;
 /// A session over `paths` to a film of `size` bytes, none of them there.
 pub(super) fn config(size: u64, paths: usize, controller: Box<dyn RateController>, pace: Pace) -> Config {
     Config {
-        policy: Policy::expected(Bytes::mib(64)),
+        policy: Policy { unhurried_from: Some(Duration::from_secs(5)), ..Policy::expected(Bytes::mib(64)) },
         controller,
         pace,
         playback: playback::Parameters::default(),

@@ -16,6 +16,10 @@ struct Server {
     refuses: Option<Refusal>,
     /// Cuts every connection that has brought so much.
     cut: Option<u64>,
+    /// Refuses requests that come sooner after the last one.
+    least_between: Duration,
+    /// When it took a request last.
+    took: Option<Time>,
 }
 
 /// Path, when it is up, queued requests as (answer begins, bytes left).
@@ -40,13 +44,24 @@ struct World {
     /// Connections that say nothing any more.
     hung: std::collections::BTreeSet<ConnectionId>,
     opened: usize,
+    /// Connections with a request that their server does not take.
+    refused: std::collections::BTreeSet<ConnectionId>,
+    refusals: Vec<Time>,
+    /// When it was asked for what.
+    asked: Vec<(Time, Range<u64>)>,
     failed: Option<String>,
     waited: bool,
 }
 
 fn servers(kbps: &[u64]) -> Vec<Server> {
-    let server =
-        |kbps: &u64| Server { rate: Rate::from_kbps(*kbps), silent: false, refuses: None, cut: None };
+    let server = |kbps: &u64| Server {
+        rate: Rate::from_kbps(*kbps),
+        silent: false,
+        refuses: None,
+        cut: None,
+        least_between: Duration::ZERO,
+        took: None,
+    };
     kbps.iter().map(server).collect()
 }
 
@@ -79,6 +94,9 @@ impl World {
             held: Duration::ZERO,
             hung: std::collections::BTreeSet::new(),
             opened: 0,
+            refused: std::collections::BTreeSet::new(),
+            refusals: Vec::new(),
+            asked: Vec::new(),
             failed: None,
             waited: false,
         };
@@ -97,6 +115,10 @@ impl World {
                     self.connections.remove(&connection);
                 }
                 Action::Request { connection, range, .. } => {
+                    self.asked.push((self.now, range.clone()));
+                    if !self.takes(connection) {
+                        self.refused.insert(connection);
+                    }
                     let (.., queue) = self.connections.get_mut(&connection).expect("an open connection");
                     queue.push_back((self.now + RTT, range.end - range.start));
                 }
@@ -109,8 +131,27 @@ impl World {
         }
     }
 
+    /// Whether the server takes one more request now.
+    fn takes(&mut self, connection: ConnectionId) -> bool {
+        let path = self.connections[&connection].0;
+        let server = &mut self.servers[path.0 as usize];
+        let is_taken = server.took.is_none_or(|took| self.now.since(took) >= server.least_between);
+        if is_taken {
+            server.took = Some(self.now);
+        }
+        is_taken
+    }
+
     fn step(&mut self) {
         self.now += STEP;
+        for id in std::mem::take(&mut self.refused) {
+            if self.connections.remove(&id).is_some() {
+                self.refusals.push(self.now);
+                let refusal = Refusal::TooMany { after: None, said: "503".into() };
+                self.session.refused(id, &refusal, self.now);
+                self.act();
+            }
+        }
         let now = self.now;
         let ids: Vec<_> = self.connections.keys().copied().collect();
         let busy = |path: PathId, world: &Self| {
@@ -302,24 +343,6 @@ fn gives_up_with_the_last_error() {
 }
 
 #[test]
-fn a_seek_keeps_the_connections_and_is_no_stall() {
-    let size = film(300, 2000);
-    let mut world = World::new(config(size, 1, auto(), play(2000)), servers(&[6000]));
-    world.run(10);
-    let opened = world.opened;
-    let target = size / 2;
-    let now = world.now;
-    world.session.remove_reader(READER, now);
-    world.reader = ReaderId(1);
-    world.session.add_reader(world.reader, target..size, now);
-    world.run(5);
-    assert_eq!(world.opened, opened);
-    let status = world.session.status();
-    assert_eq!(status.playback.stalls, 0);
-    assert!(world.session.have().contains(&(target..target + film(4, 2000))), "{status:?}");
-}
-
-#[test]
 fn without_ranges_one_connection_brings_all() {
     let mut settings = config(2_000_000, 1, auto(), Pace::Max);
     settings.ranges = false;
@@ -501,3 +524,5 @@ fn a_rate_is_learnt_although_what_the_player_took_is_dropped_at_once() {
     let rate = world.session.status().media_rate.expect("a rate");
     assert!((3900..=4100).contains(&(rate.as_bps() / 1000)), "{rate}");
 }
+
+mod requests;
