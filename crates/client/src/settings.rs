@@ -73,8 +73,8 @@ pub struct Segment {
     pub play_time: Duration,
     /// How much its player has to play before it.
     pub ahead: Duration,
-    /// How many connections it begins with.
-    pub connections: usize,
+    /// How many connections it begins with, and how many it may have.
+    pub connections: (usize, usize),
 }
 
 impl Settings {
@@ -113,11 +113,14 @@ impl Settings {
             Algorithm::Auto(parameters) => {
                 // One connection for every replica is there from the probing: they start together, and those
                 // that are not needed are given back.
-                let at_start = match &self.segment {
-                    Some(segment) => segment.connections.min(parameters.most),
-                    None => parameters.at_start.max(paths).min(3).min(parameters.most),
+                let (at_start, most) = match &self.segment {
+                    Some(Segment { connections: (at_start, most), .. }) => {
+                        let most = (*most).min(parameters.most);
+                        ((*at_start).min(most), most)
+                    }
+                    None => (parameters.at_start.max(paths).min(3).min(parameters.most), parameters.most),
                 };
-                Box::new(auto::Auto::new(auto::Parameters { at_start, ..*parameters }))
+                Box::new(auto::Auto::new(auto::Parameters { at_start, most, ..*parameters }))
             }
             Algorithm::Basic(parameters) => Box::new(multitcp::Basic::new(*parameters)),
             Algorithm::Advanced(parameters) => Box::new(multitcp::Advanced::new(*parameters)),

@@ -11,7 +11,9 @@
 //!    everything once nobody has asked for [`Parameters::forgotten_after`].
 //! 2. **Connections.** A segment begins with as many as the last one ended with, which the rate controller
 //!    found that it needs; one fewer when so many fewer would have brought it at
-//!    [`Parameters::plenty`] times its rate.
+//!    [`Parameters::plenty`] times its rate. Where those that were added did not bring
+//!    [`Parameters::least_gain`] of what they should have in proportion, they are given back, and none is
+//!    added for a time that doubles each time.
 //! 3. **Rate.** What the paths give with these connections, over the last seconds in which something was
 //!    under way. Rising is believed at once, as a transfer begins slowly.
 
@@ -50,6 +52,15 @@ pub struct Parameters {
     pub forgotten_after: Duration,
     /// A connection is given back when the others alone bring so many times the media's rate.
     pub plenty: Ratio,
+    /// Most connections of a segment.
+    pub most: usize,
+    /// Connections that were added are kept when they bring this part of the proportional gain.
+    pub least_gain: Ratio,
+    /// What is there is delivered at so many times the rate of the paths: a limit at the mean would hold back
+    /// what comes faster for a moment.
+    pub headroom: Ratio,
+    /// For how long none is added after some that brought less: at first, and at most.
+    pub rest: (Duration, Duration),
 }
 
 impl Default for Parameters {
@@ -60,6 +71,10 @@ impl Default for Parameters {
             segments: 12,
             forgotten_after: Duration::from_secs(15),
             plenty: Ratio::new(3, 2),
+            most: 6,
+            least_gain: Ratio::new(1, 4),
+            headroom: Ratio::new(6, 5),
+            rest: (Duration::from_secs(8), Duration::from_secs(120)),
         }
     }
 }
@@ -78,6 +93,8 @@ pub struct Playlist {
     /// What is under way or there, with its size where that is known.
     fetched: BTreeMap<SegmentId, Fetched>,
     connections: usize,
+    /// Until when none is added, and for how long the next time.
+    rests: (Time, Duration),
     rate: Option<Rate>,
 }
 
@@ -118,6 +135,7 @@ impl Playlist {
             played: BTreeMap::new(),
             fetched: BTreeMap::new(),
             connections: 1,
+            rests: (Time::ZERO, parameters.rest.0),
             rate: None,
         }
     }
@@ -161,10 +179,12 @@ impl Playlist {
         played.ahead + between - now.since(played.at)
     }
 
-    /// With how many connections a segment begins: one of which little is to come with one.
-    pub fn connections(&self, segment: SegmentId) -> usize {
+    /// With how many connections a segment begins, and how many it may have at most. One of which little is to
+    /// come begins with one.
+    pub fn connections(&self, segment: SegmentId, now: Time) -> (usize, usize) {
         let size = self.tracks.get(&segment.track).map_or(Bytes::ZERO, |track| track.size);
-        if !size.is_zero() && size < TELLS { 1 } else { self.connections }
+        let begins = if !size.is_zero() && size < TELLS { 1 } else { self.connections };
+        (begins, if now < self.rests.0 { self.connections } else { self.parameters.most })
     }
 
     /// How long a segment plays; `None`: it is not listed.
@@ -212,7 +232,7 @@ impl Playlist {
     }
 
     /// A segment has come as a whole, over so many connections at the end, and so fast since it was begun.
-    pub fn came(&mut self, segment: SegmentId, size: Bytes, took: Duration, connections: usize) {
+    pub fn came(&mut self, segment: SegmentId, size: Bytes, took: Duration, connections: usize, now: Time) {
         if let Some(fetched) = self.fetched.get_mut(&segment) {
             *fetched = Fetched::There(size);
         }
@@ -223,14 +243,30 @@ impl Playlist {
             return;
         }
         let rate = Rate::of(size, took);
+        self.judge(rate, connections.clamp(1, self.parameters.most.max(1)), now);
         self.measured(rate, took);
-        self.connections = connections.max(1);
         let needed = self.duration(segment).map(|duration| Rate::of(size, duration) * self.parameters.plenty);
         let fewer = self.connections - 1;
-        let with_fewer = rate.as_f64() * Bytes::of(fewer).as_f64() / Bytes::of(self.connections).as_f64();
+        let with_fewer = rate.as_f64() * as_f64(fewer) / as_f64(self.connections);
         if fewer > 0 && needed.is_some_and(|needed| with_fewer >= needed.as_f64()) {
             self.connections = fewer;
         }
+    }
+
+    /// With how many connections to go on, when one segment came at this rate over so many.
+    fn judge(&mut self, rate: Rate, connections: usize, now: Time) {
+        if let Some(before) = self.rate.filter(|_| connections > self.connections) {
+            let in_proportion = as_f64(connections) / as_f64(self.connections) - 1.0;
+            let expected =
+                before * Ratio::from_f64(1.0 + self.parameters.least_gain.as_f64() * in_proportion);
+            if rate < expected {
+                let (_, rest) = self.rests;
+                self.rests = (now + rest, (rest * 2).min(self.parameters.rest.1));
+                return;
+            }
+            self.rests.1 = self.parameters.rest.0;
+        }
+        self.connections = connections;
     }
 
     /// A segment does not come, or was given up: it is asked for anew when it is wanted.
@@ -254,6 +290,12 @@ impl Playlist {
     /// What the paths give; `None`: nobody knows yet.
     pub fn rate(&self) -> Option<Rate> {
         self.rate
+    }
+
+    /// How fast the player gets what is there, so that it takes the paths for what they are, within a quarter;
+    /// `None`: as fast as it likes.
+    pub fn delivery(&self) -> Option<Rate> {
+        self.rate.map(|rate| rate * self.parameters.headroom)
     }
 
     /// Whether a segment is still of use: it is what the player asked for last, or comes behind it.
@@ -291,6 +333,10 @@ impl Playlist {
 
 /// So many segments are looked at to count play time.
 const MOST_LOOKED_AT: usize = 64;
+
+fn as_f64(count: usize) -> f64 {
+    Bytes::of(count).as_f64()
+}
 
 impl Fetched {
     fn size(self) -> Bytes {

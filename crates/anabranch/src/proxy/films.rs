@@ -6,8 +6,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use anabranch_client::{Algorithm, Film, OpenError, Segment, Settings, Storage};
-use anabranch_film::auto;
+use anabranch_client::{Film, OpenError, Segment, Settings, Storage};
 use anabranch_http::{HeaderError, Pool, Target, TargetError};
 use anabranch_units::Bytes;
 use tokio::sync::OnceCell;
@@ -25,9 +24,6 @@ const MOST_FILMS: usize = 32;
 const IDLE: Duration = Duration::from_secs(15);
 /// How long a film that nobody reads is believed to be still the same: a HEAD, and the GET that follows it.
 const FRESH: Duration = Duration::from_secs(2);
-
-/// Most connections for one segment of a playlist.
-const MOST_OF_A_SEGMENT: usize = 6;
 
 /// What is read, and what is said for it: who says something else may get something else.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -149,10 +145,6 @@ impl Films {
             settings.probe_media = false;
             // A group of connections would have to be joined for each anew.
             settings.stripe = false;
-            if let Algorithm::Auto(parameters) = &mut settings.algorithm {
-                let most = parameters.most.min(MOST_OF_A_SEGMENT);
-                *parameters = auto::Parameters { most, ..*parameters };
-            }
         }
         let film = Film::open(settings, Storage::Memory).await?;
         let _watch = self.reporter.watch(&film);

@@ -65,7 +65,7 @@ impl Playlists {
             Listing::Renditions(renditions) => renditions.len(),
             Listing::Segments { segments, initializations, .. } => segments.len() + initializations.len(),
         };
-        if known.parts.len() + known.tracks.len() + more > MOST_KNOWN {
+        if known.parts.len() + known.tracks.len() + known.presentations.len() + more > MOST_KNOWN {
             *known = Known::default();
         }
         match listing {

@@ -138,16 +138,15 @@ impl Presentation {
     fn came(
         self: &Arc<Self>,
         segment: SegmentId,
-        size: Option<Bytes>,
-        film: &OpenFilm,
+        brought: Option<Brought>,
         began: Instant,
         films: &Arc<Films>,
     ) {
-        let Some(size) = size else { return self.failed(segment) };
-        let connections = film.resource.film().status().session.totals.connections_most;
+        let Some(Brought { size, connections }) = brought else { return self.failed(segment) };
+        let now = self.now();
         let mut state = self.lock();
-        state.playlist.came(segment, size, began.elapsed().into(), connections);
-        self.read_rate.set_rate(state.playlist.rate());
+        state.playlist.came(segment, size, began.elapsed().into(), connections, now);
+        self.read_rate.set_rate(state.playlist.delivery());
         drop(state);
         self.go_on(films);
     }
@@ -197,7 +196,7 @@ impl State {
         Some(anabranch_client::Segment {
             play_time: self.playlist.duration(segment)?,
             ahead: self.playlist.ahead(segment, now),
-            connections: self.playlist.connections(segment),
+            connections: self.playlist.connections(segment, now),
         })
     }
 
@@ -222,17 +221,32 @@ async fn bring_and_keep(
 ) {
     let brought = bring(&film, films.memory()).await;
     if let Some(presentation) = presentation.upgrade() {
-        presentation.came(segment, brought.ok(), &film, began, &films);
+        presentation.came(segment, brought.ok(), began, &films);
     }
     std::future::pending::<()>().await;
     drop(film);
 }
 
-/// Reads a film to its end, so that all of it is there; answers its size.
-async fn bring(film: &OpenFilm, memory: Bytes) -> Result<Bytes, EngineError> {
+/// A segment that is there.
+#[derive(Clone, Copy, Debug)]
+struct Brought {
+    size: Bytes,
+    /// How many connections it came over at its end.
+    connections: usize,
+}
+
+/// Reads a film to its end, so that all of it is there.
+async fn bring(film: &OpenFilm, memory: Bytes) -> Result<Brought, EngineError> {
     let film = film.resource.film();
     let size = film.info().size.map(Bytes::new);
     let mut reader = film.reader(0..u64::MAX);
-    while size.is_some_and(|size| size <= memory * LARGEST) && reader.next().await?.is_some() {}
-    Ok(Bytes::new(reader.position()))
+    let mut connections = 0;
+    while size.is_some_and(|size| size <= memory * LARGEST) && reader.next().await?.is_some() {
+        // Once all has come there are none.
+        connections = match film.status().session.connections.len() {
+            0 => connections,
+            open => open,
+        };
+    }
+    Ok(Brought { size: Bytes::new(reader.position()), connections })
 }

@@ -11,7 +11,7 @@ fn segment(server: &ScriptedServer, pool: &Pool) -> Settings {
     Settings {
         pace: Pace::Media(None),
         pool: Some(pool.clone()),
-        segment: Some(Segment { play_time: millis(4000), ahead: millis(0), connections: 1 }),
+        segment: Some(Segment { play_time: millis(4000), ahead: millis(0), connections: (1, 6) }),
         ..settings(&[server.film_url()])
     }
 }

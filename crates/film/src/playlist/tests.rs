@@ -26,7 +26,7 @@ fn playlist(parameters: Parameters) -> Playlist {
 }
 
 fn come(playlist: &mut Playlist, segment: SegmentId, size: Bytes) {
-    playlist.came(segment, size, Duration::from_secs(1), 1);
+    playlist.came(segment, size, Duration::from_secs(1), 1, at(0));
 }
 
 #[test]
@@ -121,14 +121,31 @@ fn connections_go_on_and_are_given_back_when_the_others_bring_plenty() {
     let mut playlist = playlist(Parameters::default());
     // 4 s of 1 Mbps.
     let size = Bytes::new(500_000);
+    let begins = |playlist: &Playlist, track| playlist.connections(segment(track, 8), at(0)).0;
     playlist.asked(segment(LOW, 7), at(0));
-    playlist.came(segment(LOW, 7), size, Duration::from_millis(3500), 3);
-    assert_eq!(playlist.connections(segment(LOW, 8)), 3, "1.14 Mbps over three are 0.76 over two");
-    playlist.came(segment(LOW, 7), size, Duration::from_millis(1000), 3);
-    assert_eq!(playlist.connections(segment(HIGH, 8)), 2, "4 Mbps over three are 2.7 over two");
+    playlist.came(segment(LOW, 7), size, Duration::from_millis(3500), 3, at(0));
+    assert_eq!(begins(&playlist, LOW), 3, "1.14 Mbps over three are 0.76 over two");
+    playlist.came(segment(LOW, 7), size, Duration::from_millis(1000), 3, at(0));
+    assert_eq!(begins(&playlist, HIGH), 2, "4 Mbps over three are 2.7 over two");
     // Little comes over one.
-    playlist.came(segment(TONE, 7), Bytes::kib(40), Duration::from_millis(200), 1);
-    assert_eq!((playlist.connections(segment(TONE, 8)), playlist.connections(segment(LOW, 8))), (1, 2));
+    playlist.came(segment(TONE, 7), Bytes::kib(40), Duration::from_millis(200), 1, at(0));
+    assert_eq!((begins(&playlist, TONE), begins(&playlist, LOW)), (1, 2));
+}
+
+#[test]
+fn connections_that_brought_nothing_are_given_back_and_none_is_added_for_longer_each_time() {
+    let mut playlist = playlist(Parameters::default());
+    let size = Bytes::new(500_000);
+    let of = |playlist: &Playlist, millis| playlist.connections(segment(LOW, 8), at(millis));
+    playlist.came(segment(LOW, 7), size, Duration::from_secs(5), 1, at(0));
+    // Four times as many should bring four times as much; a quarter of the gain is asked for.
+    playlist.came(segment(LOW, 8), size, Duration::from_secs(4), 4, at(0));
+    assert_eq!((of(&playlist, 7999), of(&playlist, 8000)), ((1, 1), (1, 6)));
+    playlist.came(segment(LOW, 9), size, Duration::from_secs(5), 4, at(10_000));
+    assert_eq!((of(&playlist, 25_999), of(&playlist, 26_000)), ((1, 1), (1, 6)));
+    // These brought enough.
+    playlist.came(segment(LOW, 10), size, Duration::from_millis(3500), 2, at(30_000));
+    assert_eq!(of(&playlist, 30_000), (2, 6));
 }
 
 #[test]
@@ -144,6 +161,8 @@ fn a_rate_is_believed_at_once_when_it_rises_and_slowly_when_it_falls() {
         playlist.measured(Rate::from_mbps(2), Duration::from_secs(1));
     }
     assert!((2.0..2.5).contains(&mbps(&playlist)), "{}", mbps(&playlist));
+    let delivered = playlist.delivery().unwrap().ratio_to(playlist.rate().unwrap());
+    assert!((1.1..1.25).contains(&delivered), "within a quarter: {delivered}");
 }
 
 #[test]
