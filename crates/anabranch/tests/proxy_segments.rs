@@ -4,11 +4,12 @@
 
 mod play_support;
 
+use std::io::Read;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use anabranch_testkit::{Answer, Asked, ScriptedServer, film};
-use play_support::{LIMIT, Program, get};
+use play_support::{LIMIT, Program, get, send};
 
 /// Bytes of a segment, which plays four seconds.
 const SIZE: usize = 400_000;
@@ -34,12 +35,14 @@ fn origin(segment: impl Fn(&Asked) -> Answer + Send + Sync + 'static) -> Scripte
             }
             _ => return segment(asked),
         };
-        let lines = [
-            "Content-Type: application/vnd.apple.mpegurl".to_owned(),
-            format!("Content-Length: {}", text.len()),
-        ];
-        Answer::head("200 OK", &lines).send(text)
+        playlist(&text)
     })
+}
+
+fn playlist(text: &str) -> Answer {
+    let lines =
+        ["Content-Type: application/vnd.apple.mpegurl".to_owned(), format!("Content-Length: {}", text.len())];
+    Answer::head("200 OK", &lines).send(text)
 }
 
 /// A player that has read the playlists.
@@ -123,4 +126,30 @@ fn what_was_fetched_ahead_is_delivered_as_fast_as_the_paths_bring_it() {
         // All that came over one connection took a second; a quarter less is allowed.
         assert!(took >= Duration::from_millis(750), "{number} took {took:?}");
     }
+}
+
+#[test]
+fn at_the_live_edge_bytes_pass_as_they_come_and_nothing_is_asked_for_ahead() {
+    const BEGUN: usize = 1000;
+    let content = film(SIZE);
+    let begun = content[..BEGUN].to_vec();
+    let origin = ScriptedServer::of(&content, move |asked| match asked.target.as_str() {
+        "/live.m3u8" => playlist(
+            "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXT-X-MEDIA-SEQUENCE:7\n#EXTINF:4,\n7.ts\n#EXTINF:4,\n8.ts\n",
+        ),
+        // The encoder has made no more of it.
+        _ => asked.good_head().send(begun.clone()).silence(),
+    });
+    let (_program, address) = proxy();
+    get(address, &format!("/{}live.m3u8", origin.url), &[]);
+    let mut player = send(address, "GET", &format!("/{}8.ts", origin.url), &[]);
+    player.set_read_timeout(Some(LIMIT)).unwrap();
+    let mut got = Vec::new();
+    while !got.ends_with(&content[..BEGUN]) {
+        let mut piece = [0; 4096];
+        let count = player.read(&mut piece).unwrap();
+        assert!(count > 0, "{}", String::from_utf8_lossy(&got));
+        got.extend_from_slice(&piece[..count]);
+    }
+    assert!(origin.heads().iter().all(|head| !head.contains("7.ts") && !head.contains("9.ts")));
 }
