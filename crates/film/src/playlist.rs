@@ -72,7 +72,7 @@ impl Default for Parameters {
             forgotten_after: Duration::from_secs(15),
             plenty: Ratio::new(3, 2),
             most: 6,
-            least_gain: Ratio::new(1, 4),
+            least_gain: Ratio::new(1, 10),
             headroom: Ratio::new(6, 5),
             rest: (Duration::from_secs(8), Duration::from_secs(120)),
         }
@@ -93,6 +93,8 @@ pub struct Playlist {
     /// What is under way or there, with its size where that is known.
     fetched: BTreeMap<SegmentId, Fetched>,
     connections: usize,
+    /// With how many it was before some were added, and what those brought.
+    trial: Option<(usize, Rate)>,
     /// Until when none is added, and for how long the next time.
     rests: (Time, Duration),
     rate: Option<Rate>,
@@ -135,6 +137,7 @@ impl Playlist {
             played: BTreeMap::new(),
             fetched: BTreeMap::new(),
             connections: 1,
+            trial: None,
             rests: (Time::ZERO, parameters.rest.0),
             rate: None,
         }
@@ -253,19 +256,23 @@ impl Playlist {
         }
     }
 
-    /// With how many connections to go on, when one segment came at this rate over so many.
+    /// With how many connections to go on, when one segment came at this rate and had so many at its end. What
+    /// was added is judged by the next segment, which has them from its begin.
     fn judge(&mut self, rate: Rate, connections: usize, now: Time) {
-        if let Some(before) = self.rate.filter(|_| connections > self.connections) {
-            let in_proportion = as_f64(connections) / as_f64(self.connections) - 1.0;
+        let began = self.connections;
+        if let Some((fewer, before)) = self.trial.take() {
+            let in_proportion = (as_f64(began) / as_f64(fewer) - 1.0).max(0.0);
             let expected =
                 before * Ratio::from_f64(1.0 + self.parameters.least_gain.as_f64() * in_proportion);
             if rate < expected {
                 let (_, rest) = self.rests;
                 self.rests = (now + rest, (rest * 2).min(self.parameters.rest.1));
+                self.connections = fewer;
                 return;
             }
             self.rests.1 = self.parameters.rest.0;
         }
+        self.trial = self.rate.filter(|_| connections > began).map(|before| (began, before));
         self.connections = connections;
     }
 

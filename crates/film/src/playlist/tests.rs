@@ -137,14 +137,22 @@ fn connections_that_brought_nothing_are_given_back_and_none_is_added_for_longer_
     let mut playlist = playlist(Parameters::default());
     let size = Bytes::new(500_000);
     let of = |playlist: &Playlist, millis| playlist.connections(segment(LOW, 8), at(millis));
-    playlist.came(segment(LOW, 7), size, Duration::from_secs(5), 1, at(0));
-    // Four times as many should bring four times as much; a quarter of the gain is asked for.
-    playlist.came(segment(LOW, 8), size, Duration::from_secs(4), 4, at(0));
+    let came = |playlist: &mut Playlist, millis, connections, now| {
+        playlist.came(segment(LOW, 7), size, Duration::from_millis(millis), connections, at(now));
+    };
+    came(&mut playlist, 5000, 1, 0);
+    // Some are added while it comes: the next one has them from its begin, and is judged.
+    came(&mut playlist, 5000, 4, 0);
+    assert_eq!(of(&playlist, 0), (4, 6));
+    // Four times as many should bring four times as much; a tenth of the gain is asked for.
+    came(&mut playlist, 4000, 4, 0);
     assert_eq!((of(&playlist, 7999), of(&playlist, 8000)), ((1, 1), (1, 6)));
-    playlist.came(segment(LOW, 9), size, Duration::from_secs(5), 4, at(10_000));
+    came(&mut playlist, 5000, 4, 10_000);
+    came(&mut playlist, 5000, 4, 10_000);
     assert_eq!((of(&playlist, 25_999), of(&playlist, 26_000)), ((1, 1), (1, 6)));
-    // These brought enough.
-    playlist.came(segment(LOW, 10), size, Duration::from_millis(3500), 2, at(30_000));
+    // These bring enough.
+    came(&mut playlist, 5000, 2, 30_000);
+    came(&mut playlist, 3000, 2, 30_000);
     assert_eq!(of(&playlist, 30_000), (2, 6));
 }
 
