@@ -9,7 +9,7 @@
 //!    [`Parameters::ahead`] of play time behind what was asked for, as far as [`Parameters::memory`] and
 //!    [`Parameters::segments`] reach. What belongs to another rung, or was passed, is thrown away, and
 //!    everything once nobody has asked for [`Parameters::forgotten_after`].
-//! 2. **Connections.** A segment begins with as many as the last one ended with, which the rate controller
+//! 2. **Connections.** A segment begins with as many as the last one had at most, which the rate controller
 //!    found that it needs; one fewer when so many fewer would have brought it at
 //!    [`Parameters::plenty`] times its rate. Where those that were added did not bring
 //!    [`Parameters::least_gain`] of what they should have in proportion, they are given back, and none is
@@ -234,7 +234,7 @@ impl Playlist {
         }
     }
 
-    /// A segment has come as a whole, over so many connections at the end, and so fast since it was begun.
+    /// A segment has come as a whole, over so many connections at most, and so fast since it was begun.
     pub fn came(&mut self, segment: SegmentId, size: Bytes, took: Duration, connections: usize, now: Time) {
         if let Some(fetched) = self.fetched.get_mut(&segment) {
             *fetched = Fetched::There(size);
@@ -256,7 +256,7 @@ impl Playlist {
         }
     }
 
-    /// With how many connections to go on, when one segment came at this rate and had so many at its end. What
+    /// With how many connections to go on, when one segment came at this rate and had so many at most. What
     /// was added is judged by the next segment, which has them from its begin.
     fn judge(&mut self, rate: Rate, connections: usize, now: Time) {
         let began = self.connections;

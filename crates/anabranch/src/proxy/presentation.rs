@@ -231,7 +231,7 @@ async fn bring_and_keep(
 #[derive(Clone, Copy, Debug)]
 struct Brought {
     size: Bytes,
-    /// How many connections it came over at its end.
+    /// How many connections it came over at most.
     connections: usize,
 }
 
@@ -240,13 +240,7 @@ async fn bring(film: &OpenFilm, memory: Bytes) -> Result<Brought, EngineError> {
     let film = film.resource.film();
     let size = film.info().size.map(Bytes::new);
     let mut reader = film.reader(0..u64::MAX);
-    let mut connections = 0;
-    while size.is_some_and(|size| size <= memory * LARGEST) && reader.next().await?.is_some() {
-        // Once all has come there are none.
-        connections = match film.status().session.connections.len() {
-            0 => connections,
-            open => open,
-        };
-    }
+    while size.is_some_and(|size| size <= memory * LARGEST) && reader.next().await?.is_some() {}
+    let connections = film.status().session.totals.connections_most;
     Ok(Brought { size: Bytes::new(reader.position()), connections })
 }
