@@ -113,6 +113,7 @@ async fn play(
     if !serving.is_finished() {
         let _ = serving.await;
     }
+    offer.end().await;
     if let Some(film) = offer.film() {
         output.say(in_words(&film.film().status()));
     }

@@ -22,7 +22,8 @@ pub(super) const EARLY_READS: u32 = 32;
 /// A request that waits for its answer.
 #[derive(Clone, Debug)]
 pub(super) struct Asked {
-    pub(super) request: RequestId,
+    /// `None`: the first bytes of the film, which were asked for when it was opened.
+    pub(super) request: Option<RequestId>,
     pub(super) range: Range<u64>,
 }
 
@@ -42,6 +43,8 @@ pub(super) enum Report {
     Connected { id: ConnectionId, control: SocketControl, rtt: Duration },
     /// Payload of the answer to this request is where it is kept.
     Arrived { id: ConnectionId, request: RequestId, range: Range<u64>, unheard: Unheard },
+    /// First bytes of the film, which were asked for when it was opened, are where they are kept.
+    FirstArrived { id: ConnectionId, unheard: Unheard },
     /// The answer to a range ended before its last byte.
     CutShort { id: ConnectionId, request: RequestId },
     /// The answer of a server without ranges ended.

@@ -9,11 +9,12 @@ use anabranch_film::control::PathId;
 use anabranch_film::session::{self, Pace, Session};
 use anabranch_http::Connection;
 use anabranch_protocol::ranges::RangeSet;
-use anabranch_units::{Duration, Time};
+use anabranch_units::{Bytes, Duration, Rate, Time};
 use tokio::sync::broadcast;
 
 use super::command::Report;
 use super::error::{Cure, EngineError};
+use super::first::First;
 use super::growth;
 use super::handle::Handle;
 use super::notice::Notice;
@@ -70,7 +71,9 @@ impl Film {
         if let Some(disk) = store.disk() {
             disk.backlog.flushed().await.map_err(|error| cannot_begin(&error))?;
         }
-        let config = config(&settings, &info, &opened.replicas, &store);
+        first_bytes += opened.coming;
+        let mut config = config(&settings, &info, &opened.replicas, &store);
+        config.have.insert(0..opened.coming);
         let session = Session::new(config, since(epoch)).expecting_any_speed();
         let probed: BTreeMap<PathId, Connection> = (0..)
             .map(PathId)
@@ -78,8 +81,9 @@ impl Film {
             .filter_map(|(path, replica)| Some((path, replica.connection.take()?)))
             .collect();
         let figures = Figures { session: session.status(), have: session.have().clone(), first_bytes };
+        let first = First::new(opened.coming);
         let (shared, ears) = Shared::new(settings, &info, opened.replicas, store, figures, epoch);
-        let owner = Owner::new(shared.clone(), session, probed, first_bytes);
+        let owner = Owner::new(shared.clone(), session, probed, first, first_bytes);
         let owner = tokio::spawn(owner.run(ears)).abort_handle();
         Ok(Self(Arc::new(Handle { shared, info, owner })))
     }
@@ -161,14 +165,18 @@ impl Film {
 
 /// What the session begins with.
 fn config(settings: &Settings, info: &FilmInfo, replicas: &[Replica], store: &Store) -> session::Config {
-    let media_rate = info.media.as_ref().map(|media| media.mean_rate);
+    let segment = settings.segment.as_ref().filter(|segment| !segment.play_time.is_zero());
+    let of_segment =
+        segment.zip(info.size).map(|(segment, size)| Rate::of(Bytes::new(size), segment.play_time));
+    let media_rate = info.media.as_ref().map(|media| media.mean_rate).or(of_segment);
     let ways = settings.interfaces.len().max(1);
     session::Config {
         policy: settings.policy(!store.is_file()),
         controller: settings.controller(replicas.len() * ways),
-        pace: match settings.pace {
-            Pace::Media(None) => Pace::Media(media_rate),
-            pace => pace,
+        pace: match (settings.pace, segment, media_rate) {
+            (Pace::Media(_), Some(segment), Some(rate)) => Pace::AtLeast { rate, ahead: segment.ahead },
+            (Pace::Media(None), ..) => Pace::Media(media_rate),
+            (pace, ..) => pace,
         },
         playback: settings.playback,
         media_rate,

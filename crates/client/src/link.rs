@@ -27,6 +27,8 @@ pub(super) struct Beginning {
     pub(super) path: PathId,
     /// A connection of the probing, where there is one.
     pub(super) first: Option<Connection>,
+    /// How many of the film's first bytes are under way on it.
+    pub(super) coming: u64,
     pub(super) commands: mpsc::UnboundedReceiver<Command>,
     pub(super) allowance: Arc<Allowance>,
 }
@@ -38,7 +40,7 @@ pub(super) fn start(beginning: Beginning) -> AbortHandle {
 
 /// Runs a connection until it ends; tells the owner about everything.
 async fn run(beginning: Beginning) {
-    let Beginning { shared, id, path, first, commands, allowance } = beginning;
+    let Beginning { shared, id, path, first, coming, commands, allowance } = beginning;
     let is_probed = first.is_some();
     let connection = match first {
         Some(connection) => Ok(connection),
@@ -50,6 +52,7 @@ async fn run(beginning: Beginning) {
         }
     };
     let joined = match connection {
+        Ok(connection) if coming > 0 => Ok(Err(connection)),
         Ok(connection) => stripe::join(&shared, id, path, connection, is_probed).await,
         Err(end) => Err(end),
     };
@@ -59,16 +62,17 @@ async fn run(beginning: Beginning) {
         Ok(Err(connection)) => {
             let (control, rtt) = (connection.control(), connection.handshake_rtt());
             shared.report(Report::Connected { id, control, rtt }).await;
-            let queue = VecDeque::new();
+            let first = Asked { request: None, range: 0..coming };
             Link {
                 shared: &shared,
                 id,
                 path,
                 connection,
-                queue,
-                left: 0,
+                queue: VecDeque::from_iter((coming > 0).then_some(first)),
+                left: coming,
                 position: 0,
                 reads: 0,
+                has_answered: coming > 0,
                 allowance: &allowance,
             }
             .serve(commands)
@@ -95,6 +99,8 @@ struct Link<'a> {
     position: u64,
     /// Reads so far, up to [`EARLY_READS`].
     reads: u32,
+    /// Whether the head of an answer has come.
+    has_answered: bool,
     allowance: &'a Allowance,
 }
 
@@ -103,7 +109,7 @@ impl Link<'_> {
         let mut buffer = BytesMut::with_capacity(LARGEST_READ.as_usize());
         // A server without ranges began its answer when it was probed.
         let mut answering = self.connection.in_flight() > 0;
-        let mut adopted = answering;
+        let mut adopted = answering && self.queue.is_empty();
         loop {
             tokio::select! {
                 biased;
@@ -122,6 +128,7 @@ impl Link<'_> {
                 {
                     let (received, unheard) = match received {
                         Ok(received) => received,
+                        Err(_) if self.was_idle() => return End::Closed,
                         Err(error) => return End::Failed(error.to_string()),
                     };
                     match received {
@@ -129,6 +136,7 @@ impl Link<'_> {
                             if let Err(end) = self.head(&head) {
                                 return end;
                             }
+                            self.has_answered = true;
                             answering = true;
                             if let Err(error) = self.send_waiting() {
                                 return End::Failed(error.to_string());
@@ -157,6 +165,11 @@ impl Link<'_> {
                 }
             }
         }
+    }
+
+    /// Whether its server may have ended it before it was asked for anything here.
+    fn was_idle(&self) -> bool {
+        self.connection.is_reused() && !self.has_answered
     }
 
     /// Sends what was not sent yet, as far as the connection takes it now.
@@ -271,8 +284,12 @@ impl Link<'_> {
         let range = self.position..self.position + count;
         self.position = range.end;
         self.shared.store.take(range.start, bytes.freeze()).map_err(End::Fatal)?;
-        let (id, request) = (self.id, asked.request);
-        self.shared.report(Report::Arrived { id, request, range, unheard }).await;
+        let id = self.id;
+        let report = match asked.request {
+            Some(request) => Report::Arrived { id, request, range, unheard },
+            None => Report::FirstArrived { id, unheard },
+        };
+        self.shared.report(report).await;
         if surplus { Err(too_many()) } else { Ok(()) }
     }
 
@@ -286,8 +303,8 @@ impl Link<'_> {
         if self.left > 0 {
             return Err(End::Failed("the server sends less than it says".into()));
         }
-        if self.position < asked.range.end {
-            self.shared.report(Report::CutShort { id: self.id, request: asked.request }).await;
+        if let Some(request) = asked.request.filter(|_| self.position < asked.range.end) {
+            self.shared.report(Report::CutShort { id: self.id, request }).await;
         }
         Ok(())
     }

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use ::http::HeaderValue;
 use anabranch_http::{
-    ConnectOptions, Connection, ExtraHeaders, Probe, ProbeError, ResponseHead, probe, shown,
+    ConnectOptions, Connection, ExtraHeaders, Probe, ProbeError, ResponseHead, probe, probe_head, shown,
 };
 use anabranch_media::{MediaFacts, MediaProbe, Step};
 use anabranch_protocol::ranges::RangeSet;
@@ -84,6 +84,7 @@ struct Candidate {
     url: Url,
     head: ResponseHead,
     first: BytesMut,
+    coming: u64,
     size: Option<u64>,
     accepts_ranges: bool,
 }
@@ -95,6 +96,8 @@ pub(super) struct Opened {
     pub(super) replicas: Vec<Replica>,
     /// Bytes that came with the probing, by position.
     pub(super) first: Vec<(u64, BytesMut)>,
+    /// How many from the start on are under way on the first replica's connection.
+    pub(super) coming: u64,
 }
 
 /// How much of two replicas is compared at each place when their validators differ.
@@ -161,6 +164,11 @@ pub(super) async fn open(settings: &Settings) -> Result<Opened, OpenError> {
     };
     // Positions need an end: of a film whose size nobody tells, all is asked for at once.
     reference.accepts_ranges &= reference.size.is_some();
+    if reference.coming > 0 && !reference.accepts_ranges {
+        // What comes is a part of it, and the whole is wanted in one answer.
+        reference.coming = 0;
+        reference.replica.connection = None;
+    }
     let options = settings.connect_options(settings.interfaces.first());
     let mut differing = Vec::new();
     let mut replicas = Vec::new();
@@ -185,7 +193,7 @@ pub(super) async fn open(settings: &Settings) -> Result<Opened, OpenError> {
     } else {
         None
     };
-    let Candidate { replica, url, head, first, size, accepts_ranges } = reference;
+    let Candidate { replica, url, head, first, coming, size, accepts_ranges } = reference;
     replicas.insert(0, replica);
     let text = |value: Option<&HeaderValue>| value.and_then(|value| value.to_str().ok()).map(str::to_owned);
     let info = FilmInfo {
@@ -200,12 +208,12 @@ pub(super) async fn open(settings: &Settings) -> Result<Opened, OpenError> {
         lost,
         differing,
     };
-    Ok(Opened { info, replicas, first: vec![(0, first)] })
+    Ok(Opened { info, replicas, first: vec![(0, first)], coming })
 }
 
 impl From<Probe> for Candidate {
     fn from(probe: Probe) -> Self {
-        let usable = probe.connection.is_open() || !probe.accepts_ranges;
+        let usable = probe.connection.is_open() || !probe.accepts_ranges || probe.coming > 0;
         let replica = Replica {
             url: shown(&probe.url),
             stripes: probe.head.headers.get(TOKEN_HEADER).is_some_and(|value| value == "1"),
@@ -221,6 +229,7 @@ impl From<Probe> for Candidate {
             url: probe.url,
             head: probe.head,
             first: probe.first,
+            coming: probe.coming,
             size: probe.size,
             accepts_ranges: probe.accepts_ranges,
         }
@@ -277,6 +286,9 @@ async fn probe_over_any(
         if !matches!(result, Err(ProbeError::Connect(_))) {
             return result;
         }
+    }
+    if settings.streams_at_once() {
+        return probe_head(url, headers, &options(last)).await;
     }
     probe(url, headers, &options(last)).await
 }

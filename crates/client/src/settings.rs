@@ -6,7 +6,7 @@ use anabranch_film::{auto, content, mul, multitcp, playback, rome};
 use anabranch_units::{Bytes, Duration, Rate, Ratio};
 use url::Url;
 
-use anabranch_http::{ConnectOptions, ExtraHeaders, Proxies};
+use anabranch_http::{ConnectOptions, ExtraHeaders, Pool, Proxies};
 use anabranch_sockets::Interface;
 use anabranch_sockets::tls::TlsClient;
 
@@ -60,6 +60,21 @@ pub struct Settings {
     pub stripe: bool,
     /// Whether HTTP/3 is spoken, and nothing else.
     pub http3: bool,
+    /// Connections that go on from one film to the next; `None`: each film has its own.
+    pub pool: Option<Pool>,
+    /// What is known of a film that is one segment of many.
+    pub segment: Option<Segment>,
+}
+
+/// What its playlist tells of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// How long it plays.
+    pub play_time: Duration,
+    /// How much its player has to play before it.
+    pub ahead: Duration,
+    /// How many connections it begins with, and how many it may have.
+    pub connections: (usize, usize),
 }
 
 impl Settings {
@@ -82,7 +97,14 @@ impl Settings {
             probe_media: true,
             stripe: true,
             http3: false,
+            pool: None,
+            segment: None,
         }
+    }
+
+    /// Whether a reader gets the first bytes as they come: nobody has to look at them before.
+    pub(super) fn streams_at_once(&self) -> bool {
+        self.segment.is_some() && self.urls.len() == 1 && !self.probe_media
     }
 
     /// The rate controller of the algorithm.
@@ -91,8 +113,14 @@ impl Settings {
             Algorithm::Auto(parameters) => {
                 // One connection for every replica is there from the probing: they start together, and those
                 // that are not needed are given back.
-                let at_start = parameters.at_start.max(paths).min(3).min(parameters.most);
-                Box::new(auto::Auto::new(auto::Parameters { at_start, ..*parameters }))
+                let (at_start, most) = match &self.segment {
+                    Some(Segment { connections: (at_start, most), .. }) => {
+                        let most = (*most).min(parameters.most);
+                        ((*at_start).min(most), most)
+                    }
+                    None => (parameters.at_start.max(paths).min(3).min(parameters.most), parameters.most),
+                };
+                Box::new(auto::Auto::new(auto::Parameters { at_start, most, ..*parameters }))
             }
             Algorithm::Basic(parameters) => Box::new(multitcp::Basic::new(*parameters)),
             Algorithm::Advanced(parameters) => Box::new(multitcp::Advanced::new(*parameters)),
@@ -132,6 +160,7 @@ impl Settings {
             proxies: self.proxies.clone(),
             http3: self.http3,
             connect_timeout: self.connect_timeout,
+            pool: self.pool.clone(),
             ..ConnectOptions::default()
         }
     }
@@ -139,6 +168,10 @@ impl Settings {
     /// A fixed receive buffer where the rate is known and small: it spares the burst until the first window
     /// is set. It also fixes the window scale, so it has room for a second of the rate.
     fn receive_buffer(&self) -> Option<Bytes> {
+        if self.pool.is_some() {
+            // The next film may need more.
+            return None;
+        }
         let rate = match self.pace {
             Pace::Limit(rate) | Pace::Media(Some(rate)) => rate,
             _ => return None,

@@ -18,6 +18,7 @@ use tokio_rustls::TlsConnector;
 use url::Host;
 
 use super::error::ConnectError;
+use super::pool::Pool;
 use super::proxy::{Proxies, Proxy};
 use super::stream::Stream;
 use super::target::Origin;
@@ -53,6 +54,8 @@ pub struct ConnectOptions {
     pub response_timeout: Duration,
     /// How much of the film a probe asks for, at least one byte.
     pub first_bytes: Bytes,
+    /// Where connections go on that are done with what they were asked for; `None`: they are closed.
+    pub pool: Option<Pool>,
 }
 
 impl Default for ConnectOptions {
@@ -68,6 +71,7 @@ impl Default for ConnectOptions {
             connect_timeout: Duration::from_secs(10),
             response_timeout: Duration::from_secs(30),
             first_bytes: FIRST_BYTES,
+            pool: None,
         }
     }
 }

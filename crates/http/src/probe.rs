@@ -30,8 +30,8 @@ pub struct Probe {
     pub target: Target,
     /// What to say with it: the user's headers, and the cookies that were set so far.
     pub jar: CookieJar,
-    /// The connection. With ranges it waits for requests if it [is open](Connection::is_open); without, the
-    /// body of the one response is under way on it.
+    /// The connection. With ranges it waits for requests if it [is open](Connection::is_open), unless first
+    /// bytes are `coming`; without, the body of the one response is under way on it.
     pub connection: Connection,
     /// The head of the response.
     pub head: ResponseHead,
@@ -39,6 +39,8 @@ pub struct Probe {
     pub version: Version,
     /// The first bytes of the film, up to [`ConnectOptions::first_bytes`]; empty without ranges.
     pub first: BytesMut,
+    /// How many of them are under way on the connection, and not in `first`.
+    pub coming: u64,
     /// Size of the film, when the server tells.
     pub size: Option<u64>,
     /// A validator for `If-Range`, when the server gives one that is good for it.
@@ -128,11 +130,31 @@ pub enum ProbeError {
     },
 }
 
-/// Asks for the first bytes of what `url` leads to.
+/// Asks for the first bytes of what `url` leads to, and waits for them.
 ///
 /// # Errors
 /// Every [`ProbeError`].
 pub async fn probe(url: &Url, headers: &ExtraHeaders, options: &ConnectOptions) -> Result<Probe, ProbeError> {
+    let mut probe = probe_head(url, headers, options).await?;
+    let length = std::mem::take(&mut probe.coming);
+    if probe.accepts_ranges && probe.size != Some(0) {
+        probe.first.reserve(options.first_bytes.as_usize() + 1);
+        let reading = read_first(&mut probe.connection, &mut probe.first, length);
+        in_time(&probe.target, options, reading).await?;
+    }
+    Ok(probe)
+}
+
+/// Asks for the first bytes of what `url` leads to, and waits for the head of the answer: they are
+/// [coming](Probe::coming) then.
+///
+/// # Errors
+/// Every [`ProbeError`].
+pub async fn probe_head(
+    url: &Url,
+    headers: &ExtraHeaders,
+    options: &ConnectOptions,
+) -> Result<Probe, ProbeError> {
     let mut url = url.clone();
     let mut target = Target::new(&url)?;
     let must_stay_secure = target.origin().is_secure();
@@ -148,7 +170,7 @@ pub async fn probe(url: &Url, headers: &ExtraHeaders, options: &ConnectOptions) 
             url.set_fragment(None);
             cookies.take(&asked.head, &url);
             let jar = CookieJar::new(headers.clone(), url.clone(), target.origin().clone(), cookies);
-            return asked.into_probe(url, target, jar, options).await;
+            return asked.into_probe(url, target, jar, options);
         }
         visited.push((target.clone(), told));
         cookies.take(&asked.head, &url);
@@ -182,7 +204,24 @@ struct Asked {
 }
 
 async fn ask(target: &Target, headers: &ExtraHeaders, options: &ConnectOptions) -> Result<Asked, ProbeError> {
-    let mut connection = Connection::connect(target.origin(), options).await?;
+    let connection = Connection::connect(target.origin(), options).await?;
+    let is_reused = connection.is_reused();
+    match ask_over(connection, target, headers, options).await {
+        // Its server has ended it meanwhile.
+        Err(ProbeError::Failed { .. }) if is_reused => {
+            let connection = Connection::connect_anew(target.origin(), options).await?;
+            ask_over(connection, target, headers, options).await
+        }
+        asked => asked,
+    }
+}
+
+async fn ask_over(
+    mut connection: Connection,
+    target: &Target,
+    headers: &ExtraHeaders,
+    options: &ConnectOptions,
+) -> Result<Asked, ProbeError> {
     let request = RequestHead::new(Method::Get, target, headers).range(0, Some(options.last_first_byte()));
     let failed = |source| ProbeError::Failed { target: target.clone().into(), source };
     connection.send(&request).map_err(failed)?;
@@ -195,28 +234,23 @@ async fn ask(target: &Target, headers: &ExtraHeaders, options: &ConnectOptions) 
 }
 
 impl Asked {
-    async fn into_probe(
+    fn into_probe(
         self,
         url: Url,
         target: Target,
         jar: CookieJar,
         options: &ConnectOptions,
     ) -> Result<Probe, ProbeError> {
-        let Self { mut connection, head } = self;
+        let Self { connection, head } = self;
         if let Some(encoding) = head.encoding() {
             return Err(ProbeError::Encoded { target: target.into(), encoding });
         }
-        let mut first = BytesMut::new();
-        let (size, accepts_ranges) = match head.check_range(0, Some(options.last_first_byte())) {
-            Ok(range) => {
-                first.reserve(options.first_bytes.as_usize() + 1);
-                let reading = read_first(&mut connection, &mut first, range.length());
-                in_time(&target, options, reading).await?;
-                (range.total, true)
-            }
-            Err(RangeError::Ignored) => (head.content_length, false),
+        let first = BytesMut::new();
+        let (size, coming, accepts_ranges) = match head.check_range(0, Some(options.last_first_byte())) {
+            Ok(range) => (range.total, range.length(), true),
+            Err(RangeError::Ignored) => (head.content_length, 0, false),
             // An empty film has no first byte.
-            Err(RangeError::Unsatisfied { total: Some(0) }) => (Some(0), true),
+            Err(RangeError::Unsatisfied { total: Some(0) }) => (Some(0), 0, true),
             Err(RangeError::Unsatisfied { .. } | RangeError::Status(_)) => {
                 return Err(ProbeError::Status {
                     target: target.into(),
@@ -228,7 +262,19 @@ impl Asked {
         };
         let version = Version::of(&head);
         let validator = version.strong_validator();
-        Ok(Probe { url, target, jar, connection, head, version, first, size, validator, accepts_ranges })
+        Ok(Probe {
+            url,
+            target,
+            jar,
+            connection,
+            head,
+            version,
+            first,
+            coming,
+            size,
+            validator,
+            accepts_ranges,
+        })
     }
 }
 

@@ -7,10 +7,12 @@
 
 mod dash;
 mod hls;
+mod listing;
 mod route;
 
 use url::Url;
 
+pub use listing::{Listing, Rendition, Segment, listing};
 pub use route::{LARGEST_PLAYLIST, PlaylistError, Route};
 
 /// A kind of playlist.

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
-use anabranch_media::playlist::{LARGEST_PLAYLIST, PlaylistError, PlaylistKind, rewrite};
+use anabranch_media::playlist::{LARGEST_PLAYLIST, Listing, PlaylistError, PlaylistKind, listing, rewrite};
 use proptest::prelude::*;
 use url::Url;
 
@@ -208,6 +208,44 @@ fn the_kind_is_told_by_type_and_extension() {
     assert_eq!(detect(None, ""), None);
 }
 
+#[test]
+fn segments_are_listed_in_the_order_of_play() {
+    let base = Url::parse("https://example.org/films/low.m3u8?token=1").unwrap();
+    let text = "#EXTM3U\n#EXT-X-TARGETDURATION:5\n#EXT-X-MEDIA-SEQUENCE:7\n#EXT-X-MAP:URI=\"init.mp4\"\n\
+                #EXTINF:4.5,\n7.m4s\n#EXTINF:2,a title\nhttps://b.example/8.m4s#x\n";
+    let Some(Listing::Segments { first, segments, initializations }) =
+        listing(PlaylistKind::Hls, text.as_bytes(), &base)
+    else {
+        panic!("it lists segments");
+    };
+    let listed: Vec<_> =
+        segments.iter().map(|segment| (segment.url.as_str(), segment.play_time.as_millis())).collect();
+    assert_eq!(listed, [("https://example.org/films/7.m4s", 4500), ("https://b.example/8.m4s", 2000)]);
+    assert_eq!((first, initializations[0].as_str()), (7, "https://example.org/films/init.mp4"));
+}
+
+#[test]
+fn rungs_are_of_one_kind_and_sounds_of_another() {
+    let base = Url::parse("https://example.org/films/all.m3u8").unwrap();
+    let text = "#EXTM3U\n#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID=\"a\",NAME=\"one\",URI=\"one.m3u8\"\n\
+                #EXT-X-STREAM-INF:BANDWIDTH=800000,AUDIO=\"a\"\nlow.m3u8\n\
+                #EXT-X-STREAM-INF:BANDWIDTH=3000000,AUDIO=\"a\"\nhigh.m3u8\n\
+                #EXT-X-I-FRAME-STREAM-INF:BANDWIDTH=80000,URI=\"frames.m3u8\"\n";
+    let Some(Listing::Renditions(found)) = listing(PlaylistKind::Hls, text.as_bytes(), &base) else {
+        panic!("it lists renditions");
+    };
+    let names: Vec<_> = found.iter().map(|one| one.url.path().trim_start_matches("/films/")).collect();
+    assert_eq!(names, ["low.m3u8", "high.m3u8", "one.m3u8"]);
+    assert!(found[0].group == found[1].group && found[0].group != found[2].group);
+}
+
+#[test]
+fn parts_of_one_file_are_not_listed() {
+    let base = Url::parse("https://example.org/all.m3u8").unwrap();
+    let text = "#EXTM3U\n#EXT-X-TARGETDURATION:5\n#EXTINF:4,\n#EXT-X-BYTERANGE:1000@0\nall.ts\n";
+    assert_eq!(listing(PlaylistKind::Hls, text.as_bytes(), &base), None);
+}
+
 proptest! {
     #[test]
     fn no_text_makes_it_panic(text in "(?s).{0,300}", kind in prop_oneof![Just(PlaylistKind::Hls), Just(PlaylistKind::Dash)]) {
@@ -215,6 +253,7 @@ proptest! {
         let _ = rewrite(kind, text.as_bytes(), &base, PREFIX);
         let _ = rewrite(kind, format!("#EXTM3U\n#EXT-X-MAP:{text}").as_bytes(), &base, PREFIX);
         let _ = rewrite(kind, format!("<MPD a=\"{text}").as_bytes(), &base, PREFIX);
+        let _ = listing(kind, format!("#EXTM3U\n#EXTINF:{text}").as_bytes(), &base);
     }
 
     /// Rewriting what was rewritten changes nothing.

@@ -4,9 +4,10 @@ use std::future::Future;
 use std::io;
 use std::ops::Range;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use anabranch_client::{EngineError, Film, Reader};
+use anabranch_client::{EngineError, Film, ReadRate, Reader};
 use anabranch_server::{Busy, Content, Piece, Pieces, Reply};
 use bytes::Bytes;
 use http::{Response, StatusCode, header};
@@ -31,6 +32,8 @@ struct Parts {
     /// The read that is under way, of the front piece.
     reading: Option<Reading>,
     delivering: Option<Delivering>,
+    /// How fast they are handed over; `None`: as fast as they are taken.
+    rate: Option<Arc<ReadRate>>,
 }
 
 /// The response of a reply, with this body.
@@ -55,12 +58,18 @@ enum Whole {
 
 impl Body {
     fn new(pieces: Pieces, content: Whole, delivering: Option<Delivering>) -> Self {
-        Self { pieces, parts: Parts { content, reading: None, delivering }, _busy: None }
+        Self { pieces, parts: Parts { content, reading: None, delivering, rate: None }, _busy: None }
     }
 
     /// Until it is sent, or nobody wants it any more, its client need not say anything.
     pub(super) fn until_sent(self, busy: Busy) -> Self {
         Self { _busy: Some(busy), ..self }
+    }
+
+    /// The same, handed over no faster than so.
+    pub(super) fn at(mut self, rate: Option<Arc<ReadRate>>) -> Self {
+        self.parts.rate = rate;
+        self
     }
 
     /// Nothing.
@@ -102,7 +111,9 @@ impl Content for Parts {
     fn poll_bytes(&mut self, cx: &mut Context<'_>, range: &Range<u64>) -> Poll<io::Result<Option<Bytes>>> {
         let reading = match (&mut self.reading, &self.content) {
             (Some(reading), _) => reading,
-            (None, Whole::Film(film)) => self.reading.insert(read(film.reader(range.clone()))),
+            (None, Whole::Film(film)) => {
+                self.reading.insert(read(film.reader(range.clone()), self.rate.clone()))
+            }
             (None, Whole::Memory(bytes)) => {
                 let slice = |position: u64| usize::try_from(position).unwrap_or(usize::MAX).min(bytes.len());
                 return Poll::Ready(Ok(Some(bytes.slice(slice(range.start)..slice(range.end)))));
@@ -115,7 +126,7 @@ impl Content for Parts {
             Ok(Some(bytes)) => {
                 let reached = range.start + bytes.len() as u64;
                 if reached < range.end {
-                    self.reading = Some(read(reader));
+                    self.reading = Some(read(reader, self.rate.clone()));
                 }
                 self.reached(reached, bytes.len() as u64, reached >= range.end);
                 Ok(Some(bytes))
@@ -136,9 +147,15 @@ impl Content for Parts {
     }
 }
 
-fn read(mut reader: Reader) -> Reading {
+fn read(mut reader: Reader, rate: Option<Arc<ReadRate>>) -> Reading {
     Box::pin(async move {
+        if let Some(rate) = &rate {
+            rate.ready().await;
+        }
         let result = reader.next().await;
+        if let (Some(rate), Ok(Some(bytes))) = (&rate, &result) {
+            rate.took(anabranch_units::Bytes::of(bytes.len()));
+        }
         (reader, result)
     })
 }

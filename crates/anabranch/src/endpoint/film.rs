@@ -4,7 +4,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
 use std::sync::Arc;
 
-use anabranch_client::{Film, FilmInfo};
+use anabranch_client::{Film, FilmInfo, ReadRate};
 use anabranch_server::{Piece, Representation, Validators, content_reply, media_type, precondition_reply};
 use http::header::{self, HeaderValue};
 use http::{Method, Request, Response};
@@ -45,6 +45,15 @@ impl FilmResource {
 
     /// Answers a GET or a HEAD.
     pub(crate) fn answer<B>(&self, request: &Request<B>) -> Response<Body> {
+        self.answer_at(request, None)
+    }
+
+    /// The same, handed over no faster than so.
+    pub(crate) fn answer_at<B>(&self, request: &Request<B>, rate: Option<Arc<ReadRate>>) -> Response<Body> {
+        self.whole_speed(request).map(|body| body.at(rate))
+    }
+
+    fn whole_speed<B>(&self, request: &Request<B>) -> Response<Body> {
         let size = self.film.info().size;
         let delivering = || (*request.method() == Method::GET).then(|| self.delivery.begin());
         if self.film.is_seekable() {

@@ -62,6 +62,13 @@ impl Offer {
         }
     }
 
+    /// Ends what goes on beside requests. Nothing is to be asked for any more.
+    pub(super) async fn end(&self) {
+        if let Content::Playlist(proxy, _) = &self.content {
+            proxy.end().await;
+        }
+    }
+
     /// Keeps house as long as it is offered. It never ends.
     pub(super) async fn keep(&self) {
         match &self.content {

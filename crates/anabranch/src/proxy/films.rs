@@ -2,12 +2,15 @@
 //! size, its validators and its connections.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use anabranch_client::{Film, OpenError, Settings, Storage};
-use anabranch_http::{HeaderError, Target, TargetError};
+use anabranch_client::{Film, OpenError, Segment, Settings, Storage};
+use anabranch_http::{HeaderError, Pool, Target, TargetError};
+use anabranch_units::Bytes;
 use tokio::sync::OnceCell;
+use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
 use url::Url;
 
@@ -29,12 +32,27 @@ pub(super) struct Wanted {
     pub(super) secrets: Secrets,
 }
 
+/// What an object is to its player.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Role {
+    /// Something of its own.
+    Whole,
+    /// One of many that follow each other: a playlist, what begins a rendition, or a segment.
+    Part(Option<Segment>),
+}
+
 /// The open films.
 pub(super) struct Films {
     /// What every film is opened with, but for its URL.
     settings: Settings,
     reporter: Arc<Reporter>,
     slots: Mutex<HashMap<Wanted, Slot>>,
+    /// What is done without a request that waits for it.
+    tasks: Mutex<JoinSet<()>>,
+    /// Connections that go on from part to part.
+    pool: Pool,
+    /// Makes names of whose they are.
+    owners: RandomState,
 }
 
 /// A film that is open or being opened.
@@ -62,7 +80,7 @@ impl Slot {
     /// Whether somebody opens or reads it.
     fn is_in_use(&self) -> bool {
         match self.film.get() {
-            Some(film) => film.resource.delivery().is_open(),
+            Some(film) => film.resource.delivery().is_open() || Arc::strong_count(film) > 1,
             None => Arc::strong_count(&self.film) > 1,
         }
     }
@@ -87,7 +105,14 @@ pub(super) enum FilmError {
 
 impl Films {
     pub(super) fn new(settings: Settings, reporter: Arc<Reporter>) -> Self {
-        Self { settings, reporter, slots: Mutex::default() }
+        Self {
+            settings,
+            reporter,
+            slots: Mutex::default(),
+            tasks: Mutex::default(),
+            pool: Pool::default(),
+            owners: RandomState::default(),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Wanted, Slot>> {
@@ -97,18 +122,30 @@ impl Films {
     /// The film that is `wanted`, opened when it is not. One that nobody reads is opened anew for a reader
     /// that begins at its start (`from_start`): what is there may have changed. A reader that goes on in its
     /// middle gets the one it knows.
-    pub(super) async fn get(&self, wanted: &Wanted, from_start: bool) -> Result<Arc<OpenFilm>, FilmError> {
+    pub(super) async fn get(
+        &self,
+        wanted: &Wanted,
+        from_start: bool,
+        role: Role,
+    ) -> Result<Arc<OpenFilm>, FilmError> {
         let cell = self.slot(wanted, from_start)?.film;
-        let opened = cell.get_or_try_init(|| self.open(wanted)).await.cloned();
+        let opened = cell.get_or_try_init(|| self.open(wanted, role)).await.cloned();
         if opened.is_err() {
             self.forget_cell(wanted, &cell);
         }
         opened
     }
 
-    async fn open(&self, wanted: &Wanted) -> Result<Arc<OpenFilm>, FilmError> {
+    async fn open(&self, wanted: &Wanted, role: Role) -> Result<Arc<OpenFilm>, FilmError> {
         let mut settings = Settings { urls: vec![wanted.url.clone()], ..self.settings.clone() };
         wanted.secrets.add_to(&mut settings.headers, Target::new(&wanted.url)?.origin())?;
+        if let Role::Part(segment) = role {
+            settings.pool = Some(self.pool.of(self.owners.hash_one(&wanted.secrets)));
+            settings.segment = segment;
+            settings.probe_media = false;
+            // A group of connections would have to be joined for each anew.
+            settings.stripe = false;
+        }
         let film = Film::open(settings, Storage::Memory).await?;
         let _watch = self.reporter.watch(&film);
         Ok(Arc::new(OpenFilm { resource: FilmResource::new(film), _watch }))
@@ -135,6 +172,26 @@ impl Films {
         Ok(slots.entry(wanted.clone()).or_insert_with(Slot::new).clone())
     }
 
+    /// Does something until it is done, is aborted, or [all end](Self::end).
+    pub(super) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> AbortHandle {
+        self.tasks().spawn(task)
+    }
+
+    fn tasks(&self) -> MutexGuard<'_, JoinSet<()>> {
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends what is done without a request.
+    pub(super) async fn end(&self) {
+        let mut tasks = std::mem::take(&mut *self.tasks());
+        tasks.shutdown().await;
+    }
+
+    /// Bound on the bytes of a film in memory.
+    pub(super) fn memory(&self) -> Bytes {
+        self.settings.memory
+    }
+
     /// The next request for it opens it anew.
     pub(super) fn forget(&self, wanted: &Wanted, film: &Arc<OpenFilm>) {
         let mut slots = self.lock();
@@ -153,6 +210,8 @@ impl Films {
 
     /// Closes films that nobody has read for a while.
     pub(super) fn sweep(&self) {
+        self.pool.sweep();
+        while self.tasks().try_join_next().is_some() {}
         let now = Instant::now();
         self.lock().retain(|_, slot| {
             if slot.is_in_use() {

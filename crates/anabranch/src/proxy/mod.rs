@@ -7,13 +7,15 @@
 
 mod address;
 mod films;
+mod playlists;
+mod presentation;
 mod scope;
 mod secrets;
 
 use std::hash::{BuildHasher, RandomState};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anabranch_client::{EngineError, OpenError, Settings};
 use anabranch_http::HeaderError;
@@ -36,7 +38,8 @@ use crate::output::Output;
 use crate::report::Reporter;
 use crate::settings::{Purpose, settings};
 
-use films::{FilmError, Films, Wanted};
+use films::{FilmError, Films, Role, Wanted};
+use playlists::Playlists;
 pub(crate) use scope::{Key, Scope};
 use scope::{Miss, Requested};
 use secrets::Secrets;
@@ -48,7 +51,8 @@ const SWEEP: Duration = Duration::from_secs(1);
 pub(crate) struct Proxy {
     own: SocketAddr,
     scope: Scope,
-    films: Films,
+    films: Arc<Films>,
+    playlists: Playlists,
     registry: Arc<Registry>,
     /// The name in our `Via` header (RFC 9110 section 7.6.3), by which a request that comes back is
     /// recognised.
@@ -66,7 +70,8 @@ impl Proxy {
         let via = format!("anabranch-{:016x}", RandomState::new().hash_one(0));
         settings.headers.add(&format!("Via: 1.1 {via}"))?;
         let registry = reporter.registry();
-        Ok(Self { own, scope, films: Films::new(settings, reporter), registry, via })
+        let films = Arc::new(Films::new(settings, reporter));
+        Ok(Self { own, scope, films, playlists: Playlists::default(), registry, via })
     }
 
     /// Why a request is not for this proxy at all.
@@ -94,9 +99,21 @@ impl Proxy {
             false => Secrets::default(),
         };
         let wanted = Wanted { url: requested.url.clone(), secrets };
-        let film = match self.films.get(&wanted, begins_at_start(request)).await {
+        let began = Instant::now();
+        let part = self.playlists.part(&wanted.url);
+        let of_segment = part.as_ref().and_then(|part| Some((&part.presentation, part.segment?)));
+        let role = match (&part, of_segment) {
+            (_, Some((presentation, segment))) => Role::Part(presentation.asked(segment, &wanted)),
+            (Some(_), None) => Role::Part(None),
+            (None, None) if PlaylistKind::detect(None, &wanted.url).is_some() => Role::Part(None),
+            (None, None) => Role::Whole,
+        };
+        let film = match self.films.get(&wanted, begins_at_start(request), role).await {
             Ok(film) => film,
             Err(error) => {
+                if let Some((presentation, segment)) = of_segment {
+                    presentation.failed(segment);
+                }
                 let mut response = refused(&error);
                 // A browser would ask its user, and tell the answer to every host behind the proxy.
                 if response.status() == StatusCode::UNAUTHORIZED
@@ -111,7 +128,9 @@ impl Proxy {
         let info = film.resource.film().info();
         let found = info.location.clone();
         let Some(kind) = PlaylistKind::detect(info.content_type.as_deref(), &found) else {
-            return film.resource.answer(request);
+            let Some((presentation, segment)) = of_segment else { return film.resource.answer(request) };
+            presentation.opened(segment, &film, began, &self.films);
+            return film.resource.answer_at(request, Some(presentation.read_rate()));
         };
         // A live playlist changes all the time, so that each request gets the one of now.
         self.films.forget(&wanted, &film);
@@ -131,8 +150,14 @@ impl Proxy {
         let mut sweep = tokio::time::interval(SWEEP);
         loop {
             sweep.tick().await;
+            self.playlists.sweep();
             self.films.sweep();
         }
+    }
+
+    /// Ends what goes on beside requests. Nothing is to be asked for any more.
+    pub(crate) async fn end(&self) {
+        self.films.end().await;
     }
 
     /// A playlist whose references lead through here.
@@ -149,6 +174,7 @@ impl Proxy {
             Ok(None) => return film.answer(request),
             Err(error) => return message(StatusCode::BAD_GATEWAY, error),
         };
+        self.playlists.read(kind, &original, &requested.url, self.films.memory());
         let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
         let own = host.map_or_else(|| format!("http://{}/", self.own), |host| format!("http://{host}/"));
         let route = self.scope.route(requested, own);
@@ -308,5 +334,6 @@ async fn serve(
         }
     };
     endpoint.serve(guard, proxy.clone(), stop, std::future::ready(())).await;
+    proxy.end().await;
     ended
 }

@@ -23,6 +23,7 @@ impl Owner {
                 _ if self.failed.is_some() => {}
                 Action::Open { connection, path, why } => self.open(connection, path, why),
                 Action::Close { connection, why } => {
+                    self.first_is_lost_with(connection);
                     if self.links.close(connection) {
                         self.shared.note(Event::Close { connection: connection.0, why });
                     }
@@ -31,7 +32,7 @@ impl Owner {
                     let end = (range.end < u64::MAX).then_some(range.end);
                     let first = range.start;
                     self.shared.note(Event::Request { connection: connection.0, first, end, why });
-                    self.links.command(connection, Command::Ask(Asked { request, range }));
+                    self.links.command(connection, Command::Ask(Asked { request: Some(request), range }));
                 }
                 Action::Order { connection, frame, why } => {
                     if let Frame::Want { range, .. } = &frame {
@@ -69,6 +70,13 @@ impl Owner {
         let allowance = Arc::new(Allowance::new(shared.ranges));
         let is_probed_way = shared.interface(path) == shared.interface(PathId(0));
         let first = if is_probed_way { self.probed.remove(&path) } else { None };
+        let coming = match &mut self.first {
+            Some(opening) if first.is_some() && path == PathId(0) => {
+                opening.come_over(connection);
+                opening.range.end
+            }
+            _ => 0,
+        };
         let interface = shared.interface(path).map(ToString::to_string);
         shared.note(Event::Open {
             connection: connection.0,
@@ -77,7 +85,7 @@ impl Owner {
             why,
         });
         let beginning =
-            Beginning { shared, id: connection, path, first, commands, allowance: allowance.clone() };
+            Beginning { shared, id: connection, path, first, coming, commands, allowance: allowance.clone() };
         self.links.add(connection, sender, link::start(beginning), allowance);
     }
 

@@ -18,6 +18,7 @@ use anabranch_units::{Duration, Time};
 use crate::command::{End, Report};
 use crate::disk::Backlog;
 use crate::error::{Cure, EngineError};
+use crate::first::First;
 use crate::groups::Groups;
 use crate::links::Links;
 use crate::notice::Event;
@@ -45,6 +46,8 @@ pub(super) struct Owner {
     readers: Readers,
     /// First connections of the replicas, from the probing.
     probed: BTreeMap<PathId, Connection>,
+    /// What is under way since the film was opened.
+    first: Option<First>,
     /// Paths that lead to the film no more, and what helps against it.
     gone: BTreeMap<PathId, Cure>,
     failed: Option<EngineError>,
@@ -61,6 +64,7 @@ impl Owner {
         shared: Arc<Shared>,
         session: Session,
         probed: BTreeMap<PathId, Connection>,
+        first: Option<First>,
         first_bytes: u64,
     ) -> Self {
         Self {
@@ -70,6 +74,7 @@ impl Owner {
             groups: Groups::default(),
             readers: Readers::default(),
             probed,
+            first,
             gone: BTreeMap::new(),
             failed: None,
             first_bytes,
@@ -94,6 +99,7 @@ impl Owner {
         while self.failed.is_none() {
             self.follow_readers();
             self.carry_out();
+            self.give_back();
             self.publish();
             // Earlier where somebody has come who waits.
             let next = shared.instant(self.session.next_tick().max(self.ticked + SHORTEST_TICK));
@@ -142,6 +148,7 @@ impl Owner {
                     }
                 }
             }
+            Report::FirstArrived { id, unheard: _heard } => self.first_arrived(id, now),
             Report::CutShort { id, request } => {
                 // What did not come of it is asked for again.
                 if self.session.answering(id).is_some_and(|(answering, _)| answering == request) {
@@ -200,6 +207,7 @@ impl Owner {
 
     /// A connection's life has ended.
     fn ended(&mut self, id: ConnectionId, path: PathId, end: End, now: Time) {
+        self.first_is_lost_with(id);
         if !self.links.close(id) {
             return;
         }
@@ -235,6 +243,41 @@ impl Owner {
         }
     }
 
+    /// First bytes have come that were under way when the film was opened.
+    fn first_arrived(&mut self, id: ConnectionId, now: Time) {
+        self.has_news = true;
+        self.session.heard(id, now);
+        if let Some(first) = &mut self.first {
+            first.heard(now);
+            if self.shared.store.missing(first.range.clone()).is_empty() {
+                self.first = None;
+            }
+        }
+    }
+
+    /// A connection goes, and with it what was under way on it since the film was opened.
+    fn first_is_lost_with(&mut self, id: ConnectionId) {
+        if self.first.as_ref().is_some_and(|first| first.is_of(id)) {
+            self.forget_first();
+        }
+    }
+
+    /// What has not come of the first bytes is asked for like everything else.
+    fn forget_first(&mut self) {
+        for gap in self.first.take().iter().flat_map(|first| self.shared.store.missing(first.range.clone())) {
+            self.session.forget(gap);
+        }
+    }
+
+    /// Connections of a pool are for others once all has come.
+    fn give_back(&mut self) {
+        if self.shared.settings.pool.is_some() && self.first.is_none() && self.session.is_complete() {
+            self.probed.clear();
+            self.session.release(self.shared.now());
+            self.carry_out();
+        }
+    }
+
     /// Whether the path has other connections than this one.
     fn has_others(&self, path: PathId, id: ConnectionId) -> bool {
         let connections = self.session.status().connections;
@@ -248,6 +291,19 @@ impl Owner {
         // Servers count connections, also those that nobody needed soon.
         if now.since(Time::ZERO) > PROBED_ARE_KEPT {
             self.probed.clear();
+        }
+        if let Some(silent) =
+            self.first.as_ref().and_then(|first| first.silent(self.shared.settings.silent_after, now))
+        {
+            match silent {
+                Ok(id) => self.ended(
+                    id,
+                    PathId(0),
+                    End::Failed("the server has been silent for too long".into()),
+                    now,
+                ),
+                Err(()) => self.forget_first(),
+            }
         }
         for (id, figures) in self.links.figures() {
             self.session.path_figures(id, &figures, now);

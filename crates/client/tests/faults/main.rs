@@ -13,4 +13,5 @@ mod opening;
 mod rangeless;
 mod readers;
 mod replicas;
+mod segments;
 mod viewer;

@@ -20,6 +20,14 @@ pub enum Pace {
     /// The rate of the media, so that the buffer stays between its thresholds; `None`: not known (yet),
     /// inferred from what the player takes.
     Media(Option<Rate>),
+    /// At least this rate, which the media needs: as many connections as hold it, and each as fast as it
+    /// comes. So are segments of a playlist got, whose player chooses by how fast they come.
+    AtLeast {
+        /// The media's.
+        rate: Rate,
+        /// What the player had to play when the session began.
+        ahead: Duration,
+    },
 }
 
 /// What a session is to do.

@@ -23,6 +23,16 @@ impl Session {
         self.close_hopeless(now);
     }
 
+    /// All has come: closes every connection that has nothing to do any more.
+    pub fn release(&mut self, now: Time) {
+        self.now = now;
+        let idle: Vec<_> =
+            self.connections.values().filter(|connection| !connection.closing).map(|c| c.id).collect();
+        for connection in idle {
+            self.close_when_empty(connection, "all has come");
+        }
+    }
+
     fn share_what_is_late(&mut self, now: Time) {
         while let Some(late) = self.coordinator.reassign_late(now) {
             self.hand_over(late);

@@ -53,6 +53,7 @@ pub struct Session {
     controller: Box<dyn RateController>,
     playback: Playback,
     pace: Pace,
+    began: Time,
     /// The media's rate where it is known.
     known_rate: Option<Rate>,
     /// The rate at which it is played, as far as that is known: the media's, or what the reader shows.
@@ -88,6 +89,7 @@ impl Session {
     pub fn new(config: Config, now: Time) -> Self {
         let media_rate = match config.pace {
             Pace::Media(rate) => rate.or(config.media_rate),
+            Pace::AtLeast { rate, .. } => Some(rate),
             _ => config.media_rate,
         };
         let mut policy = config.policy;
@@ -105,6 +107,7 @@ impl Session {
             controller: config.controller,
             playback: Playback::new(config.playback, media_rate, now),
             pace: config.pace,
+            began: now,
             known_rate: media_rate,
             media_rate,
             ranges: config.ranges,
@@ -464,12 +467,17 @@ impl Session {
             } else {
                 Duration::MAX
             })),
+            Pace::AtLeast { rate, ahead } => {
+                let (come, passed) = (Bytes::new(self.coordinator.have().total()), now.since(self.began));
+                Some(ahead + rate.time_for(come) - passed)
+            }
             _ => None,
         };
         let wanted = match self.pace {
             Pace::Max => None,
             Pace::Limit(rate) => Some(rate),
             Pace::Media(_) => self.media_rate,
+            Pace::AtLeast { rate, .. } => Some(rate),
         };
         let elapsed = now.since(from);
         let connections = &connections;
@@ -494,8 +502,10 @@ impl Session {
     }
 
     fn obey(&mut self, orders: Vec<Order>) {
+        let is_bounded = !matches!(self.pace, Pace::AtLeast { .. });
         for Order { what, why } in orders {
             match what {
+                What::SetWindow(..) | What::LimitRate(_) if !is_bounded => {}
                 // None is of use before there is something to ask for; what a server closed because it was
                 // idle is replaced then.
                 What::Open(_) if !self.wants_something() => {}

@@ -525,4 +525,35 @@ fn a_rate_is_learnt_although_what_the_player_took_is_dropped_at_once() {
     assert!((3900..=4100).contains(&(rate.as_bps() / 1000)), "{rate}");
 }
 
+/// A player of segments chooses by how fast they come.
+#[test]
+fn at_least_a_rate_takes_all_that_comes_and_gives_its_connections_back() {
+    let pace = Pace::AtLeast { rate: Rate::from_kbps(800), ahead: Duration::ZERO };
+    let mut world = World::new(config(film(4, 800), 1, auto(), pace), servers(&[8000]));
+    for _ in 0..100 {
+        world.step();
+    }
+    assert!(world.session.is_complete(), "four seconds of film come in less than two");
+    assert_eq!(world.limit, None);
+    world.session.release(world.now);
+    world.act();
+    assert!(world.connections.is_empty());
+}
+
+#[test]
+fn at_least_a_rate_that_is_missed_takes_more_connections_and_sooner_the_less_there_is_to_play() {
+    let after = |ahead| {
+        let pace = Pace::AtLeast { rate: Rate::from_kbps(800), ahead: Duration::from_secs(ahead) };
+        let mut world = World::new(config(film(60, 800), 1, auto(), pace), servers(&[400]));
+        let mut steps = 0;
+        while world.opened < 2 && steps < 3000 {
+            world.step();
+            steps += 1;
+        }
+        STEP * steps
+    };
+    let (empty, full) = (after(0), after(40));
+    assert!(empty < Duration::from_secs(5) && empty < full, "{empty} and {full}");
+}
+
 mod requests;

@@ -112,6 +112,11 @@ impl QuicWindow {
 }
 
 impl SocketControl {
+    /// That of a connection that is gone.
+    pub(crate) fn of_none() -> Self {
+        Self(Handle::Tcp(Weak::new()))
+    }
+
     fn socket(&self) -> io::Result<Arc<ControlledSocket>> {
         match &self.0 {
             Handle::Tcp(socket) => socket.upgrade().ok_or_else(|| io::ErrorKind::NotConnected.into()),

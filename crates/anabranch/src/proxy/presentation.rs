@@ -1,0 +1,246 @@
+//! One playlist that is played: carries out what its session in `anabranch-film` decides. A segment is brought
+//! as a whole as soon as it is asked for, however fast its player takes it, and then the next ones.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Instant;
+
+use anabranch_client::{EngineError, ReadRate};
+use anabranch_film::playlist::{GroupId, Parameters, Playlist, SegmentId, TrackId};
+use anabranch_media::playlist::Segment;
+use anabranch_units::{Bytes, Duration, Ratio, Time};
+use tokio::task::AbortHandle;
+use url::{Origin, Url};
+
+use super::films::{Films, OpenFilm, Role, Wanted};
+use super::secrets::Secrets;
+
+/// What is larger than this part of the memory is not brought before it is read.
+const LARGEST: Ratio = Ratio::new(1, 4);
+
+/// A playlist that is played.
+pub(super) struct Presentation {
+    began: Instant,
+    read_rate: Arc<ReadRate>,
+    state: Mutex<State>,
+}
+
+struct State {
+    playlist: Playlist,
+    groups: HashMap<String, GroupId>,
+    tracks: HashMap<TrackId, Listed>,
+    /// What is said for each kind of media, and to whom.
+    secrets: HashMap<GroupId, (Origin, Secrets)>,
+    bringing: HashMap<SegmentId, Bringing>,
+}
+
+struct Listed {
+    group: GroupId,
+    first: u64,
+    urls: Vec<Url>,
+}
+
+/// Brings a segment, and then keeps it, until this is dropped.
+struct Bringing(AbortHandle);
+
+impl Drop for Bringing {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Presentation {
+    /// Nothing is known of it; `memory` bounds what is fetched ahead.
+    pub(super) fn new(memory: Bytes) -> Self {
+        let state = State {
+            playlist: Playlist::new(Parameters { memory, ..Parameters::default() }),
+            groups: HashMap::new(),
+            tracks: HashMap::new(),
+            secrets: HashMap::new(),
+            bringing: HashMap::new(),
+        };
+        Self { began: Instant::now(), read_rate: Arc::default(), state: Mutex::new(state) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn now(&self) -> Time {
+        Time::ZERO + Duration::from(self.began.elapsed())
+    }
+
+    /// The kind of media of this name.
+    pub(super) fn group(&self, name: &str) -> GroupId {
+        let mut state = self.lock();
+        let new = GroupId(u32::try_from(state.groups.len()).unwrap_or(u32::MAX));
+        *state.groups.entry(name.to_owned()).or_insert(new)
+    }
+
+    /// One more rung or rendition.
+    pub(super) fn new_track(&self) -> TrackId {
+        let mut state = self.lock();
+        let id = TrackId(u32::try_from(state.tracks.len()).unwrap_or(u32::MAX));
+        state.tracks.insert(id, Listed { group: GroupId(0), first: 0, urls: Vec::new() });
+        id
+    }
+
+    /// What a rung or rendition has now.
+    pub(super) fn listed(&self, track: TrackId, group: GroupId, first: u64, segments: &[Segment]) {
+        let mut state = self.lock();
+        let urls = segments.iter().map(|segment| segment.url.clone()).collect();
+        state.tracks.insert(track, Listed { group, first, urls });
+        let durations = segments.iter().map(|segment| segment.play_time).collect();
+        state.playlist.listed(track, group, first, durations);
+    }
+
+    /// How fast its player gets what is there.
+    pub(super) fn read_rate(&self) -> Arc<ReadRate> {
+        self.read_rate.clone()
+    }
+
+    /// Its player asks for a segment: what is known of it.
+    pub(super) fn asked(&self, segment: SegmentId, wanted: &Wanted) -> Option<anabranch_client::Segment> {
+        let now = self.now();
+        let mut state = self.lock();
+        let group = state.tracks.get(&segment.track)?.group;
+        state.secrets.insert(group, (wanted.url.origin(), wanted.secrets.clone()));
+        state.playlist.asked(segment, now);
+        state.tidy();
+        state.told(segment, now)
+    }
+
+    /// The segment that its player asked for is open: brings it, and then goes on.
+    pub(super) fn opened(
+        self: &Arc<Self>,
+        segment: SegmentId,
+        film: &Arc<OpenFilm>,
+        began: Instant,
+        films: &Arc<Films>,
+    ) {
+        let mut state = self.lock();
+        if state.playlist.keeps(segment) && !state.bringing.contains_key(&segment) {
+            let task = bring_and_keep(Arc::downgrade(self), segment, film.clone(), began, films.clone());
+            state.bringing.insert(segment, Bringing(films.spawn(task)));
+        }
+        drop(state);
+        // It may have been there already.
+        self.go_on(films);
+    }
+
+    /// A segment cannot be had. Nothing is fetched ahead until another one has come.
+    pub(super) fn failed(&self, segment: SegmentId) {
+        let mut state = self.lock();
+        state.playlist.failed(segment);
+        state.bringing.remove(&segment);
+    }
+
+    fn came(
+        self: &Arc<Self>,
+        segment: SegmentId,
+        brought: Option<Brought>,
+        began: Instant,
+        films: &Arc<Films>,
+    ) {
+        let Some(Brought { size, connections }) = brought else { return self.failed(segment) };
+        let now = self.now();
+        let mut state = self.lock();
+        state.playlist.came(segment, size, began.elapsed().into(), connections, now);
+        self.read_rate.set_rate(state.playlist.delivery());
+        drop(state);
+        self.go_on(films);
+    }
+
+    /// Fetches ahead what is next.
+    fn go_on(self: &Arc<Self>, films: &Arc<Films>) {
+        let now = self.now();
+        let mut state = self.lock();
+        let Some(segment) = state.playlist.next(now) else { return };
+        let Some((wanted, told)) = state.wanted(segment).zip(state.told(segment, now)) else {
+            return state.playlist.failed(segment);
+        };
+        let (own, all) = (Arc::downgrade(self), films.clone());
+        let task = async move {
+            let began = Instant::now();
+            match all.get(&wanted, false, Role::Part(Some(told))).await {
+                Ok(film) => bring_and_keep(own, segment, film, began, all).await,
+                // Its player finds out by itself.
+                Err(_) => {
+                    if let Some(own) = own.upgrade() {
+                        own.failed(segment);
+                    }
+                }
+            }
+        };
+        state.bringing.insert(segment, Bringing(films.spawn(task)));
+    }
+
+    /// Throws away what is of no use any more.
+    pub(super) fn tidy(&self) {
+        let now = self.now();
+        let mut state = self.lock();
+        if state.playlist.is_forgotten(now) {
+            state.bringing.clear();
+        }
+    }
+}
+
+impl State {
+    fn tidy(&mut self) {
+        let playlist = &self.playlist;
+        self.bringing.retain(|segment, _| playlist.keeps(*segment));
+    }
+
+    /// What is told to a segment's film.
+    fn told(&self, segment: SegmentId, now: Time) -> Option<anabranch_client::Segment> {
+        Some(anabranch_client::Segment {
+            play_time: self.playlist.duration(segment)?,
+            ahead: self.playlist.ahead(segment, now),
+            connections: self.playlist.connections(segment, now),
+        })
+    }
+
+    /// As the player would ask for it.
+    fn wanted(&self, segment: SegmentId) -> Option<Wanted> {
+        let listed = self.tracks.get(&segment.track)?;
+        let index = Bytes::new(segment.number.checked_sub(listed.first)?).as_usize();
+        let url = listed.urls.get(index)?.clone();
+        let (origin, secrets) = self.secrets.get(&listed.group)?;
+        // What is said to another host its player knows.
+        (*origin == url.origin()).then(|| Wanted { url, secrets: secrets.clone() })
+    }
+}
+
+/// Brings a segment, tells it, and keeps the segment until this is dropped.
+async fn bring_and_keep(
+    presentation: Weak<Presentation>,
+    segment: SegmentId,
+    film: Arc<OpenFilm>,
+    began: Instant,
+    films: Arc<Films>,
+) {
+    let brought = bring(&film, films.memory()).await;
+    if let Some(presentation) = presentation.upgrade() {
+        presentation.came(segment, brought.ok(), began, &films);
+    }
+    std::future::pending::<()>().await;
+    drop(film);
+}
+
+/// A segment that is there.
+#[derive(Clone, Copy, Debug)]
+struct Brought {
+    size: Bytes,
+    /// How many connections it came over at most.
+    connections: usize,
+}
+
+/// Reads a film to its end, so that all of it is there.
+async fn bring(film: &OpenFilm, memory: Bytes) -> Result<Brought, EngineError> {
+    let film = film.resource.film();
+    let size = film.info().size.map(Bytes::new);
+    let mut reader = film.reader(0..u64::MAX);
+    while size.is_some_and(|size| size <= memory * LARGEST) && reader.next().await?.is_some() {}
+    let connections = film.status().session.totals.connections_most;
+    Ok(Brought { size: Bytes::new(reader.position()), connections })
+}

@@ -1,0 +1,155 @@
+//! `anabranch proxy` before a player of segments: a playlist is one session.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod play_support;
+
+use std::io::Read;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use anabranch_testkit::{Answer, Asked, ScriptedServer, film};
+use play_support::{LIMIT, Program, get, send};
+
+/// Bytes of a segment, which plays four seconds.
+const SIZE: usize = 400_000;
+const SEGMENTS: usize = 20;
+
+fn proxy() -> (Program, SocketAddr) {
+    let mut program = Program::start(["proxy", "--listen", "127.0.0.1:0"]);
+    let (address, _) = program.endpoint();
+    (program, address)
+}
+
+/// A ladder of two rungs, `low/N.ts` and `high/N.ts`, whose segments all are the film.
+fn origin(segment: impl Fn(&Asked) -> Answer + Send + Sync + 'static) -> ScriptedServer {
+    ScriptedServer::of(&film(SIZE), move |asked| {
+        let text = match asked.target.as_str() {
+            "/all.m3u8" => "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=800000\nlow/list.m3u8\n\
+                 #EXT-X-STREAM-INF:BANDWIDTH=1600000\nhigh/list.m3u8\n"
+                .to_owned(),
+            "/low/list.m3u8" | "/high/list.m3u8" => {
+                let segments: String =
+                    (0..SEGMENTS).map(|number| format!("#EXTINF:4,\n{number}.ts\n")).collect();
+                format!("#EXTM3U\n#EXT-X-TARGETDURATION:4\n{segments}#EXT-X-ENDLIST\n")
+            }
+            _ => return segment(asked),
+        };
+        playlist(&text)
+    })
+}
+
+fn playlist(text: &str) -> Answer {
+    let lines =
+        ["Content-Type: application/vnd.apple.mpegurl".to_owned(), format!("Content-Length: {}", text.len())];
+    Answer::head("200 OK", &lines).send(text)
+}
+
+/// A player that has read the playlists.
+fn player(origin: &ScriptedServer, proxy: SocketAddr) -> impl Fn(&str) -> Vec<u8> + use<> {
+    let url = origin.url.clone();
+    let get = move |name: &str| {
+        let response = get(proxy, &format!("/{url}{name}"), &[]);
+        assert_eq!(response.status, 200, "{name}: {}", response.text());
+        response.body
+    };
+    for list in ["all.m3u8", "low/list.m3u8", "high/list.m3u8"] {
+        get(list);
+    }
+    get
+}
+
+/// Which segments were asked for.
+fn asked(origin: &ScriptedServer, rung: &str) -> Vec<usize> {
+    let prefix = format!("GET /{rung}/");
+    let number = |head: &str| head.strip_prefix(&prefix)?.split('.').next()?.parse().ok();
+    let mut numbers: Vec<usize> = origin.heads().iter().filter_map(|head| number(head)).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    numbers
+}
+
+#[track_caller]
+fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < LIMIT, "{what} has not come");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn the_next_segments_are_there_before_they_are_asked_for_and_over_the_same_connections() {
+    let origin = origin(Asked::good);
+    let (_program, address) = proxy();
+    let get = player(&origin, address);
+    assert!(get("low/0.ts") == film(SIZE));
+    // 30 s behind the start of what was asked for.
+    wait_until("what is played next", || asked(&origin, "low") == [0, 1, 2, 3, 4, 5, 6, 7]);
+    std::thread::sleep(Duration::from_millis(300));
+    assert_eq!(asked(&origin, "low").len(), 8, "and nothing more");
+    for number in 1..10 {
+        assert!(get(&format!("low/{number}.ts")) == film(SIZE), "{number}");
+        wait_until("what is played next", || asked(&origin, "low").last() == Some(&(number + 7)));
+    }
+    assert_eq!(asked(&origin, "high"), [0; 0], "nobody plays it");
+    let (requests, connections) = (origin.requests(), origin.connections().len());
+    assert!(connections <= 6, "{connections} connections for {requests} requests");
+}
+
+#[test]
+fn another_rung_ends_the_first_one() {
+    let origin = origin(Asked::good);
+    let (_program, address) = proxy();
+    let get = player(&origin, address);
+    get("high/0.ts");
+    wait_until("what is played next", || asked(&origin, "high").len() == 8);
+    get("low/1.ts");
+    wait_until("what is played next of the other rung", || asked(&origin, "low").contains(&8));
+    assert_eq!(asked(&origin, "low"), [1, 2, 3, 4, 5, 6, 7, 8]);
+    assert_eq!(asked(&origin, "high").len(), 8, "nothing more of the first");
+}
+
+/// A player chooses its rung by how fast segments come, those that are there already too.
+#[test]
+fn what_was_fetched_ahead_is_delivered_as_fast_as_the_paths_bring_it() {
+    // 400 kB a second over each connection.
+    let origin = origin(|asked| asked.paced(SIZE));
+    let (_program, address) = proxy();
+    let get = player(&origin, address);
+    get("low/0.ts");
+    wait_until("what is played next", || asked(&origin, "low").contains(&3));
+    for number in 1..3 {
+        let began = Instant::now();
+        assert!(get(&format!("low/{number}.ts")) == film(SIZE));
+        let took = began.elapsed();
+        // All that came over one connection took a second; a quarter less is allowed.
+        assert!(took >= Duration::from_millis(750), "{number} took {took:?}");
+    }
+}
+
+#[test]
+fn at_the_live_edge_bytes_pass_as_they_come_and_nothing_is_asked_for_ahead() {
+    const BEGUN: usize = 1000;
+    let content = film(SIZE);
+    let begun = content[..BEGUN].to_vec();
+    let origin = ScriptedServer::of(&content, move |asked| match asked.target.as_str() {
+        "/live.m3u8" => playlist(
+            "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXT-X-MEDIA-SEQUENCE:7\n#EXTINF:4,\n7.ts\n#EXTINF:4,\n8.ts\n",
+        ),
+        // The encoder has made no more of it.
+        _ => asked.good_head().send(begun.clone()).silence(),
+    });
+    let (_program, address) = proxy();
+    get(address, &format!("/{}live.m3u8", origin.url), &[]);
+    let mut player = send(address, "GET", &format!("/{}8.ts", origin.url), &[]);
+    player.set_read_timeout(Some(LIMIT)).unwrap();
+    let mut got = Vec::new();
+    while !got.ends_with(&content[..BEGUN]) {
+        let mut piece = [0; 4096];
+        let count = player.read(&mut piece).unwrap();
+        assert!(count > 0, "{}", String::from_utf8_lossy(&got));
+        got.extend_from_slice(&piece[..count]);
+    }
+    assert!(origin.heads().iter().all(|head| !head.contains("7.ts") && !head.contains("9.ts")));
+}

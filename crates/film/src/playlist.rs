@@ -1,0 +1,358 @@
+//! A playlist as one session: what is fetched ahead of its player, and what is known from one segment to the
+//! next.
+//!
+//! A player that adapts asks for one segment after the other, of the rung that it has chosen, and chooses by
+//! how fast they come. So three things are decided here, by what was asked for and how it came:
+//!
+//! 1. **Ahead.** When nothing that the player waits for is under way, the segment is fetched that is played
+//!    next and is not there: of each kind of media (picture, sound) the rung that was asked for last, up to
+//!    [`Parameters::ahead`] of play time behind what was asked for, as far as [`Parameters::memory`] and
+//!    [`Parameters::segments`] reach. What belongs to another rung, or was passed, is thrown away, and
+//!    everything once nobody has asked for [`Parameters::forgotten_after`].
+//! 2. **Connections.** A segment begins with as many as the last one had at most, which the rate controller
+//!    found that it needs; one fewer when so many fewer would have brought it at
+//!    [`Parameters::plenty`] times its rate. Where those that were added did not bring
+//!    [`Parameters::least_gain`] of what they should have in proportion, they are given back, and none is
+//!    added for a time that doubles each time.
+//! 3. **Rate.** What the paths give with these connections, over the last seconds in which something was
+//!    under way. Rising is believed at once, as a transfer begins slowly.
+
+use std::collections::BTreeMap;
+
+use anabranch_units::{Bytes, Duration, Rate, Ratio, Time};
+
+/// A rung, or a rendition of another kind of media.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TrackId(pub u32);
+
+/// A kind of media, of which one rung is played at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GroupId(pub u32);
+
+/// A segment, by its place in its track.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SegmentId {
+    /// Its track.
+    pub track: TrackId,
+    /// Its number, which it keeps when the playlist moves on (HLS: the media sequence number, RFC 8216,
+    /// section 3).
+    pub number: u64,
+}
+
+/// What can be chosen.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Parameters {
+    /// How much play time is fetched ahead.
+    pub ahead: Duration,
+    /// Most bytes that are kept of what was fetched ahead.
+    pub memory: Bytes,
+    /// Most segments that are kept, of all kinds of media together: each is open as long.
+    pub segments: usize,
+    /// Whoever has asked for nothing for so long is gone.
+    pub forgotten_after: Duration,
+    /// A connection is given back when the others alone bring so many times the media's rate.
+    pub plenty: Ratio,
+    /// Most connections of a segment.
+    pub most: usize,
+    /// Connections that were added are kept when they bring this part of the proportional gain.
+    pub least_gain: Ratio,
+    /// What is there is delivered at so many times the rate of the paths: a limit at the mean would hold back
+    /// what comes faster for a moment.
+    pub headroom: Ratio,
+    /// For how long none is added after some that brought less: at first, and at most.
+    pub rest: (Duration, Duration),
+}
+
+impl Default for Parameters {
+    fn default() -> Self {
+        Self {
+            ahead: Duration::from_secs(30),
+            memory: Bytes::mib(32),
+            segments: 12,
+            forgotten_after: Duration::from_secs(15),
+            plenty: Ratio::new(3, 2),
+            most: 6,
+            least_gain: Ratio::new(1, 10),
+            headroom: Ratio::new(6, 5),
+            rest: (Duration::from_secs(8), Duration::from_secs(120)),
+        }
+    }
+}
+
+/// A transfer of fewer bytes tells little of the paths: most of it is its first round trip.
+const TELLS: Bytes = Bytes::kib(128);
+/// A rate that falls is averaged over so long.
+const MEMORY: Duration = Duration::from_secs(4);
+
+/// The session of a playlist.
+#[derive(Debug)]
+pub struct Playlist {
+    parameters: Parameters,
+    tracks: BTreeMap<TrackId, Track>,
+    played: BTreeMap<GroupId, Played>,
+    /// What is under way or there, with its size where that is known.
+    fetched: BTreeMap<SegmentId, Fetched>,
+    connections: usize,
+    /// With how many it was before some were added, and what those brought.
+    trial: Option<(usize, Rate)>,
+    /// Until when none is added, and for how long the next time.
+    rests: (Time, Duration),
+    rate: Option<Rate>,
+}
+
+#[derive(Debug)]
+struct Track {
+    group: GroupId,
+    /// The number of the first segment.
+    first: u64,
+    durations: Vec<Duration>,
+    /// Of the last segment that came.
+    size: Bytes,
+}
+
+/// What was asked for last of a kind of media.
+#[derive(Clone, Copy, Debug)]
+struct Played {
+    segment: SegmentId,
+    at: Time,
+    /// How much there is to play behind what was played at that time.
+    ahead: Duration,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fetched {
+    /// The player waits for it.
+    Asked,
+    /// It comes before it is asked for.
+    Ahead,
+    There(Bytes),
+}
+
+impl Playlist {
+    /// A playlist of which nothing is known.
+    pub fn new(parameters: Parameters) -> Self {
+        Self {
+            parameters,
+            tracks: BTreeMap::new(),
+            played: BTreeMap::new(),
+            fetched: BTreeMap::new(),
+            connections: 1,
+            trial: None,
+            rests: (Time::ZERO, parameters.rest.0),
+            rate: None,
+        }
+    }
+
+    /// What a track has now: play times, from the segment with the number `first` on.
+    pub fn listed(&mut self, track: TrackId, group: GroupId, first: u64, durations: Vec<Duration>) {
+        let size = self.tracks.get(&track).map_or(Bytes::ZERO, |track| track.size);
+        self.tracks.insert(track, Track { group, first, durations, size });
+    }
+
+    /// The player asks for a segment.
+    pub fn asked(&mut self, segment: SegmentId, now: Time) {
+        let Some(group) = self.tracks.get(&segment.track).map(|track| track.group) else { return };
+        // What was thrown away meanwhile is not there for one who comes back.
+        self.tidy(now);
+        let before = self.played.get(&group).copied();
+        let ahead = match before {
+            Some(before) if before.segment.number.checked_add(1) == Some(segment.number) => {
+                let asked = self.duration(before.segment).unwrap_or(Duration::ZERO);
+                before.ahead + asked - now.since(before.at)
+            }
+            // Asked for again, or of another rung.
+            Some(before) if before.segment.number == segment.number => before.ahead - now.since(before.at),
+            _ => Duration::ZERO,
+        };
+        self.played.insert(group, Played { segment, at: now, ahead });
+        self.fetched.entry(segment).and_modify(|fetched| {
+            if *fetched == Fetched::Ahead {
+                *fetched = Fetched::Asked;
+            }
+        });
+        self.fetched.entry(segment).or_insert(Fetched::Asked);
+        self.tidy(now);
+    }
+
+    /// How much the player has to play, as far as its requests tell, before it needs this segment.
+    pub fn ahead(&self, segment: SegmentId, now: Time) -> Duration {
+        let Some(track) = self.tracks.get(&segment.track) else { return Duration::ZERO };
+        let Some(played) = self.played.get(&track.group) else { return Duration::ZERO };
+        let between = self.between(played.segment, segment).unwrap_or(Duration::ZERO);
+        played.ahead + between - now.since(played.at)
+    }
+
+    /// With how many connections a segment begins, and how many it may have at most. One of which little is to
+    /// come begins with one.
+    pub fn connections(&self, segment: SegmentId, now: Time) -> (usize, usize) {
+        let size = self.tracks.get(&segment.track).map_or(Bytes::ZERO, |track| track.size);
+        let begins = if !size.is_zero() && size < TELLS { 1 } else { self.connections };
+        (begins, if now < self.rests.0 { self.connections } else { self.parameters.most })
+    }
+
+    /// How long a segment plays; `None`: it is not listed.
+    pub fn duration(&self, segment: SegmentId) -> Option<Duration> {
+        let track = self.tracks.get(&segment.track)?;
+        let index = Bytes::new(segment.number.checked_sub(track.first)?).as_usize();
+        track.durations.get(index).copied()
+    }
+
+    /// What is to be fetched ahead now. It counts as under way from then on.
+    pub fn next(&mut self, now: Time) -> Option<SegmentId> {
+        self.tidy(now);
+        if self.fetched.len() >= self.parameters.segments {
+            return None;
+        }
+        if self.fetched.values().any(|fetched| !matches!(fetched, Fetched::There(_))) {
+            return None;
+        }
+        let kept: Bytes = self.fetched.values().map(|fetched| fetched.size()).sum();
+        let candidates = self.played.values().filter_map(|played| self.next_of(played.segment));
+        let (_, next) = candidates.min()?;
+        let expected = self.tracks.get(&next.track).map_or(Bytes::ZERO, |track| track.size);
+        if kept + expected > self.parameters.memory {
+            return None;
+        }
+        self.fetched.insert(next, Fetched::Ahead);
+        Some(next)
+    }
+
+    /// The first segment behind this one that is not there, and how much is played before it.
+    fn next_of(&self, played: SegmentId) -> Option<(Duration, SegmentId)> {
+        let mut before = Duration::ZERO;
+        let mut number = played.number;
+        loop {
+            before += self.duration(SegmentId { number, ..played })?;
+            number = number.checked_add(1)?;
+            let segment = SegmentId { number, ..played };
+            if before > self.parameters.ahead {
+                return None;
+            }
+            if !self.fetched.contains_key(&segment) {
+                return self.duration(segment).map(|_| (before, segment));
+            }
+        }
+    }
+
+    /// A segment has come as a whole, over so many connections at most, and so fast since it was begun.
+    pub fn came(&mut self, segment: SegmentId, size: Bytes, took: Duration, connections: usize, now: Time) {
+        if let Some(fetched) = self.fetched.get_mut(&segment) {
+            *fetched = Fetched::There(size);
+        }
+        if let Some(track) = self.tracks.get_mut(&segment.track) {
+            track.size = size;
+        }
+        if size < TELLS {
+            return;
+        }
+        let rate = Rate::of(size, took);
+        self.judge(rate, connections.clamp(1, self.parameters.most.max(1)), now);
+        self.measured(rate, took);
+        let needed = self.duration(segment).map(|duration| Rate::of(size, duration) * self.parameters.plenty);
+        let fewer = self.connections - 1;
+        let with_fewer = rate.as_f64() * as_f64(fewer) / as_f64(self.connections);
+        if fewer > 0 && needed.is_some_and(|needed| with_fewer >= needed.as_f64()) {
+            self.connections = fewer;
+        }
+    }
+
+    /// With how many connections to go on, when one segment came at this rate and had so many at most. What
+    /// was added is judged by the next segment, which has them from its begin.
+    fn judge(&mut self, rate: Rate, connections: usize, now: Time) {
+        let began = self.connections;
+        if let Some((fewer, before)) = self.trial.take() {
+            let in_proportion = (as_f64(began) / as_f64(fewer) - 1.0).max(0.0);
+            let expected =
+                before * Ratio::from_f64(1.0 + self.parameters.least_gain.as_f64() * in_proportion);
+            if rate < expected {
+                let (_, rest) = self.rests;
+                self.rests = (now + rest, (rest * 2).min(self.parameters.rest.1));
+                self.connections = fewer;
+                return;
+            }
+            self.rests.1 = self.parameters.rest.0;
+        }
+        self.trial = self.rate.filter(|_| connections > began).map(|before| (began, before));
+        self.connections = connections;
+    }
+
+    /// A segment does not come, or was given up: it is asked for anew when it is wanted.
+    pub fn failed(&mut self, segment: SegmentId) {
+        self.fetched.remove(&segment);
+    }
+
+    /// The paths gave this for so long.
+    pub fn measured(&mut self, rate: Rate, over: Duration) {
+        let known = match self.rate {
+            Some(known) if known > rate => {
+                let weight = Ratio::from_f64(over.ratio_to(over + MEMORY));
+                known * weight.complement() + rate * weight
+            }
+            Some(known) => known * Ratio::new(1, 2) + rate * Ratio::new(1, 2),
+            None => rate,
+        };
+        self.rate = Some(known);
+    }
+
+    /// What the paths give; `None`: nobody knows yet.
+    pub fn rate(&self) -> Option<Rate> {
+        self.rate
+    }
+
+    /// How fast the player gets what is there, so that it takes the paths for what they are, within a quarter;
+    /// `None`: as fast as it likes.
+    pub fn delivery(&self) -> Option<Rate> {
+        self.rate.map(|rate| rate * self.parameters.headroom)
+    }
+
+    /// Whether a segment is still of use: it is what the player asked for last, or comes behind it.
+    pub fn keeps(&self, segment: SegmentId) -> bool {
+        self.fetched.contains_key(&segment)
+    }
+
+    /// Whether nobody has asked for anything for long.
+    pub fn is_forgotten(&self, now: Time) -> bool {
+        self.played.values().all(|played| now.since(played.at) > self.parameters.forgotten_after)
+    }
+
+    /// Throws away what was passed, what is of another rung, and all when the player is gone.
+    fn tidy(&mut self, now: Time) {
+        let forgotten_after = self.parameters.forgotten_after;
+        self.played.retain(|_, played| now.since(played.at) <= forgotten_after);
+        let (tracks, played) = (&self.tracks, &self.played);
+        self.fetched.retain(|segment, _| {
+            let group = tracks.get(&segment.track).map(|track| track.group);
+            let played = group.and_then(|group| played.get(&group));
+            played.is_some_and(|played| {
+                played.segment.track == segment.track && played.segment.number <= segment.number
+            })
+        });
+    }
+
+    /// Play time from the start of one segment to the start of a later one of its track.
+    fn between(&self, from: SegmentId, to: SegmentId) -> Option<Duration> {
+        let numbers = (from.track == to.track).then_some(from.number..to.number)?;
+        // No further than is looked ahead.
+        let numbers = numbers.take(MOST_LOOKED_AT);
+        Some(numbers.filter_map(|number| self.duration(SegmentId { number, ..from })).sum())
+    }
+}
+
+/// So many segments are looked at to count play time.
+const MOST_LOOKED_AT: usize = 64;
+
+fn as_f64(count: usize) -> f64 {
+    Bytes::of(count).as_f64()
+}
+
+impl Fetched {
+    fn size(self) -> Bytes {
+        match self {
+            Self::There(size) => size,
+            Self::Asked | Self::Ahead => Bytes::ZERO,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,234 @@
+use proptest::prelude::*;
+
+use super::*;
+
+const PICTURE: GroupId = GroupId(0);
+const SOUND: GroupId = GroupId(1);
+const LOW: TrackId = TrackId(0);
+const HIGH: TrackId = TrackId(1);
+const TONE: TrackId = TrackId(2);
+
+fn at(millis: u64) -> Time {
+    Time::ZERO + Duration::from_millis(millis)
+}
+
+fn segment(track: TrackId, number: u64) -> SegmentId {
+    SegmentId { track, number }
+}
+
+/// Two rungs and a sound of 20 segments of 4 s each, from the number 7 on.
+fn playlist(parameters: Parameters) -> Playlist {
+    let mut playlist = Playlist::new(parameters);
+    for (track, group) in [(LOW, PICTURE), (HIGH, PICTURE), (TONE, SOUND)] {
+        playlist.listed(track, group, 7, vec![Duration::from_secs(4); 20]);
+    }
+    playlist
+}
+
+fn come(playlist: &mut Playlist, segment: SegmentId, size: Bytes) {
+    playlist.came(segment, size, Duration::from_secs(1), 1, at(0));
+}
+
+#[test]
+fn what_is_played_next_is_fetched_when_the_player_waits_for_nothing() {
+    let mut playlist = playlist(Parameters::default());
+    assert_eq!(playlist.next(at(0)), None, "nobody plays");
+    playlist.asked(segment(LOW, 7), at(0));
+    assert_eq!(playlist.next(at(1)), None, "the player waits");
+    come(&mut playlist, segment(LOW, 7), Bytes::kib(400));
+    assert_eq!(playlist.next(at(2)), Some(segment(LOW, 8)));
+    assert_eq!(playlist.next(at(3)), None, "one at a time");
+    // The player asks for what is under way.
+    playlist.asked(segment(LOW, 8), at(4));
+    come(&mut playlist, segment(LOW, 8), Bytes::kib(400));
+    let mut fetched = 0;
+    while let Some(next) = playlist.next(at(5)) {
+        fetched += 1;
+        assert_eq!(next, segment(LOW, 8 + fetched));
+        come(&mut playlist, next, Bytes::kib(400));
+    }
+    assert_eq!(fetched, 7, "30 s behind the start of the segment that was asked for, and no more");
+}
+
+#[test]
+fn sound_and_picture_are_fetched_in_turn() {
+    let mut playlist = playlist(Parameters::default());
+    for track in [LOW, TONE] {
+        playlist.asked(segment(track, 7), at(0));
+        come(&mut playlist, segment(track, 7), Bytes::kib(10));
+    }
+    let order: Vec<_> = (0..4)
+        .map(|_| {
+            let next = playlist.next(at(1)).unwrap();
+            come(&mut playlist, next, Bytes::kib(10));
+            next
+        })
+        .collect();
+    assert_eq!(order, [segment(LOW, 8), segment(TONE, 8), segment(LOW, 9), segment(TONE, 9)]);
+}
+
+#[test]
+fn another_rung_throws_away_what_was_fetched_of_the_first_and_leaves_the_sound() {
+    let mut playlist = playlist(Parameters::default());
+    for track in [HIGH, TONE] {
+        playlist.asked(segment(track, 7), at(0));
+        come(&mut playlist, segment(track, 7), Bytes::kib(10));
+    }
+    for _ in 0..2 {
+        let next = playlist.next(at(1)).unwrap();
+        come(&mut playlist, next, Bytes::kib(10));
+    }
+    playlist.asked(segment(LOW, 8), at(2));
+    assert!(!playlist.keeps(segment(HIGH, 8)) && playlist.keeps(segment(TONE, 8)));
+    assert_eq!(playlist.next(at(3)), None);
+    come(&mut playlist, segment(LOW, 8), Bytes::kib(10));
+    assert_eq!(playlist.next(at(4)), Some(segment(LOW, 9)));
+}
+
+#[test]
+fn a_player_that_is_gone_keeps_nothing() {
+    let mut playlist = playlist(Parameters::default());
+    playlist.asked(segment(LOW, 7), at(0));
+    come(&mut playlist, segment(LOW, 7), Bytes::kib(10));
+    assert!(playlist.next(at(15_000)).is_some() && !playlist.is_forgotten(at(15_000)));
+    assert!(playlist.next(at(15_001)).is_none() && playlist.is_forgotten(at(15_001)));
+    assert!(!playlist.keeps(segment(LOW, 7)) && !playlist.keeps(segment(LOW, 8)));
+    // One that comes back without having been missed begins anew.
+    let mut playlist = self::playlist(Parameters::default());
+    for number in [7, 8] {
+        playlist.asked(segment(LOW, number), at(0));
+        come(&mut playlist, segment(LOW, number), Bytes::kib(10));
+    }
+    assert_eq!(playlist.next(at(1)), Some(segment(LOW, 9)));
+    come(&mut playlist, segment(LOW, 9), Bytes::kib(10));
+    playlist.asked(segment(LOW, 8), at(20_000));
+    come(&mut playlist, segment(LOW, 8), Bytes::kib(10));
+    assert_eq!(playlist.next(at(20_001)), Some(segment(LOW, 9)));
+}
+
+#[test]
+fn at_the_live_edge_there_is_nothing_ahead() {
+    let mut playlist = playlist(Parameters::default());
+    playlist.asked(segment(LOW, 26), at(0));
+    come(&mut playlist, segment(LOW, 26), Bytes::kib(10));
+    assert_eq!(playlist.next(at(1)), None);
+    playlist.listed(LOW, PICTURE, 8, vec![Duration::from_secs(4); 20]);
+    assert_eq!(playlist.next(at(2)), Some(segment(LOW, 27)));
+}
+
+#[test]
+fn connections_go_on_and_are_given_back_when_the_others_bring_plenty() {
+    let mut playlist = playlist(Parameters::default());
+    // 4 s of 1 Mbps.
+    let size = Bytes::new(500_000);
+    let begins = |playlist: &Playlist, track| playlist.connections(segment(track, 8), at(0)).0;
+    playlist.asked(segment(LOW, 7), at(0));
+    playlist.came(segment(LOW, 7), size, Duration::from_millis(3500), 3, at(0));
+    assert_eq!(begins(&playlist, LOW), 3, "1.14 Mbps over three are 0.76 over two");
+    playlist.came(segment(LOW, 7), size, Duration::from_millis(1000), 3, at(0));
+    assert_eq!(begins(&playlist, HIGH), 2, "4 Mbps over three are 2.7 over two");
+    // Little comes over one.
+    playlist.came(segment(TONE, 7), Bytes::kib(40), Duration::from_millis(200), 1, at(0));
+    assert_eq!((begins(&playlist, TONE), begins(&playlist, LOW)), (1, 2));
+}
+
+#[test]
+fn connections_that_brought_nothing_are_given_back_and_none_is_added_for_longer_each_time() {
+    let mut playlist = playlist(Parameters::default());
+    let size = Bytes::new(500_000);
+    let of = |playlist: &Playlist, millis| playlist.connections(segment(LOW, 8), at(millis));
+    let came = |playlist: &mut Playlist, millis, connections, now| {
+        playlist.came(segment(LOW, 7), size, Duration::from_millis(millis), connections, at(now));
+    };
+    came(&mut playlist, 5000, 1, 0);
+    // Some are added while it comes: the next one has them from its begin, and is judged.
+    came(&mut playlist, 5000, 4, 0);
+    assert_eq!(of(&playlist, 0), (4, 6));
+    // Four times as many should bring four times as much; a tenth of the gain is asked for.
+    came(&mut playlist, 4000, 4, 0);
+    assert_eq!((of(&playlist, 7999), of(&playlist, 8000)), ((1, 1), (1, 6)));
+    came(&mut playlist, 5000, 4, 10_000);
+    came(&mut playlist, 5000, 4, 10_000);
+    assert_eq!((of(&playlist, 25_999), of(&playlist, 26_000)), ((1, 1), (1, 6)));
+    // These bring enough.
+    came(&mut playlist, 5000, 2, 30_000);
+    came(&mut playlist, 3000, 2, 30_000);
+    assert_eq!(of(&playlist, 30_000), (2, 6));
+}
+
+#[test]
+fn a_rate_is_believed_at_once_when_it_rises_and_slowly_when_it_falls() {
+    let mut playlist = playlist(Parameters::default());
+    let mbps = |playlist: &Playlist| playlist.rate().unwrap().as_f64() / 1e6;
+    playlist.measured(Rate::from_mbps(2), Duration::from_millis(100));
+    playlist.measured(Rate::from_mbps(10), Duration::from_millis(100));
+    assert!((5.9..6.1).contains(&mbps(&playlist)));
+    playlist.measured(Rate::from_mbps(2), Duration::from_millis(100));
+    assert!((5.8..6.0).contains(&mbps(&playlist)));
+    for _ in 0..16 {
+        playlist.measured(Rate::from_mbps(2), Duration::from_secs(1));
+    }
+    assert!((2.0..2.5).contains(&mbps(&playlist)), "{}", mbps(&playlist));
+    let delivered = playlist.delivery().unwrap().ratio_to(playlist.rate().unwrap());
+    assert!((1.1..1.25).contains(&delivered), "within a quarter: {delivered}");
+}
+
+#[test]
+fn what_the_player_has_to_play_follows_from_what_it_asked_for() {
+    let mut playlist = playlist(Parameters::default());
+    playlist.asked(segment(LOW, 7), at(0));
+    assert_eq!(playlist.ahead(segment(LOW, 8), at(1000)), Duration::from_secs(3));
+    playlist.asked(segment(LOW, 8), at(1000));
+    playlist.asked(segment(HIGH, 8), at(2000));
+    assert_eq!(playlist.ahead(segment(HIGH, 8), at(2000)), Duration::from_secs(2));
+    // It went elsewhere.
+    playlist.asked(segment(HIGH, 20), at(2000));
+    assert_eq!(playlist.ahead(segment(HIGH, 20), at(2000)), Duration::ZERO);
+}
+
+proptest! {
+    /// Whatever a player asks for and whenever things come: what is fetched ahead is of the rung that was
+    /// asked for last, behind it, near it, and fits the memory; and the player comes first.
+    #[test]
+    fn what_is_fetched_ahead_is_bounded(
+        steps in proptest::collection::vec((0u8..4, 0u32..3, 5u64..30, 1u64..5_000, 0u64..20_000), 1..200),
+    ) {
+        let parameters = Parameters { memory: Bytes::mib(8), ..Parameters::default() };
+        let mut playlist = playlist(parameters);
+        let mut now = Time::ZERO;
+        let mut asked = BTreeMap::new();
+        let mut waits = None;
+        let mut there = BTreeMap::new();
+        for (step, track, number, size, pause) in steps {
+            let track = TrackId(track);
+            match step {
+                0 => {
+                    let wanted = segment(track, number);
+                    playlist.asked(wanted, now);
+                    asked.insert(track == TONE, wanted);
+                    waits = (!there.contains_key(&wanted)).then_some(wanted);
+                }
+                1 => {
+                    if let Some(wanted) = waits.take() {
+                        come(&mut playlist, wanted, Bytes::kib(size));
+                        there.insert(wanted, size);
+                    }
+                }
+                2 => now += Duration::from_millis(pause),
+                _ => if let Some(next) = playlist.next(now) {
+                    let last: SegmentId = asked[&(next.track == TONE)];
+                    prop_assert_eq!(next.track, last.track);
+                    prop_assert!(next.number > last.number && (next.number - last.number) * 4 <= 30 + 4);
+                    prop_assert!(there.keys().filter(|segment| playlist.keeps(**segment)).count() <= 12);
+                    prop_assert!(waits.is_none_or(|wanted| !playlist.keeps(wanted)));
+                    let kept: Bytes = there.iter()
+                        .filter(|(segment, _)| **segment != next && playlist.keeps(**segment))
+                        .map(|(_, size)| Bytes::kib(*size)).sum();
+                    prop_assert!(kept <= parameters.memory);
+                    come(&mut playlist, next, Bytes::kib(size));
+                    there.insert(next, size);
+                },
+            }
+        }
+    }
+}
