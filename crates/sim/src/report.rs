@@ -107,6 +107,8 @@ pub struct FlowTotals {
 /// What a media stream adds to its flow's totals; not cut by the warm-up.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct MediaTotals {
+    /// How long it was there: from its start to its stop or the end of the run.
+    pub lasted: Duration,
     /// How long until play began.
     pub startup: Option<Duration>,
     /// Stalls after the beginning.

@@ -185,3 +185,13 @@ fn nothing_is_fetched_for_a_viewer_who_has_left() {
     assert!(afterwards < Bytes::mib(1), "{afterwards}");
     assert_eq!((totals.stalls, observed.0[179].1), (0, 1), "{totals:?}");
 }
+
+#[test]
+fn a_stream_lasts_from_its_start_to_its_stop_or_the_end() {
+    for (stop, lasted) in [(None, 170), (Some(50), 40)] {
+        let mut model = model(known(), &[]);
+        model.flows[0].start = When::At(Time::ZERO + seconds(10));
+        model.flows[0].stop = stop.map(|stop| Time::ZERO + seconds(stop));
+        assert_eq!(run(model).0.lasted, seconds(lasted), "{stop:?}");
+    }
+}

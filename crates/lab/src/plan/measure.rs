@@ -263,12 +263,11 @@ impl Bound {
             }
             Quantity::Stalls => of_mean(media().map(|media| f64::from(media.stalls)).collect()),
             Quantity::Standing => {
-                let (from, to) = self.counted(run);
                 let standing = media().map(|media| match media.startup {
-                    Some(_) => media.stalled.as_secs_f64(),
-                    None => to - from,
+                    Some(_) => media.stalled,
+                    None => media.lasted,
                 });
-                of_mean(standing.collect())
+                of_mean(standing.map(Duration::as_secs_f64).collect())
             }
             Quantity::Stalled => of_mean(media().map(|media| media.stalled.as_secs_f64()).collect()),
             _ => f64::NAN,
@@ -291,5 +290,42 @@ pub(super) fn weight(model: &Model, flow: FlowId) -> f64 {
         (Some(share), _) => share.weight.get(),
         (None, Algorithm::MulTcp(flows)) => flows,
         (None, _) => 1.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anabranch_sim::report::{FlowTotals, MediaTotals, Totals};
+
+    use super::*;
+
+    #[test]
+    fn a_film_that_never_begins_stands_still_as_long_as_it_is_there() {
+        let began = |startup: Option<u64>, lasted: u64, stalled: u64| FlowTotals {
+            media: Some(MediaTotals {
+                lasted: Duration::from_secs(lasted),
+                startup: startup.map(Duration::from_secs),
+                stalled: Duration::from_secs(stalled),
+                ..MediaTotals::default()
+            }),
+            ..FlowTotals::default()
+        };
+        let flows = vec![began(Some(2), 70, 5), began(None, 30, 0)];
+        let run = Recording { totals: Totals { flows, ..Totals::default() }, ..Recording::default() };
+        let standing = |flows: Vec<FlowId>| Bound {
+            quantity: Quantity::Standing,
+            weights: vec![1.0; flows.len()],
+            rates: vec![None; flows.len()],
+            flows,
+            links: Vec::new(),
+            others: Vec::new(),
+            each: None,
+            bins: None,
+            window: None,
+            player: None,
+        };
+        assert_eq!(standing(vec![0]).of(&run), 5.0);
+        assert_eq!(standing(vec![1]).of(&run), 30.0);
+        assert_eq!(standing(vec![0, 1]).of(&run), 17.5);
     }
 }

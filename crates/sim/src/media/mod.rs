@@ -48,7 +48,9 @@ pub(crate) struct Stream {
     limit: ReadLimit,
     /// The player, if it does not take everything at once.
     player: Option<Player>,
-    is_over: bool,
+    began: Time,
+    /// When its time was over.
+    over: Option<Time>,
 }
 
 impl Stream {
@@ -89,7 +91,8 @@ impl Stream {
             look_at: u64::MAX,
             limit: ReadLimit::default(),
             player,
-            is_over: false,
+            began: start,
+            over: None,
         }
     }
 
@@ -100,7 +103,7 @@ impl Stream {
 
     /// The flow's timer.
     pub(crate) fn timer(&mut self, network: &mut Network) {
-        if self.is_over {
+        if self.over.is_some() {
             return;
         }
         let now = network.now;
@@ -122,7 +125,7 @@ impl Stream {
 
     /// The flow's time is over: every connection is closed.
     pub(crate) fn stop(&mut self, network: &mut Network) {
-        self.is_over = true;
+        self.over = Some(Time::from_nanos(network.now));
         for connection in self.connections.values() {
             network.close(connection.down);
         }
@@ -276,10 +279,11 @@ impl Stream {
         (sample.buffer, sample.in_order) = (status.buffer, Bytes::new(status.partition.0));
     }
 
-    /// What this stream adds to its flow's totals.
-    pub(crate) fn totals(&self) -> MediaTotals {
+    /// What this stream adds to its flow's totals, as of `now`.
+    pub(crate) fn totals(&self, now: Time) -> MediaTotals {
         let status = self.status();
         MediaTotals {
+            lasted: self.over.unwrap_or(now).since(self.began),
             startup: status.playback.startup,
             stalls: status.playback.stalls,
             stalled: status.playback.stalled,
