@@ -31,6 +31,7 @@ fn model(pace: Pace, acts: &[(u64, Act)]) -> Model {
             buffer: Bytes::mib(2),
             takes: None,
             acts: acts.iter().map(|(at, act)| (seconds(*at), *act)).collect(),
+            scenes: Vec::new(),
         }),
         policy: anabranch_film::content::Policy::expected(Bytes::mib(24)),
         largest_window: None,
@@ -194,4 +195,21 @@ fn a_stream_lasts_from_its_start_to_its_stop_or_the_end() {
         model.flows[0].stop = stop.map(|stop| Time::ZERO + seconds(stop));
         assert_eq!(run(model).0.lasted, seconds(lasted), "{stop:?}");
     }
+}
+
+#[test]
+fn a_film_of_variable_rate_plays_as_fast_as_its_scenes_need() {
+    let mut model = model(known(), &[]);
+    let scenes = vec![(seconds(20), Rate::from_mbps(12)), (seconds(50), Rate::from_mbps(2))];
+    if let Kind::Media(media) = &mut model.flows[0].kind
+        && let Some(reader) = &mut media.reader
+    {
+        reader.scenes = scenes;
+    }
+    let (totals, _) = run(model);
+    let seen = totals.seen.unwrap();
+    assert_eq!(seen.stalls, 0, "{totals:?}");
+    // 20 s of 4 Mbps, 30 s of 12 Mbps, and up to 130 s of 2 Mbps.
+    let most = RATE.amount_in(seconds(20 + 90 + 65));
+    assert!((most - RATE.amount_in(seconds(2))..=most).contains(&seen.played), "{seen:?}");
 }

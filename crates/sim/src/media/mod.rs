@@ -9,6 +9,7 @@ mod connection;
 mod fixed;
 mod limit;
 mod player;
+mod scenes;
 
 use std::collections::BTreeMap;
 
