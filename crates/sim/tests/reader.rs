@@ -98,6 +98,9 @@ fn a_player_at_double_speed_never_waits_on_a_perfect_path() {
     let at_the_end: Bytes = observed.0[140..].iter().map(|(delivered, _)| *delivered).sum();
     let rate = Rate::of(at_the_end, seconds(40));
     assert!((0.9..1.2).contains(&rate.ratio_to(RATE)), "{rate}");
+    // Every byte is asked for, in parts of at most 2 MiB.
+    let played = seen.played.as_f64() / Bytes::mib(2).as_f64();
+    assert!((played..1000.0).contains(&(totals.requests as f64)), "{totals:?}");
 }
 
 /// A player that takes all that comes, and is never full.

@@ -223,7 +223,7 @@ impl Bound {
     fn start_up(&self, run: &Recording, flow: FlowId, rate: Option<Rate>) -> Option<Duration> {
         match self.player {
             Some(parameters) => played(run, flow, parameters, rate).startup,
-            None => run.totals.flows.get(flow)?.media?.startup,
+            None => run.totals.flows.get(flow)?.media?.viewed().0,
         }
     }
 
@@ -244,6 +244,7 @@ impl Bound {
         match self.quantity {
             Quantity::MostConnections => of_mean(media().map(|media| media.connections_max.into()).collect()),
             Quantity::MeanConnections => of_mean(media().map(|media| media.connections_mean).collect()),
+            Quantity::Requests => of_mean(media().map(|media| media.requests as f64).collect()),
             Quantity::Drops => {
                 let sent: u64 = flows.iter().map(|flow| flow.sent).sum();
                 flows.iter().map(|flow| flow.dropped as f64).sum::<f64>() / sent as f64
@@ -258,18 +259,18 @@ impl Bound {
             }
             Quantity::StartUp => {
                 let moments: Option<Vec<f64>> =
-                    media().map(|media| Some(media.startup?.as_secs_f64())).collect();
+                    media().map(|media| Some(media.viewed().0?.as_secs_f64())).collect();
                 moments.map_or(f64::NAN, of_mean)
             }
-            Quantity::Stalls => of_mean(media().map(|media| f64::from(media.stalls)).collect()),
+            Quantity::Stalls => of_mean(media().map(|media| f64::from(media.viewed().1)).collect()),
             Quantity::Standing => {
-                let standing = media().map(|media| match media.startup {
-                    Some(_) => media.stalled,
-                    None => media.lasted,
+                let standing = media().map(|media| match media.viewed() {
+                    (Some(_), _, stalled) => stalled,
+                    (None, ..) => media.lasted,
                 });
                 of_mean(standing.map(Duration::as_secs_f64).collect())
             }
-            Quantity::Stalled => of_mean(media().map(|media| media.stalled.as_secs_f64()).collect()),
+            Quantity::Stalled => of_mean(media().map(|media| media.viewed().2.as_secs_f64()).collect()),
             _ => f64::NAN,
         }
     }
@@ -295,25 +296,19 @@ pub(super) fn weight(model: &Model, flow: FlowId) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use anabranch_sim::report::{FlowTotals, MediaTotals, Totals};
+    use anabranch_sim::report::{FlowTotals, MediaTotals, Seen, Totals};
 
     use super::*;
 
-    #[test]
-    fn a_film_that_never_begins_stands_still_as_long_as_it_is_there() {
-        let began = |startup: Option<u64>, lasted: u64, stalled: u64| FlowTotals {
-            media: Some(MediaTotals {
-                lasted: Duration::from_secs(lasted),
-                startup: startup.map(Duration::from_secs),
-                stalled: Duration::from_secs(stalled),
-                ..MediaTotals::default()
-            }),
-            ..FlowTotals::default()
-        };
-        let flows = vec![began(Some(2), 70, 5), began(None, 30, 0)];
-        let run = Recording { totals: Totals { flows, ..Totals::default() }, ..Recording::default() };
-        let standing = |flows: Vec<FlowId>| Bound {
-            quantity: Quantity::Standing,
+    fn run(films: impl IntoIterator<Item = MediaTotals>) -> Recording {
+        let flow = |film| FlowTotals { media: Some(film), ..FlowTotals::default() };
+        let flows = films.into_iter().map(flow).collect();
+        Recording { totals: Totals { flows, ..Totals::default() }, ..Recording::default() }
+    }
+
+    fn of(quantity: Quantity, flows: Vec<FlowId>, run: &Recording) -> f64 {
+        let bound = Bound {
+            quantity,
             weights: vec![1.0; flows.len()],
             rates: vec![None; flows.len()],
             flows,
@@ -324,8 +319,36 @@ mod tests {
             window: None,
             player: None,
         };
-        assert_eq!(standing(vec![0]).of(&run), 5.0);
-        assert_eq!(standing(vec![1]).of(&run), 30.0);
-        assert_eq!(standing(vec![0, 1]).of(&run), 17.5);
+        bound.of(run)
+    }
+
+    #[test]
+    fn a_film_that_never_begins_stands_still_as_long_as_it_is_there() {
+        let film = |startup: Option<u64>, lasted: u64, stalled: u64| MediaTotals {
+            lasted: Duration::from_secs(lasted),
+            startup: startup.map(Duration::from_secs),
+            stalled: Duration::from_secs(stalled),
+            ..MediaTotals::default()
+        };
+        let run = run([film(Some(2), 70, 5), film(None, 30, 0)]);
+        let standing = |flows: Vec<FlowId>| of(Quantity::Standing, flows, &run);
+        assert_eq!([standing(vec![0]), standing(vec![1]), standing(vec![0, 1])], [5.0, 30.0, 17.5]);
+    }
+
+    #[test]
+    fn what_the_viewer_saw_counts_before_what_the_session_thinks() {
+        let seconds = Duration::from_secs;
+        let seen = Seen { startup: Some(seconds(3)), stalls: 2, stalled: seconds(7), played: Bytes::ZERO };
+        let film = MediaTotals {
+            lasted: seconds(60),
+            startup: None,
+            stalls: 9,
+            stalled: seconds(20),
+            seen: Some(seen),
+            ..MediaTotals::default()
+        };
+        let run = run([film]);
+        let figures = [Quantity::StartUp, Quantity::Stalls, Quantity::Stalled, Quantity::Standing];
+        assert_eq!(figures.map(|quantity| of(quantity, vec![0], &run)), [3.0, 2.0, 7.0, 7.0]);
     }
 }

@@ -35,6 +35,8 @@ pub(super) enum Quantity {
     /// Of films: most that were open at a time, and the mean over the whole run.
     MostConnections,
     MeanConnections,
+    /// Of films.
+    Requests,
     ReceiveWindow,
     VirtualConnections,
     Buffer,
@@ -63,7 +65,7 @@ pub(super) enum Quantity {
 
 impl Quantity {
     /// The names in a plan.
-    pub(super) const NAMES: [(&'static str, Self); 32] = [
+    pub(super) const NAMES: [(&'static str, Self); 33] = [
         ("goodput", Self::Goodput),
         ("throughput", Self::Throughput),
         ("sent", Self::Sent),
@@ -74,6 +76,7 @@ impl Quantity {
         ("connections", Self::Connections),
         ("most_connections", Self::MostConnections),
         ("mean_connections", Self::MeanConnections),
+        ("requests", Self::Requests),
         ("receive_window", Self::ReceiveWindow),
         ("virtual_connections", Self::VirtualConnections),
         ("buffer", Self::Buffer),
@@ -137,6 +140,7 @@ impl Quantity {
                 | Self::Standing
                 | Self::MostConnections
                 | Self::MeanConnections
+                | Self::Requests
                 | Self::StartUp
                 | Self::Stalls
                 | Self::Stalled

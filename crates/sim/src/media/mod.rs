@@ -49,6 +49,7 @@ pub(crate) struct Stream {
     limit: ReadLimit,
     /// The player, if it does not take everything at once.
     player: Option<Player>,
+    requests: u64,
     began: Time,
     /// When its time was over.
     over: Option<Time>,
@@ -92,6 +93,7 @@ impl Stream {
             look_at: u64::MAX,
             limit: ReadLimit::default(),
             player,
+            requests: 0,
             began: start,
             over: None,
         }
@@ -175,6 +177,7 @@ impl Stream {
                     self.note(network, Some(connection), "request", Some(range.start), why);
                     if let Some(state) = self.connections.get_mut(&connection) {
                         let body = range.end - range.start;
+                        self.requests += 1;
                         state.written_up += REQUEST_SIZE;
                         state.asked.push_back((state.written_up, body));
                         state.awaited.push_back((ANSWER_HEADER_SIZE, body));
@@ -290,6 +293,7 @@ impl Stream {
             stalled: status.playback.stalled,
             connections_max: u32::try_from(status.totals.connections_most).unwrap_or(u32::MAX),
             connections_mean: status.connections_mean,
+            requests: self.requests,
             duplicate: Bytes::new(status.totals.duplicate),
             rerequested: Bytes::new(status.totals.rerequested),
             seen: self.player.as_ref().map(Player::seen),
