@@ -62,7 +62,7 @@ const MEDIA: [Case; 36] = [
     ("http://nowhere.invalid/x", 1, "cannot find the host nowhere.invalid"),
 ];
 
-const OTHERS: [Case; 101] = [
+const OTHERS: [Case; 102] = [
     ("paly URL", 2, "'paly'|'play'"),
     ("help nosuch", 2, "'nosuch'"),
     ("", 2, "Usage: anabranch"),

@@ -79,10 +79,14 @@ schemes! {
     N16: "N = 16", YELLOW, LONG, Circle;
     /// 32 connections of TFRC.
     N32: "N = 32", GREY, DASH_DOTTED, Square;
+    /// MultiTCP, basic, beside fixed numbers.
+    BASIC: "basic", PURPLE, SOLID, Diamond;
     /// MultiTCP, advanced.
     ADVANCED: "advanced", SKY, LONG, Triangle;
     /// Ours.
     AUTO: "auto", BLACK, SOLID, Cross;
+    /// TCP connections as many as MULTFRC's control says.
+    MUL_TCP: "MUL-TCP", YELLOW, SOLID, Triangle;
     /// TCP-ROME.
     ROME: "TCP-ROME", BLUE, SOLID, Square;
     /// TCP-ROME without its content coordinator.

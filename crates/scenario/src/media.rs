@@ -23,8 +23,9 @@ const PER_SERVER: u32 = 16;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Buffer of a player where nothing else is said.
 const READER_BUFFER: Bytes = Bytes::mib(1);
-/// Most acts of a viewer.
+/// Most acts of a viewer, and most scenes of a film.
 const MOST_ACTS: usize = 10_000;
+const MOST_SCENES: usize = 10_000;
 
 /// Reads what is particular to a media stream.
 pub(crate) fn read(
@@ -162,8 +163,30 @@ fn reader(item: Item<'_>) -> Result<Reader, Fault> {
     let buffer = table.get("buffer", Item::positive_size).unwrap_or(READER_BUFFER);
     let takes = table.get("takes", Item::rate);
     let acts = table.get("acts", acts).unwrap_or_default();
+    let scenes = table.get("scenes", scenes).unwrap_or_default();
     table.finish()?;
-    Ok(Reader { buffer, takes, acts })
+    Ok(Reader { buffer, takes, acts, scenes })
+}
+
+/// `[{ at = "30s", rate = "6Mbps" }, ...]`: the media's rate from these play times on.
+fn scenes(item: Item<'_>) -> Result<Vec<(Duration, Rate)>, Fault> {
+    if item.list()?.len() > MOST_SCENES {
+        return Err(item.fault(format_args!("at most {MOST_SCENES} scenes of a film")));
+    }
+    let mut last = Duration::ZERO;
+    item.each(|item| {
+        let mut table = item.table("a scene of a film")?;
+        let at = table.need("at", |item| match item.duration()? {
+            at if at < last => {
+                Err(item.fault(format_args!("scenes go forward in play time: the one before is at {last}")))
+            }
+            at => Ok(at),
+        });
+        last = at.as_ref().map_or(last, |at| *at);
+        let rate = table.need("rate", Item::rate);
+        table.finish()?;
+        Ok((at?, rate?))
+    })
 }
 
 fn acts(item: Item<'_>) -> Result<Vec<(Duration, Act)>, Fault> {

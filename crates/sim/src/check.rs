@@ -93,6 +93,11 @@ fn check_reader(reader: &Reader) -> Checked {
     ensure(reader.acts.windows(2).all(|pair| pair[0].0 <= pair[1].0), || {
         "the reader's acts go forward in time".to_owned()
     })?;
+    ensure(
+        reader.scenes.windows(2).all(|pair| pair[0].0 <= pair[1].0)
+            && reader.scenes.iter().all(|(_, rate)| !rate.is_zero()),
+        || "the reader's scenes go forward in play time, with rates above zero".to_owned(),
+    )?;
     let possible = |(_, act): &(_, Act)| !matches!(act, Act::Speed(speed) if !(0.1..=16.0).contains(speed));
     ensure(reader.acts.iter().all(possible), || "a reader's speed is from 0.1 to 16".to_owned())
 }

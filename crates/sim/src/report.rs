@@ -107,6 +107,8 @@ pub struct FlowTotals {
 /// What a media stream adds to its flow's totals; not cut by the warm-up.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct MediaTotals {
+    /// How long it was there: from its start to its stop or the end of the run.
+    pub lasted: Duration,
     /// How long until play began.
     pub startup: Option<Duration>,
     /// Stalls after the beginning.
@@ -117,6 +119,8 @@ pub struct MediaTotals {
     pub connections_max: u32,
     /// Mean number of connections over the stream's time.
     pub connections_mean: f64,
+    /// Requests for parts of it.
+    pub requests: u64,
     /// Bytes that came twice.
     pub duplicate: Bytes,
     /// Bytes asked for again.
@@ -124,6 +128,17 @@ pub struct MediaTotals {
     /// What the viewer saw, where the player has a buffer of its own; the figures above are what the session
     /// thinks.
     pub seen: Option<Seen>,
+}
+
+impl MediaTotals {
+    /// Start-up, stalls and the time in them, as the viewer saw them; where the player takes everything at once,
+    /// the session knows.
+    pub fn viewed(&self) -> (Option<Duration>, u32, Duration) {
+        match self.seen {
+            Some(seen) => (seen.startup, seen.stalls, seen.stalled),
+            None => (self.startup, self.stalls, self.stalled),
+        }
+    }
 }
 
 /// What the viewer of a simulated player saw.

@@ -418,7 +418,7 @@ impl Simulation {
                     _ => None,
                 },
                 media: match &self.flows[id] {
-                    FlowState::Media { stream, .. } => Some(stream.totals()),
+                    FlowState::Media { stream, .. } => Some(stream.totals(self.now())),
                     _ => None,
                 },
             }

@@ -31,6 +31,7 @@ fn model(pace: Pace, acts: &[(u64, Act)]) -> Model {
             buffer: Bytes::mib(2),
             takes: None,
             acts: acts.iter().map(|(at, act)| (seconds(*at), *act)).collect(),
+            scenes: Vec::new(),
         }),
         policy: anabranch_film::content::Policy::expected(Bytes::mib(24)),
         largest_window: None,
@@ -97,6 +98,9 @@ fn a_player_at_double_speed_never_waits_on_a_perfect_path() {
     let at_the_end: Bytes = observed.0[140..].iter().map(|(delivered, _)| *delivered).sum();
     let rate = Rate::of(at_the_end, seconds(40));
     assert!((0.9..1.2).contains(&rate.ratio_to(RATE)), "{rate}");
+    // Every byte is asked for, in parts of at most 2 MiB.
+    let played = seen.played.as_f64() / Bytes::mib(2).as_f64();
+    assert!((played..1000.0).contains(&(totals.requests as f64)), "{totals:?}");
 }
 
 /// A player that takes all that comes, and is never full.
@@ -184,4 +188,31 @@ fn nothing_is_fetched_for_a_viewer_who_has_left() {
     let afterwards: Bytes = observed.0[35..].iter().map(|(delivered, _)| *delivered).sum();
     assert!(afterwards < Bytes::mib(1), "{afterwards}");
     assert_eq!((totals.stalls, observed.0[179].1), (0, 1), "{totals:?}");
+}
+
+#[test]
+fn a_stream_lasts_from_its_start_to_its_stop_or_the_end() {
+    for (stop, lasted) in [(None, 170), (Some(50), 40)] {
+        let mut model = model(known(), &[]);
+        model.flows[0].start = When::At(Time::ZERO + seconds(10));
+        model.flows[0].stop = stop.map(|stop| Time::ZERO + seconds(stop));
+        assert_eq!(run(model).0.lasted, seconds(lasted), "{stop:?}");
+    }
+}
+
+#[test]
+fn a_film_of_variable_rate_plays_as_fast_as_its_scenes_need() {
+    let mut model = model(known(), &[]);
+    let scenes = vec![(seconds(20), Rate::from_mbps(12)), (seconds(50), Rate::from_mbps(2))];
+    if let Kind::Media(media) = &mut model.flows[0].kind
+        && let Some(reader) = &mut media.reader
+    {
+        reader.scenes = scenes;
+    }
+    let (totals, _) = run(model);
+    let seen = totals.seen.unwrap();
+    assert_eq!(seen.stalls, 0, "{totals:?}");
+    // 20 s of 4 Mbps, 30 s of 12 Mbps, and up to 130 s of 2 Mbps.
+    let most = RATE.amount_in(seconds(20 + 90 + 65));
+    assert!((most - RATE.amount_in(seconds(2))..=most).contains(&seen.played), "{seen:?}");
 }

@@ -1,14 +1,14 @@
 //! What is asked for next, and what again.
 
-use anabranch_units::{Bytes, Time};
+use anabranch_units::{Bytes, Duration, Time};
 
 use super::Session;
 use super::api::Action;
 use crate::content::{Reassignment, Request};
 use crate::control::ConnectionId;
 
-/// A connection is judged by what it brings from this age on, or from twelve round trips.
-const FINDING_ITS_RATE: Duration = Duration::from_secs(4);
+/// A connection is young for so long, or for twelve round trips.
+const YOUNG: Duration = Duration::from_secs(4);
 
 impl Session {
     /// Hands late segments to others; closes connections that keep missing, carry nothing that is needed or
@@ -54,7 +54,7 @@ impl Session {
             let to_drain = connection.rate.time_for(carries).max(connection.silent(now));
             let too_long = connection.patience();
             // What a young one brings says little: it is still finding its rate.
-            let grown_up = connection.age(now) > FINDING_ITS_RATE.max(connection.srtt * 12);
+            let grown_up = connection.age(now) > YOUNG.max(connection.srtt * 12);
             if grown_up && alone && !carries.is_zero() && needed.is_zero() && to_drain > too_long {
                 hopeless.push((connection.id, "all that it carries has come another way"));
             } else if grown_up && alone && self.coordinator.keeps_missing(connection.id) {

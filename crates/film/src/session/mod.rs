@@ -168,7 +168,7 @@ impl Session {
             // To bring it sooner than the limit says is nobody's business.
             Pace::Limit(_) => self.coordinator.may_be_unhurried(),
             Pace::Media(_) => self.coordinator.is_unhurried(),
-            Pace::Max => false,
+            Pace::Max | Pace::AtLeast { .. } => false,
         };
         nothing_late && self.groups.is_empty() && self.connections.values().any(Connection::is_up)
     }

@@ -31,7 +31,7 @@ pub(super) fn read(table: &mut Table<'_>, known: &mut Known) -> Vec<Figure> {
         } else if own.has("series") {
             of_series(&mut own, known).map(|how| (how, own.get("unit", text)))
         } else {
-            of_a_run(&mut own).map(|(measurement, unit)| (How::Measured(measurement), Some(unit)))
+            of_a_run(&mut own).map(|(measurement, unit)| (How::Measured(Box::new(measurement)), Some(unit)))
         };
         let read = own.finish().and_then(|()| {
             let (how, unit) = how?;
@@ -118,7 +118,7 @@ fn course(own: &mut Table<'_>) -> Result<Course, Fault> {
     if matches!(measurement.quantity, Quantity::LossBurst | Quantity::Frozen | Quantity::Unrepaired) {
         return Err(Fault::new(at, "this is of packets in a row: it has no course"));
     }
-    Ok(Course::Measured(measurement, along))
+    Ok(Course::Measured(Box::new(measurement), along))
 }
 
 /// What a series is along: time, or the length of bins.

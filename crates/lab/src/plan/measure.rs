@@ -273,7 +273,7 @@ impl Bound {
     fn start_up(&self, run: &Recording, flow: FlowId, rate: Option<Rate>) -> Option<Duration> {
         match self.details.player {
             Some(parameters) => played(run, flow, parameters, rate).startup,
-            None => run.totals.flows.get(flow)?.media?.startup,
+            None => run.totals.flows.get(flow)?.media?.viewed().0,
         }
     }
 
@@ -294,6 +294,7 @@ impl Bound {
         match self.quantity {
             Quantity::MostConnections => of_mean(media().map(|media| media.connections_max.into()).collect()),
             Quantity::MeanConnections => of_mean(media().map(|media| media.connections_mean).collect()),
+            Quantity::Requests => of_mean(media().map(|media| media.requests as f64).collect()),
             Quantity::Drops => {
                 let sent: u64 = flows.iter().map(|flow| flow.sent).sum();
                 flows.iter().map(|flow| flow.dropped as f64).sum::<f64>() / sent as f64
@@ -308,19 +309,18 @@ impl Bound {
             }
             Quantity::StartUp => {
                 let moments: Option<Vec<f64>> =
-                    media().map(|media| Some(media.startup?.as_secs_f64())).collect();
+                    media().map(|media| Some(media.viewed().0?.as_secs_f64())).collect();
                 moments.map_or(f64::NAN, of_mean)
             }
-            Quantity::Stalls => of_mean(media().map(|media| f64::from(media.stalls)).collect()),
+            Quantity::Stalls => of_mean(media().map(|media| f64::from(media.viewed().1)).collect()),
             Quantity::Standing => {
-                let (from, to) = self.counted(run);
-                let standing = media().map(|media| match media.startup {
-                    Some(_) => media.stalled.as_secs_f64(),
-                    None => to - from,
+                let standing = media().map(|media| match media.viewed() {
+                    (Some(_), _, stalled) => stalled,
+                    (None, ..) => media.lasted,
                 });
-                of_mean(standing.collect())
+                of_mean(standing.map(Duration::as_secs_f64).collect())
             }
-            Quantity::Stalled => of_mean(media().map(|media| media.stalled.as_secs_f64()).collect()),
+            Quantity::Stalled => of_mean(media().map(|media| media.viewed().2.as_secs_f64()).collect()),
             _ => f64::NAN,
         }
     }
@@ -360,3 +360,6 @@ pub(super) fn access(model: &Model, flow: FlowId) -> Rate {
     let links = model.links.iter().filter(|link| link.to == receiver);
     links.map(|link| link.rate).max().unwrap_or(Rate::ZERO)
 }
+
+#[cfg(test)]
+mod tests;

@@ -24,7 +24,7 @@ pub(super) struct Figure {
 /// How a number is made.
 #[derive(Clone, Debug)]
 pub(super) enum How {
-    Measured(Measurement),
+    Measured(Box<Measurement>),
     Computed(Formula),
     /// What becomes of a series' values, by its place.
     OfSeries(usize, Take),
@@ -40,7 +40,7 @@ pub(super) struct Series {
 /// How a course is made.
 #[derive(Clone, Debug)]
 pub(super) enum Course {
-    Measured(Measurement, Along),
+    Measured(Box<Measurement>, Along),
     Computed(Formula),
 }
 

@@ -35,6 +35,8 @@ pub(super) enum Quantity {
     /// Of films: most that were open at a time, and the mean over the whole run.
     MostConnections,
     MeanConnections,
+    /// Of films.
+    Requests,
     ReceiveWindow,
     VirtualConnections,
     Buffer,
@@ -74,7 +76,7 @@ pub(super) enum Quantity {
 
 impl Quantity {
     /// The names in a plan.
-    pub(super) const NAMES: [(&'static str, Self); 38] = [
+    pub(super) const NAMES: [(&'static str, Self); 39] = [
         ("goodput", Self::Goodput),
         ("throughput", Self::Throughput),
         ("sent", Self::Sent),
@@ -85,6 +87,7 @@ impl Quantity {
         ("connections", Self::Connections),
         ("most_connections", Self::MostConnections),
         ("mean_connections", Self::MeanConnections),
+        ("requests", Self::Requests),
         ("receive_window", Self::ReceiveWindow),
         ("virtual_connections", Self::VirtualConnections),
         ("buffer", Self::Buffer),
@@ -172,6 +175,7 @@ impl Quantity {
                 | Self::Standing
                 | Self::MostConnections
                 | Self::MeanConnections
+                | Self::Requests
                 | Self::StartUp
                 | Self::Stalls
                 | Self::Stalled

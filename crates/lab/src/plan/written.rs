@@ -85,6 +85,7 @@ fn read_run(mut own: Table<'_>, schemes: &[(Scheme, Changes)]) -> Result<Vec<Run
 }
 
 /// A key whose value is computed from the point, or from the axes of a grid.
+#[derive(Clone, Debug)]
 pub(super) struct Computed {
     key: String,
     formula: FlatEx<f64>,

@@ -45,6 +45,9 @@ pub struct Reader {
     pub takes: Option<Rate>,
     /// What its viewer does, in the order of time.
     pub acts: Vec<(Duration, Act)>,
+    /// Which rate the media has from which play time on, rising; before the first the rate that the session
+    /// is told, which it hears of none of these.
+    pub scenes: Vec<(Duration, Rate)>,
 }
 
 /// What a viewer does, so long after the stream's start.

@@ -9,6 +9,7 @@ mod connection;
 mod fixed;
 mod limit;
 mod player;
+mod scenes;
 
 use std::collections::BTreeMap;
 
@@ -48,7 +49,10 @@ pub(crate) struct Stream {
     limit: ReadLimit,
     /// The player, if it does not take everything at once.
     player: Option<Player>,
-    is_over: bool,
+    requests: u64,
+    began: Time,
+    /// When its time was over.
+    over: Option<Time>,
 }
 
 impl Stream {
@@ -89,7 +93,9 @@ impl Stream {
             look_at: u64::MAX,
             limit: ReadLimit::default(),
             player,
-            is_over: false,
+            requests: 0,
+            began: start,
+            over: None,
         }
     }
 
@@ -100,7 +106,7 @@ impl Stream {
 
     /// The flow's timer.
     pub(crate) fn timer(&mut self, network: &mut Network) {
-        if self.is_over {
+        if self.over.is_some() {
             return;
         }
         let now = network.now;
@@ -122,7 +128,7 @@ impl Stream {
 
     /// The flow's time is over: every connection is closed.
     pub(crate) fn stop(&mut self, network: &mut Network) {
-        self.is_over = true;
+        self.over = Some(Time::from_nanos(network.now));
         for connection in self.connections.values() {
             network.close(connection.down);
         }
@@ -171,6 +177,7 @@ impl Stream {
                     self.note(network, Some(connection), "request", Some(range.start), why);
                     if let Some(state) = self.connections.get_mut(&connection) {
                         let body = range.end - range.start;
+                        self.requests += 1;
                         state.written_up += REQUEST_SIZE;
                         state.asked.push_back((state.written_up, body));
                         state.awaited.push_back((ANSWER_HEADER_SIZE, body));
@@ -276,15 +283,17 @@ impl Stream {
         (sample.buffer, sample.in_order) = (status.buffer, Bytes::new(status.partition.0));
     }
 
-    /// What this stream adds to its flow's totals.
-    pub(crate) fn totals(&self) -> MediaTotals {
+    /// What this stream adds to its flow's totals, as of `now`.
+    pub(crate) fn totals(&self, now: Time) -> MediaTotals {
         let status = self.status();
         MediaTotals {
+            lasted: self.over.unwrap_or(now).since(self.began),
             startup: status.playback.startup,
             stalls: status.playback.stalls,
             stalled: status.playback.stalled,
             connections_max: u32::try_from(status.totals.connections_most).unwrap_or(u32::MAX),
             connections_mean: status.connections_mean,
+            requests: self.requests,
             duplicate: Bytes::new(status.totals.duplicate),
             rerequested: Bytes::new(status.totals.rerequested),
             seen: self.player.as_ref().map(Player::seen),

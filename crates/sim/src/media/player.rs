@@ -10,6 +10,7 @@ use anabranch_film::playback::{Parameters, StallRule};
 use anabranch_film::session::Session;
 use anabranch_units::{Bytes, Duration, Rate, Ratio, Time};
 
+use super::scenes::Scenes;
 use crate::model::{Act, Reader};
 use crate::report::Seen;
 
@@ -29,7 +30,7 @@ enum State {
 #[derive(Debug)]
 pub(super) struct Player {
     model: Reader,
-    rate: Rate,
+    film: Scenes,
     playback: Parameters,
     size: u64,
     began: Time,
@@ -56,8 +57,8 @@ impl Player {
         now: Time,
     ) -> Self {
         Self {
+            film: Scenes::new(rate, &model.scenes),
             model,
-            rate,
             playback,
             size,
             began: now,
@@ -116,7 +117,7 @@ impl Player {
         if self.state != State::Playing || self.is_paused {
             return;
         }
-        let wanted = (self.rate * self.speed).amount_in(elapsed).get();
+        let wanted = (self.film.rate_at(self.played) * self.speed).amount_in(elapsed).get();
         let there = self.taken - self.played;
         self.played += wanted.min(there);
         self.seen.played += Bytes::new(wanted.min(there));
@@ -126,7 +127,8 @@ impl Player {
         let held = Bytes::new(self.taken - self.played);
         let all = self.taken >= self.size;
         let is_full = held >= self.model.buffer;
-        let holds = |time: Duration| all || is_full || self.rate.time_for(held) >= time;
+        let play_time = || self.film.play_time(self.taken) - self.film.play_time(self.played);
+        let holds = |time: Duration| all || is_full || play_time() >= time;
         match self.state {
             State::Waiting if holds(self.playback.prebuffer) => {
                 self.seen.startup = self.seen.startup.or(Some(self.now.since(self.began)));
@@ -158,7 +160,7 @@ impl Player {
                 if let State::Stalled(since) = self.state {
                     self.seen.stalled += self.now.since(since);
                 }
-                let target = self.rate.amount_in(to).get().min(self.size);
+                let target = self.film.byte_at(to).min(self.size);
                 session.remove_reader(self.id, self.now);
                 self.id = ReaderId(self.id.0.wrapping_add(1));
                 session.add_reader(self.id, target..self.size, self.now);

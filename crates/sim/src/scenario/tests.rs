@@ -652,7 +652,9 @@ fn a_reader_takes_at_its_own_pace() {
     };
     let acts = "[{ at = \"10s\", pause = true }, { at = \"20s\", pause = false }, { at = \"30s\", speed = 2 }, \
                 { at = \"30s\", seek = \"5m\" }, { at = \"40s\", leave = true }]";
-    let model = stream(&format!("{{ buffer = \"2MB\", takes = \"20Mbps\", acts = {acts} }}")).unwrap();
+    let scenes = "scenes = [{ at = \"5s\", rate = \"6Mbps\" }, { at = \"9s\", rate = \"1Mbps\" }]";
+    let model =
+        stream(&format!("{{ buffer = \"2MB\", takes = \"20Mbps\", acts = {acts}, {scenes} }}")).unwrap();
     let Kind::Media(media) = &model.flows[0].kind else { panic!("no stream") };
     let reader = media.reader.as_ref().unwrap();
     assert_eq!((reader.buffer, reader.takes), (Bytes::new(2_000_000), Some(Rate::from_mbps(20))));
@@ -665,6 +667,7 @@ fn a_reader_takes_at_its_own_pace() {
         (at(40), Act::Leave),
     ];
     assert_eq!(reader.acts, expected);
+    assert_eq!(reader.scenes, [(at(5), Rate::from_mbps(6)), (at(9), Rate::from_mbps(1))]);
     for (wrong, expected) in [
         ("{ buffer = \"0B\" }", "a size from 1 B"),
         ("{ bufer = \"1MB\" }", "did you mean `buffer`"),
@@ -674,6 +677,11 @@ fn a_reader_takes_at_its_own_pace() {
         ("{ acts = [{ at = \"2s\", leave = false }] }", "an act is one of"),
         ("{ acts = [{ at = \"2s\", speed = 0 }] }", "from 0.1 to 16"),
         ("{ acts = [{ pause = true }] }", "needs the key `at`"),
+        ("{ scenes = [{ at = \"2s\" }] }", "needs the key `rate`"),
+        (
+            "{ scenes = [{ at = \"2s\", rate = \"1M\" }, { at = \"1s\", rate = \"1M\" }] }",
+            "forward in play time",
+        ),
     ] {
         let error = stream(wrong).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");

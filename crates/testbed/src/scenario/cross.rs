@@ -200,9 +200,11 @@ fn congestion(tcp: &Tcp, origin: &Origin<'_>) -> Result<String, Fault> {
     match tcp.congestion {
         Congestion::Reno => Ok("reno".into()),
         Congestion::Cubic => Ok("cubic".into()),
+        // Of the version that the kernel has.
+        Congestion::Bbr => Ok("bbr".into()),
         Congestion::MulTcp(_) | Congestion::Tfwc(_) => {
-            let fault =
-                origin.fault("tcp", "of the simulator's congestion controls the kernel has cubic and reno");
+            let fault = origin
+                .fault("tcp", "of the simulator's congestion controls the kernel has cubic, reno and bbr");
             Err(fault.help("[kernel] names any that the kernel has, for a flow by its name"))
         }
     }

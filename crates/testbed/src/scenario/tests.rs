@@ -134,7 +134,7 @@ bottleneck = { rate = \"1M\", delay = \"1ms\" }";
             "kind = \"tcp\"",
             "kind = \"tcp\"\ntcp = { congestion = \"tfwc\" }",
             19,
-            "the kernel has cubic and reno",
+            "the kernel has cubic, reno and bbr",
         ),
         (
             "kind = \"tcp\"",

@@ -9,7 +9,7 @@ use super::super::names::{self, number, unknown};
 use super::super::term;
 use super::paths::{Grid, HALVES, Path};
 use crate::results::OneSeed;
-use crate::scheme::Scheme;
+use crate::scheme::{self, Scheme};
 use crate::statistics::mean;
 
 /// Where a formula's name gets its number on a path. Figures are means over the seeds.
@@ -17,6 +17,8 @@ use crate::statistics::mean;
 enum Variable {
     /// A figure of the scheme.
     Own(String),
+    /// That of another scheme.
+    Other(Scheme, String),
     /// The least that a fixed scheme has.
     Best(String),
     /// That of the first fixed scheme that holds, else of the first.
@@ -49,6 +51,8 @@ pub(in super::super) struct Across {
     grid: Arc<Grid>,
     scheme: Scheme,
     half: Option<&'static str>,
+    /// Axes, and which values of each count.
+    only: Vec<(usize, Vec<usize>)>,
     value: Formula,
     /// Only paths where this is above zero count.
     when: Option<Formula>,
@@ -56,7 +60,7 @@ pub(in super::super) struct Across {
 }
 
 impl Across {
-    /// The keys `scheme`, `half`, `value`, `when` and `take`.
+    /// The keys `scheme`, `half`, `only`, `value`, `when` and `take`.
     pub(in super::super) fn read(
         own: &mut Table<'_>,
         grid: &Arc<Grid>,
@@ -64,10 +68,11 @@ impl Across {
     ) -> Result<Self, Fault> {
         let scheme = own.need("scheme", names::scheme);
         let half = own.get("half", |item| item.one_of(&HALVES.map(|half| (half, half))));
+        let only = own.get("only", |item| grid.some_of(item)).unwrap_or_default();
         let value = own.need("value", |item| formula(item, figures));
         let when = own.get("when", |item| formula(item, figures));
         let take = own.need("take", take);
-        Ok(Self { grid: Arc::clone(grid), scheme: scheme?, half, value: value?, when, take: take? })
+        Ok(Self { grid: Arc::clone(grid), scheme: scheme?, half, only, value: value?, when, take: take? })
     }
 
     /// The number of these seeds together; `None` where no path that counts has run.
@@ -75,8 +80,12 @@ impl Across {
         let mut numbers = Vec::new();
         for path in self.grid.paths.iter().filter(|path| counts(path)) {
             let place = OnPath { across: self, seeds, path };
-            let is_meant = self.half.is_none_or(|half| half == path.half) && place.has_run();
-            if is_meant && self.when.as_ref().is_none_or(|when| place.number(when).is_some_and(|n| n > 0.0)) {
+            let has_value = |(axis, values): &(usize, Vec<usize>)| values.contains(&path.choices[*axis]);
+            let is_meant = self.half.is_none_or(|half| half == path.half) && self.only.iter().all(has_value);
+            if is_meant
+                && place.has_run()
+                && self.when.as_ref().is_none_or(|when| place.number(when).is_some_and(|n| n > 0.0))
+            {
                 numbers.push(place.number(&self.value)?);
             }
         }
@@ -126,6 +135,7 @@ impl OnPath<'_> {
         let fixed = &self.across.grid.reference.schemes;
         let value = |variable: &Variable| match variable {
             Variable::Own(figure) => self.mean(self.across.scheme, figure),
+            Variable::Other(scheme, figure) => self.mean(*scheme, figure),
             Variable::Best(figure) => {
                 let each: Option<Vec<f64>> = fixed.iter().map(|scheme| self.mean(*scheme, figure)).collect();
                 each?.into_iter().reduce(f64::min)
@@ -182,15 +192,19 @@ fn formula(item: Item<'_>, figures: &[String]) -> Result<Formula, Fault> {
     let variable = |name: &String| {
         let is_known = |name: &str| figures.iter().any(|figure| figure == name);
         let (best, holding) = (name.strip_prefix("best "), name.strip_prefix("holding "));
+        let other = scheme::ALL.iter().find_map(|scheme| {
+            let figure = name.strip_prefix(scheme.name)?.strip_prefix(' ')?;
+            is_known(figure).then(|| Variable::Other(*scheme, figure.into()))
+        });
         match (best.filter(|name| is_known(name)), holding.filter(|name| is_known(name))) {
             (Some(figure), _) => Ok(Variable::Best(figure.into())),
             (_, Some(figure)) => Ok(Variable::Holding(figure.into())),
             _ if name == "held" => Ok(Variable::Held),
             _ if is_known(name) => Ok(Variable::Own(name.clone())),
-            _ => {
+            _ => other.ok_or_else(|| {
                 let figures = figures.iter().map(String::as_str).chain(["held"]);
-                Err(unknown(&item, "figure", name, &figures.collect::<Vec<_>>()))
-            }
+                unknown(&item, "figure", name, &figures.collect::<Vec<_>>())
+            }),
         }
     };
     let variables = formula.var_names().iter().map(variable).collect::<Result<_, _>>()?;

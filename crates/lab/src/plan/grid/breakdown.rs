@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anabranch_sim::scenario::{Fault, Table as Document};
 
-use super::super::names::{self, id_and_title, text};
+use super::super::names::{id_and_title, text};
 use super::across::Across;
 use super::paths::{Choice, Grid};
 use crate::experiment::{Cell, Row, Table};
@@ -26,11 +26,7 @@ impl Breakdown {
         figures: &[String],
     ) -> Result<Self, Fault> {
         let (id, title) = id_and_title(&mut own);
-        let axis = own.need("by", |item| {
-            let axes = || grid.axes.iter().map(|axis| &*axis.name);
-            let name = names::known(&item, "axis", item.text()?, axes())?;
-            Ok(axes().position(|known| known == name).unwrap_or(0))
-        });
+        let axis = own.need("by", |item| grid.axis(&item, item.text()?));
         let mut columns = Vec::new();
         for mut inner in own.tables("column") {
             let head = inner.need("head", text);

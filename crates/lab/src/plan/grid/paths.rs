@@ -15,6 +15,8 @@ pub(super) struct Choice {
     pub(super) label: String,
     pub(super) number: f64,
     pub(super) changes: Changes,
+    /// What it changes by formulas of the axes' numbers; after those of the grid.
+    pub(super) computed: Vec<Computed>,
 }
 
 /// Something in which paths differ.
@@ -51,6 +53,8 @@ pub(in super::super) struct Grid {
     /// So many of the paths run for a look.
     pub(in super::super) quick: usize,
     pub(super) reference: Reference,
+    /// Schemes that run on the first paths only, and on how many.
+    pub(super) on_first: Option<(Vec<Scheme>, usize)>,
 }
 
 impl Grid {
@@ -72,13 +76,21 @@ impl Grid {
                 axis.and_then(|axis| chosen().nth(axis)).map_or(f64::NAN, |choice| choice.number)
             };
             let of_path: Changes = chosen().flat_map(|choice| choice.changes.iter().cloned()).collect();
-            for (scheme, of_scheme) in schemes {
+            let runs_here = |scheme: &Scheme| match &self.on_first {
+                Some((some, paths)) => path.number <= *paths as f64 || !some.contains(scheme),
+                None => true,
+            };
+            for (scheme, of_scheme) in schemes.iter().filter(|(scheme, _)| runs_here(scheme)) {
+                let mut changes: Changes = of_scheme.iter().chain(&of_path).cloned().collect();
+                for computed in std::iter::once(computed).chain(chosen().map(|choice| &*choice.computed)) {
+                    changes = with_changes(changes, computed, of)?;
+                }
                 runs.push(Run {
                     scenario: None,
                     scheme: *scheme,
                     setting: path.half.into(),
                     point: path.number,
-                    changes: with_changes(of_scheme.iter().chain(&of_path).cloned().collect(), computed, of)?,
+                    changes,
                     at,
                 });
             }

@@ -1,0 +1,59 @@
+//! What is measured of films.
+
+use anabranch_sim::report::{FlowTotals, MediaTotals, Seen, Totals};
+
+use super::*;
+
+fn run(films: impl IntoIterator<Item = MediaTotals>) -> Recording {
+    let flow = |film| FlowTotals { media: Some(film), ..FlowTotals::default() };
+    let flows = films.into_iter().map(flow).collect();
+    Recording { totals: Totals { flows, ..Totals::default() }, ..Recording::default() }
+}
+
+fn of(quantity: Quantity, flows: Vec<FlowId>, run: &Recording) -> f64 {
+    let bound = Bound {
+        quantity,
+        weights: vec![1.0; flows.len()],
+        rates: vec![None; flows.len()],
+        flows,
+        links: Vec::new(),
+        others: Vec::new(),
+        each: None,
+        bins: None,
+        window: None,
+        sizes: Vec::new(),
+        delay: 0.0,
+        details: Details::default(),
+    };
+    bound.of(run)
+}
+
+#[test]
+fn a_film_that_never_begins_stands_still_as_long_as_it_is_there() {
+    let film = |startup: Option<u64>, lasted: u64, stalled: u64| MediaTotals {
+        lasted: Duration::from_secs(lasted),
+        startup: startup.map(Duration::from_secs),
+        stalled: Duration::from_secs(stalled),
+        ..MediaTotals::default()
+    };
+    let run = run([film(Some(2), 70, 5), film(None, 30, 0)]);
+    let standing = |flows: Vec<FlowId>| of(Quantity::Standing, flows, &run);
+    assert_eq!([standing(vec![0]), standing(vec![1]), standing(vec![0, 1])], [5.0, 30.0, 17.5]);
+}
+
+#[test]
+fn what_the_viewer_saw_counts_before_what_the_session_thinks() {
+    let seconds = Duration::from_secs;
+    let seen = Seen { startup: Some(seconds(3)), stalls: 2, stalled: seconds(7), played: Bytes::ZERO };
+    let film = MediaTotals {
+        lasted: seconds(60),
+        startup: None,
+        stalls: 9,
+        stalled: seconds(20),
+        seen: Some(seen),
+        ..MediaTotals::default()
+    };
+    let run = run([film]);
+    let figures = [Quantity::StartUp, Quantity::Stalls, Quantity::Stalled, Quantity::Standing];
+    assert_eq!(figures.map(|quantity| of(quantity, vec![0], &run)), [3.0, 2.0, 7.0, 7.0]);
+}
