@@ -106,7 +106,7 @@ const OTHERS: [Case; 102] = [
     ("serve . --https 0 --cert nowhere.pem --key text.txt", 1, "cannot read nowhere.pem"),
     ("serve . --cert text.txt --key text.txt", 2, "--https <ADDR>"),
     ("serve . --congestion cubic", 2, "--h3 <ADDR>"),
-    ("serve . --h3 0 --cert a --key b --congestion bbr", 2, "'bbr'|reno, cubic"),
+    ("serve . --h3 0 --cert a --key b --congestion bbr9", 2, "'bbr9'|reno, cubic"),
     ("serve . --max-header 1k", 2, "8KiB"),
     ("serve . --shape-rate -1M", 2, "'-1M' is not a rate|RATES"),
     ("send", 2, "--to <HOST:PORT>"),

@@ -63,11 +63,11 @@ fn the_same_seed_gives_the_same_bytes() {
     }
     let found: Vec<_> = FILES.iter().map(|name| format!("{name} {}", digest(&first[name]))).collect();
     let expected = [
-        "flows.csv 533fe58e8f0b301d9aafa76031031ebfba33495244821e9f55127334a867da2b",
-        "links.csv e75e37faab8747914efa9f711a1a72dedfe68c34b5636924c73f50d24bca5280",
-        "events.jsonl e3245cf676f3d8210f62366bbc26c91a48d00824e45ab826b14985d1915fd4fb",
-        "summary.json 20c5b88cafb33fbfc194e33287073b82ddc865ce79e08c91bcccf16796359827",
-        "packets.pcapng 4296a037f382335303ffcd3e5dd439c8c728fdf67aa1d8a2c3f432d4db719725",
+        "flows.csv e43e0d181ff440aca068180c75bafaceca58360c7681a8df1bfd24c804d6d1cb",
+        "links.csv 98d4eeedeba244d0404d4319df2115721b83ed5ca0c5653dbe42f4e2466b4c10",
+        "events.jsonl 12bf5ab45117d9f0dca3c27927f341fedf8379f907d0accc4996f2e5f07ee399",
+        "summary.json e219dfa33b82265877b7d6b29da4eee21be2cdc5c5a1a7dee90a8c940ffb3c9e",
+        "packets.pcapng cb53349b5540500e0aafe859388809d95a2ec337d447c7e0081b7416a68956a9",
     ];
     assert_eq!(found, expected);
 }

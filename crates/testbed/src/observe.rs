@@ -1,7 +1,7 @@
 //! What is seen of a run from outside the client: its connections, and the congestion control of their
 //! senders.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::net::Ipv4Addr;
 use std::process::{Command, Stdio};
@@ -42,8 +42,12 @@ pub fn connections(client: &Arc<NetNs>, paths: usize, stop: &AtomicBool) -> Resu
             // The entry of the calling thread, which is in the client's namespace.
             let table = fs::read_to_string("/proc/thread-self/net/tcp").unwrap_or_default();
             let mut by_path = vec![0; paths];
-            for socket in table.lines().filter_map(Socket::parse).filter(|socket| socket.established) {
-                if let Some((path, CLIENT_HOST)) = socket.address.and_then(topology::path_and_host) {
+            let established = table.lines().filter_map(Socket::parse).filter(|socket| socket.established);
+            // The table is read in pieces: one whose place changes meanwhile is there twice.
+            let ends: BTreeSet<_> =
+                established.filter_map(|socket| Some((socket.address?, socket.port))).collect();
+            for (address, _) in ends {
+                if let Some((path, CLIENT_HOST)) = topology::path_and_host(address) {
                     by_path.iter_mut().skip(path).take(1).for_each(|count| *count += 1);
                 }
             }

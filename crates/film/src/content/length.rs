@@ -5,7 +5,7 @@
 //! connections deliver, without any planning. While nobody waits, what a long one costs is bounded:
 //!
 //! - *The connection slows or fails.* What it has not brought comes from elsewhere (`late.rs`). A request
-//!   takes at most half of the play time before its first byte, so that it may become twice as slow before
+//!   takes at most a quarter of the play time before its first byte, so that it may become four times as slow before
 //!   anybody notices, and another one of the same length still comes in time.
 //! - *It is not wanted any more*, after a seek or as the connection is given back. Its connection is closed
 //!   where the rest would take long ([`Coordinator::is_in_the_way`], [`Coordinator::outlasts`]). What was on
@@ -88,7 +88,7 @@ impl Coordinator {
         if pipe.members > 0 || pipe.rate.is_zero() || self.media_rate.is_none() || buffered < unhurried {
             return None;
         }
-        let most = pipe.rate.amount_in(self.play_time(reader, start) / 2).get().min(self.longest());
+        let most = pipe.rate.amount_in(self.play_time(reader, start) / 4).get().min(self.longest());
         let pipes = Bytes::of(self.pipes.values().filter(|pipe| !pipe.draining).count()).get().max(1);
         let wanted = pipe.rate.amount_in(BETWEEN_REQUESTS * pipes).get().max(ALIGNMENT).min(most);
         // Its end is where the next one begins.

@@ -12,6 +12,7 @@
 //! and readers, which are few; nothing scans the table. (libtorrent's time-critical picker, the strongest of
 //! its kind, sorts all pieces and peers at every decision.)
 
+mod gap;
 mod group;
 mod late;
 mod length;
@@ -30,10 +31,10 @@ use anabranch_units::{Bytes, Duration, Rate, Time};
 
 use crate::control::ConnectionId;
 
+use gap::Gap;
 use pipe::{Pipe, Segment};
 pub use policy::{MissingRule, Policy};
 pub use reader::{Reader, ReaderId};
-use readers::Gap;
 pub use request::{Arrival, Reassignment, Request, RequestId};
 
 /// Sizes, readers, what is there and what is assigned.

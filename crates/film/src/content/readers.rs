@@ -5,6 +5,7 @@ use std::ops::Range;
 use anabranch_units::{Bytes, Duration, Rate, Time};
 
 use super::Coordinator;
+use super::gap::Gap;
 use super::pipe::Pipe;
 use super::reader::{Reader, ReaderId};
 use crate::control::ConnectionId;
@@ -15,15 +16,6 @@ const FIRST_BYTES: u64 = 256 * 1024;
 const ASSUMED_MEDIA_RATE: Rate = Rate::from_mbps(4);
 /// Why most bytes are asked for.
 const NEAREST: &str = "the nearest play time";
-
-/// Bytes that nobody was asked for.
-pub(super) struct Gap<'a> {
-    pub(super) range: Range<u64>,
-    /// Who needs them.
-    pub(super) reader: &'a Reader,
-    /// Why these.
-    pub(super) why: &'static str,
-}
 
 impl Coordinator {
     /// Somebody begins to read.

@@ -8,7 +8,7 @@ use crate::content::{Reassignment, Request};
 use crate::control::ConnectionId;
 
 /// A connection is young for so long, or for twelve round trips.
-const YOUNG: Duration = Duration::from_secs(4);
+const YOUNG: Duration = Duration::from_secs(6);
 
 impl Session {
     /// Hands late segments to others; closes connections that keep missing, carry nothing that is needed or

@@ -1,5 +1,6 @@
 //! Cells of our own: what packets go through one after the other, each cell with work of its own.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -43,7 +44,7 @@ impl<W: Work> WorkCell<W> {
         let timer = Timer::new()?;
         Ok(Self {
             ingress: Arc::new(Entrance { sender }),
-            egress: Exit { receiver, timer, work },
+            egress: Exit { receiver, came: None, timer, work },
             control: Arc::new(NoControl),
         })
     }
@@ -64,8 +65,20 @@ impl Ingress<StdPacket> for Entrance {
 /// Where packets leave.
 pub struct Exit<W> {
     receiver: mpsc::UnboundedReceiver<StdPacket>,
+    /// A packet that has come and has not begun to wait.
+    came: Option<StdPacket>,
     timer: Timer,
     work: W,
+}
+
+impl<W> Exit<W> {
+    /// The next packet, if it came by this moment.
+    fn came_by(&mut self, moment: Instant) -> Option<StdPacket> {
+        if self.came.is_none() {
+            self.came = self.receiver.try_recv().ok();
+        }
+        self.came.take_if(|packet| packet.get_timestamp() <= moment)
+    }
 }
 
 #[async_trait]
@@ -73,19 +86,29 @@ impl<W: Work> Egress<StdPacket> for Exit<W> {
     async fn dequeue(&mut self) -> Option<StdPacket> {
         loop {
             let due = self.work.next();
-            if due.is_some_and(|due| due <= Instant::now()) {
+            // On a machine that is late, what came before a packet was due has found it there: else queues
+            // would drain before they fill.
+            if let Some(packet) = self.came_by(due.unwrap_or_else(Instant::now)) {
+                self.work.take(packet);
+                continue;
+            }
+            let Some(due) = due else {
+                let next = match self.came.take() {
+                    Some(packet) => packet,
+                    None => self.receiver.recv().await?,
+                };
+                self.work.take(next);
+                continue;
+            };
+            if due <= Instant::now() {
                 match self.work.give() {
                     Some(packet) => return Some(packet),
                     None => continue,
                 }
             }
-            let Some(due) = due else {
-                self.work.take(self.receiver.recv().await?);
-                continue;
-            };
             tokio::select! {
                 biased;
-                packet = self.receiver.recv() => self.work.take(packet?),
+                packet = self.receiver.recv(), if self.came.is_none() => self.work.take(packet?),
                 _ = self.timer.sleep_until(due) => {}
             }
         }
@@ -128,26 +151,28 @@ impl<W: Work> Cell<StdPacket> for WorkCell<W> {
 /// The work of a cell that only looks.
 pub struct Looking<L> {
     look: L,
-    passing: Option<StdPacket>,
+    passing: VecDeque<StdPacket>,
 }
 
 impl<L: Look> Looking<L> {
     /// The work around it.
     pub fn new(look: L) -> Self {
-        Self { look, passing: None }
+        Self { look, passing: VecDeque::new() }
     }
 }
 
 impl<L: Look> Work for Looking<L> {
     fn take(&mut self, packet: StdPacket) {
-        self.passing = Some(packet).filter(|packet| self.look.passes(packet));
+        if self.look.passes(&packet) {
+            self.passing.push_back(packet);
+        }
     }
 
     fn next(&self) -> Option<Instant> {
-        self.passing.as_ref().map(Packet::get_timestamp)
+        self.passing.front().map(Packet::get_timestamp)
     }
 
     fn give(&mut self) -> Option<StdPacket> {
-        self.passing.take()
+        self.passing.pop_front()
     }
 }
