@@ -42,7 +42,7 @@ pub const MOST_EVENTS: usize = 10_000_000;
 /// A flow from its beginning.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trace {
-    /// The algorithm's name, as [`Algorithm`](crate::algorithm::Algorithm) writes it.
+    /// The algorithm's name, as [`Algorithm`] writes it.
     pub algorithm: String,
     /// How the flow began.
     pub start: Start,

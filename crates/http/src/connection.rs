@@ -19,7 +19,7 @@ const DEFAULT_ROOM: usize = 64 * 1024;
 
 /// A connection to an origin. One task owns it: requests are queued without waiting, and go out while
 /// [`Connection::receive`] waits for the responses. One that is dropped when everything was answered goes to
-/// the [`Pool`] of its options, where there is one.
+/// the [`Pool`](crate::Pool) of its options, where there is one.
 #[derive(Debug)]
 pub struct Connection {
     /// `None` once it is given away.
