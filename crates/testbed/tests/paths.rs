@@ -232,7 +232,8 @@ fn the_timetable_happens() {
     // When TCP tries again depends on its time-out, which the full queue before made long.
     assert!(at(10.0) > at(7.0), "when it is up again: {}", mbps(7.0, 10.0));
     let burst = summary.flows.iter().find(|flow| flow.flow == "burst").unwrap();
-    assert!((0.6e6..1.1e6).contains(&burst.mean_bps), "{burst:?}");
+    // iperf3 agrees with its other end over the same full queue: where that drops a SYN, a second is gone.
+    assert!((0.2e6..1.1e6).contains(&burst.mean_bps), "{burst:?}");
 }
 
 /// What a run could leave on the machine.
