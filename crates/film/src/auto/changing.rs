@@ -77,6 +77,7 @@ impl Auto {
             || sample.connecting > 0
             || self.missed_since.is_none()
             || missed_for < self.patience(sample)
+            || self.rises_to(needed, sample)
             || now < self.grow.until
             || self.target >= self.parameters.most
         {
@@ -95,8 +96,8 @@ impl Auto {
         let wanted = if plays_on { count + 1 } else { in_proportion.unwrap_or(most) };
         self.target = wanted.clamp(count + 1, self.parameters.most);
         // A dip just now (BBR's probing of the RTT, a moment of cross traffic) must not pass for what these
-        // bring alone.
-        let before = recent.max(self.throughput(Duration::from_secs(3), now));
+        // bring alone; what they brought before others came must not either.
+        let before = recent.max(self.throughput(missed_for.min(Duration::from_secs(3)), now));
         self.trial = Some(Trial::Added { before, count });
         self.fill(sample, "the needed rate is missed", orders);
     }

@@ -12,7 +12,8 @@
 //!    [`Parameters::window_headroom`] (MultiTCP (6.1)); when the rate is missed, up to
 //!    [`Parameters::window_spread`] (MultiTCP's f) times that, so that no connection is held back by us.
 //! 3. **Growth.** When the needed rate (wanted plus a margin, more where there is room and the buffer is low)
-//!    has been missed for a while that shrinks with the buffer, connections are added: one while the buffer
+//!    has been missed for a while that shrinks with the buffer, and does not rise to it by itself, connections
+//!    are added: one while the buffer
 //!    will last, and the newest connection has found its rate; else as many as the shortfall asks for in
 //!    proportion, at most as many as there are, or twice as many where every path has room. Each addition is
 //!    a *trial*: after it has settled it must have brought at least [`Parameters::least_gain`] of the
@@ -61,6 +62,8 @@ const ALMOST: Ratio = Ratio::new(97, 100);
 const ROUND_TRIPS_OF_CHANGES: u64 = 40;
 /// A shortfall of less of the wanted rate empties no buffer in a time that matters.
 const NOTICEABLE: f64 = 0.05;
+/// A rate that is so many times what it was a few round trips ago is on its way up.
+const RISES: f64 = 1.25;
 /// Rates are averaged over this long at most.
 const MEMORY: Duration = Duration::from_secs(8);
 
@@ -263,6 +266,16 @@ impl Auto {
     /// Mean throughput over the last moments: over several round trips.
     fn recent(&self, sample: &Sample<'_>) -> Rate {
         self.throughput(Duration::from_secs(1).max(sample.mean_rtt() * 4), sample.now)
+    }
+
+    /// Whether the rate rises as in slow start, and will be there soon if it goes on like that: then nothing is
+    /// missed yet, and more connections would only meet the first ones at the top.
+    fn rises_to(&self, needed: Rate, sample: &Sample<'_>) -> bool {
+        let span = Duration::from_millis(500).max(sample.mean_rtt() * 4);
+        let before = self.throughput_between(sample.now - span * 2, sample.now - span).as_f64();
+        let last = self.throughput(span, sample.now).as_f64();
+        let growth = last / before.max(1.0);
+        growth > RISES && last * growth * growth >= needed.as_f64()
     }
 
     /// Whether no queue stands on any path: losses, and not its capacity, hold the connections back.

@@ -195,6 +195,17 @@ fn one_connection_where_one_holds_the_rate() {
 }
 
 #[test]
+fn slow_start_is_not_taken_for_a_missed_rate() {
+    let mut world = film(&[Path::idle(Rate::from_mbps(6))], 800);
+    for kbps in [100, 200, 400, 800, 1600] {
+        world.paths[0].connection_cap = Rate::from_kbps(kbps);
+        world.step();
+    }
+    world.run(5);
+    assert_eq!(world.most, 1);
+}
+
+#[test]
 fn beside_cross_traffic_no_more_than_the_bound_plus_one() {
     for (flows, kbps) in [(15, 800), (20, 800), (4, 2000), (40, 500)] {
         let capacity = Rate::from_mbps(6);

@@ -52,10 +52,11 @@ impl Session {
             let alone = connection.group.is_none();
             let (carries, needed) = self.coordinator.carries(connection.id);
             let to_drain = connection.rate.time_for(carries).max(connection.silent(now));
-            let too_long = connection.patience();
+            let youth = YOUNG.max(connection.srtt * 12);
             // What a young one brings says little: it is still finding its rate.
-            let grown_up = connection.age(now) > YOUNG.max(connection.srtt * 12);
-            if grown_up && alone && !carries.is_zero() && needed.is_zero() && to_drain > too_long {
+            let grown_up = connection.age(now) > youth;
+            // Another one in its place would have to grow up first: sooner than that it is useful again itself.
+            if grown_up && alone && !carries.is_zero() && needed.is_zero() && to_drain > youth {
                 hopeless.push((connection.id, "all that it carries has come another way"));
             } else if grown_up && alone && self.coordinator.keeps_missing(connection.id) {
                 hopeless.push((connection.id, "it keeps missing play times"));
