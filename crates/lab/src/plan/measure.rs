@@ -14,6 +14,9 @@ use super::viewer::{late, played};
 use crate::simulate::Recording;
 use crate::statistics::{jain_index, mean};
 
+/// Who waits longer for the first picture stands still.
+const PATIENCE: Duration = Duration::from_secs(10);
+
 /// A quantity of flows and links of a model.
 #[derive(Clone, Debug)]
 pub(super) struct Bound {
@@ -315,7 +318,7 @@ impl Bound {
             Quantity::Stalls => of_mean(media().map(|media| f64::from(media.viewed().1)).collect()),
             Quantity::Standing => {
                 let standing = media().map(|media| match media.viewed() {
-                    (Some(_), _, stalled) => stalled,
+                    (Some(start_up), _, stalled) => stalled + (start_up - PATIENCE),
                     (None, ..) => media.lasted,
                 });
                 of_mean(standing.map(Duration::as_secs_f64).collect())

@@ -36,9 +36,14 @@ fn a_film_that_never_begins_stands_still_as_long_as_it_is_there() {
         stalled: Duration::from_secs(stalled),
         ..MediaTotals::default()
     };
-    let run = run([film(Some(2), 70, 5), film(None, 30, 0)]);
+    let run = run([film(Some(2), 70, 5), film(None, 30, 0), film(Some(40), 70, 1)]);
     let standing = |flows: Vec<FlowId>| of(Quantity::Standing, flows, &run);
     assert_eq!([standing(vec![0]), standing(vec![1]), standing(vec![0, 1])], [5.0, 30.0, 17.5]);
+    assert_eq!(
+        standing(vec![2]),
+        31.0,
+        "who waits a minute for its beginning has not had it without a stall"
+    );
 }
 
 #[test]
