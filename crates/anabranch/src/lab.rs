@@ -15,7 +15,7 @@ use anabranch_lab::outcome::{Outcome, Verdict};
 use anabranch_lab::real::{Real, RealOptions, Testbed};
 use anabranch_lab::results::Results;
 use anabranch_lab::sweep::{self, Share, Sweep};
-use anabranch_lab::{Options, experiments, files, validation};
+use anabranch_lab::{RunOptions, experiments, files, validation};
 use indicatif::HumanDuration;
 
 use crate::arguments::{
@@ -102,7 +102,7 @@ async fn run_experiments(arguments: RunArguments, output: &Output) -> Result<(),
     ));
     let (experiments, kept, out) = (Arc::clone(&chosen), runs.clone(), arguments.out.clone());
     let (results, mut outcomes) = in_background(output, true, move |stop, progress| {
-        let options = Options { seeds, quick, jobs, cache: Some(&kept), stop, progress };
+        let options = RunOptions { seeds, quick, jobs, cache: Some(&kept), stop, progress };
         make(&experiments, &options, &out)
     })
     .await?;
@@ -185,7 +185,7 @@ async fn run_sweep(arguments: SweepArguments, output: &Output) -> Result<(), Fai
     ));
     let directory = out.clone();
     in_background(output, true, move |stop, progress| {
-        Ok(sweep::run(&plan, share, &directory, &sweep::Options { jobs, stop, progress })?)
+        Ok(sweep::run(&plan, share, &directory, &sweep::SweepOptions { jobs, stop, progress })?)
     })
     .await?;
     match shard {
@@ -222,7 +222,7 @@ async fn validate(arguments: ValidateArguments, output: &Output) -> Result<(), F
     let comparisons = in_background(output, false, move |stop, progress| {
         Ok(validation::validate(
             &groups,
-            &Options { seeds, quick: false, jobs, cache: None, stop, progress },
+            &RunOptions { seeds, quick: false, jobs, cache: None, stop, progress },
         )?)
     })
     .await?;
@@ -236,7 +236,7 @@ async fn validate(arguments: ValidateArguments, output: &Output) -> Result<(), F
 /// Runs the experiments, and writes what they gave.
 fn make(
     chosen: &[Experiment],
-    options: &Options<'_>,
+    options: &RunOptions<'_>,
     out: &Path,
 ) -> Result<(Vec<Results>, Vec<Outcome>), LabError> {
     let results = anabranch_lab::run(chosen, options)?;

@@ -16,7 +16,7 @@ use anabranch_lab::papers;
 use anabranch_lab::real::{Observed, Real, RealOptions, Testbed, Trial};
 use anabranch_lab::results::Results;
 use anabranch_lab::scheme::{N1, N2, Scheme};
-use anabranch_lab::{Options, Progress, RunError, files};
+use anabranch_lab::{Progress, RunError, RunOptions, files};
 use anabranch_units::Duration;
 
 /// Is asked `check`, or to `run SCENARIO --anabranch FILE --out DIR`. Every run leaves a line in `runs`; the
@@ -199,7 +199,7 @@ fn experiment() -> Experiment {
 fn what_was_measured_stands_beside_what_was_simulated() {
     let directory = tempfile::tempdir().unwrap();
     let measured = made(directory.path(), real(TRAFFIC), &AtomicBool::new(false), &|_| ()).unwrap();
-    let options = Options {
+    let options = RunOptions {
         seeds: 1,
         quick: false,
         jobs: std::num::NonZeroUsize::MIN,

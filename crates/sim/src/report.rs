@@ -210,12 +210,12 @@ pub struct PacketRecord {
     /// Payload.
     pub payload: Bytes,
     /// What it is.
-    pub what: Segment,
+    pub what: PacketKind,
 }
 
 /// What a packet is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Segment {
+pub enum PacketKind {
     /// The first of a TCP connection's set-up.
     Syn,
     /// The second.

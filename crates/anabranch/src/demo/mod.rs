@@ -10,7 +10,7 @@ mod viewer;
 
 use std::io::{self, Write};
 
-use anabranch_client::{Algorithm, Settings};
+use anabranch_client::{RateControl, Settings};
 use anabranch_film::session::Pace;
 use anabranch_film::{auto, multitcp};
 use anabranch_units::{Bytes, Duration, Rate, Ratio};
@@ -62,7 +62,7 @@ async fn show(output: &Output) -> Result<(), Failure> {
 
     tell("1. Over one connection to one server, as players do it ...")?;
     let single = multitcp::Parameters { connections: 1, ..multitcp::Parameters::TABLE_8_1 };
-    let settings = settings(&replicas[..1], Algorithm::Basic(single));
+    let settings = settings(&replicas[..1], RateControl::Basic(single));
     let alone = watch(settings, &FILM, &progress, || ()).await?;
     tell(format_args!("   {}\n", in_words(&alone)))?;
 
@@ -88,14 +88,14 @@ async fn show(output: &Output) -> Result<(), Failure> {
     }
 }
 
-fn settings(replicas: &[Replica], algorithm: Algorithm) -> Settings {
+fn settings(replicas: &[Replica], algorithm: RateControl) -> Settings {
     let urls: Vec<Url> = replicas.iter().map(|replica| replica.url().clone()).collect();
     // Without striping: these servers stand for any server there is.
     Settings { algorithm, pace: Pace::Media(None), stripe: false, ..Settings::new(urls) }
 }
 
 fn settings_for_auto(replicas: &[Replica]) -> Settings {
-    settings(replicas, Algorithm::Auto(auto::Parameters::default()))
+    settings(replicas, RateControl::Auto(auto::Parameters::default()))
 }
 
 fn startup(viewing: &Viewing) -> String {

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
-use anabranch_contribution::Packets;
+use anabranch_contribution::PacketStream;
 use tokio::fs::File;
 use tokio::io::{AsyncWrite, AsyncWriteExt, BufWriter};
 use tokio::net::UdpSocket;
@@ -97,7 +97,7 @@ impl Sink {
     ///
     /// # Errors
     /// It cannot be written.
-    pub(super) async fn run(self, packets: &mut Packets) -> Result<(), Failure> {
+    pub(super) async fn run(self, packets: &mut PacketStream) -> Result<(), Failure> {
         match self {
             Self::Udp(socket, address) => {
                 while let Some(packet) = packets.recv().await {
@@ -124,7 +124,7 @@ impl Sink {
 }
 
 /// Writes everything that waits before it flushes.
-async fn copy(packets: &mut Packets, mut to: impl AsyncWrite + Unpin) -> std::io::Result<()> {
+async fn copy(packets: &mut PacketStream, mut to: impl AsyncWrite + Unpin) -> std::io::Result<()> {
     let mut next: Option<Arc<[u8]>> = packets.recv().await;
     while let Some(packet) = next {
         to.write_all(&packet).await?;

@@ -35,28 +35,28 @@ fn resolve(options: &str) -> Result<Settings, String> {
 
 fn basic(options: &str) -> multitcp::Parameters {
     match resolve(options).unwrap().algorithm {
-        Algorithm::Basic(parameters) => parameters,
+        RateControl::Basic(parameters) => parameters,
         other => panic!("{other:?}"),
     }
 }
 
 fn advanced(options: &str) -> multitcp::AdvancedParameters {
     match resolve(options).unwrap().algorithm {
-        Algorithm::Advanced(parameters) => parameters,
+        RateControl::Advanced(parameters) => parameters,
         other => panic!("{other:?}"),
     }
 }
 
 fn rome(options: &str) -> (rome::Parameters, Bytes) {
     match resolve(&format!("--algorithm rome {options}")).unwrap().algorithm {
-        Algorithm::Rome(parameters, segment) => (parameters, segment),
+        RateControl::Rome(parameters, segment) => (parameters, segment),
         other => panic!("{other:?}"),
     }
 }
 
 fn auto(options: &str) -> auto::Parameters {
     match resolve(options).unwrap().algorithm {
-        Algorithm::Auto(parameters) => parameters,
+        RateControl::Auto(parameters) => parameters,
         other => panic!("{other:?}"),
     }
 }
@@ -64,7 +64,7 @@ fn auto(options: &str) -> auto::Parameters {
 #[test]
 fn mul_takes_the_papers_parameters_and_a_limit() {
     let mul = |options: &str| match resolve(&format!("--algorithm mul {options}")).unwrap().algorithm {
-        Algorithm::Mul(parameters) => parameters,
+        RateControl::Mul(parameters) => parameters,
         other => panic!("{other:?}"),
     };
     assert_eq!(mul(""), mul::Parameters::PAPER);

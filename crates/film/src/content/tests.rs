@@ -245,7 +245,7 @@ fn a_group_is_asked_further_when_little_is_missing_wherever_the_holes_are() {
     }
     assert_eq!(draw(&world), "1##11#1#........................");
     let more = ask(&mut world, group, at(100));
-    assert_eq!((more.range.start, more.priority), (8 * KIB, Priority::Back));
+    assert_eq!((more.range.start, more.priority), (8 * KIB, QueueEnd::Back));
     check(&world);
 }
 
@@ -259,7 +259,7 @@ fn what_a_connection_took_down_with_it_is_asked_for_in_front() {
     world.unassign(group, &(0..KIB));
     assert_eq!(draw(&world), ".###1111........................");
     let again = ask(&mut world, group, at(100));
-    assert_eq!((again.range, again.priority), (0..KIB, Priority::Front));
+    assert_eq!((again.range, again.priority), (0..KIB, QueueEnd::Front));
     check(&world);
 }
 

@@ -12,8 +12,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::model::{
-    Act, Algorithm, Change, CoDel, Congestion, Discipline, FqCoDel, Jitter, Kind, Limit, Loss, Pattern, Pie,
-    Source, Spread, Tcp, TokenBucket, When,
+    Act, Change, CoDel, Congestion, Discipline, FqCoDel, Jitter, Kind, Limit, LossModel, Pattern, Pie,
+    RateControl, Source, Spread, Tcp, TokenBucket, When,
 };
 
 /// The files that a test has.
@@ -112,11 +112,11 @@ reverse = { rate = "1Mbps", loss = 0, name = "back" }"#,
     assert_eq!((there.queue, back.queue.limit), (back.queue, Limit::Bytes(Bytes::kib(64))));
     let Discipline::Red(red) = there.queue.discipline else { panic!("no RED") };
     assert_eq!((red.low, red.high), (3.0, 15.0));
-    assert_eq!((&there.loss, &back.loss), (&Loss::Bernoulli(0.01), &Loss::None));
+    assert_eq!((&there.loss, &back.loss), (&LossModel::Bernoulli(0.01), &LossModel::None));
     assert!(back.changes.is_empty(), "a rate of its own has its own changes");
     let at = |seconds| Time::ZERO + Duration::from_secs(seconds);
     let change = |seconds, rate| Change { at: at(seconds), rate: Some(rate), delay: None, loss: None };
-    let up = Change { loss: Some(Loss::None), ..change(2, Rate::from_mbps(6)) };
+    let up = Change { loss: Some(LossModel::None), ..change(2, Rate::from_mbps(6)) };
     assert_eq!(there.changes, [change(1, Rate::ZERO), up, change(3, Rate::from_mbps(1))]);
 }
 
@@ -145,10 +145,10 @@ fn losses_have_kinds() {
     };
     let gilbert = of(r#"{ kind = "gilbert-elliott", to_bad = 0.01, to_good = 0.3 }"#).unwrap();
     assert!(
-        matches!(gilbert, Loss::GilbertElliott(chain) if chain.loss_bad == 1.0 && chain.loss_good == 0.0)
+        matches!(gilbert, LossModel::GilbertElliott(chain) if chain.loss_bad == 1.0 && chain.loss_good == 0.0)
     );
-    assert_eq!(of(r#"{ kind = "listed", packets = [0, 7] }"#).unwrap(), Loss::Listed(vec![0, 7]));
-    assert_eq!(of("1").unwrap(), Loss::Bernoulli(1.0));
+    assert_eq!(of(r#"{ kind = "listed", packets = [0, 7] }"#).unwrap(), LossModel::Listed(vec![0, 7]));
+    assert_eq!(of("1").unwrap(), LossModel::Bernoulli(1.0));
     for wrong in ["-0.1", "1.01", "nan", "inf", r#"{ kind = "listed", packets = [7, 7] }"#, "\"0.1\""] {
         assert!(of(wrong).is_err(), "{wrong}");
     }
@@ -333,18 +333,18 @@ fn the_parameters_of_streams() {
         Kind::Media(media) => *media,
         other => panic!("{other:?}"),
     };
-    assert!(matches!(of("\"fixed\"").algorithm, Algorithm::Fixed { connections: 1, window: None }));
+    assert!(matches!(of("\"fixed\"").algorithm, RateControl::Fixed { connections: 1, window: None }));
     assert!(matches!(
         of("{ kind = \"basic\", preset = \"table8.2\", connections = 4 }").algorithm,
-        Algorithm::Basic(found)
+        RateControl::Basic(found)
             if found == anabranch_film::multitcp::Parameters { connections: 4, ..anabranch_film::multitcp::Parameters::TABLE_8_2 }
     ));
     assert!(matches!(
         of("\"advanced\"").algorithm,
-        Algorithm::Advanced(found) if found == anabranch_film::multitcp::AdvancedParameters::TABLE_8_3
+        RateControl::Advanced(found) if found == anabranch_film::multitcp::AdvancedParameters::TABLE_8_3
     ));
     let media = of("{ kind = \"auto\", connections = 20 }");
-    assert!(matches!(&media.algorithm, Algorithm::Auto(found) if found.most == 20 && found.at_start == 2));
+    assert!(matches!(&media.algorithm, RateControl::Auto(found) if found.most == 20 && found.at_start == 2));
     assert_eq!(media.pace, anabranch_film::session::Pace::Media(Some(Rate::from_mbps(3))));
     assert_eq!(media.policy.segment_size.1, Bytes::mib(2));
     let media = of("{ kind = \"rome\", segment_size = \"10kB\" }");

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use anabranch_scenario::model::{
-    self, Discipline, GilbertElliott, Jitter, Limit, Link, Loss, NodeId, TokenBucket,
+    self, Discipline, GilbertElliott, Jitter, Limit, Link, LossModel, NodeId, TokenBucket,
 };
 use anabranch_scenario::{Described, Fault, Origin, Table};
 use anabranch_units::{Duration, Rate, Time};
@@ -216,7 +216,7 @@ fn direction(link: &Link, origin: &Origin<'_>) -> Result<Direction, Fault> {
     if matches!(link.queue.discipline, Discipline::Red(_)) {
         return fault("discipline", "the testbed has droptail, codel, fq-codel and pie");
     }
-    let pattern = |loss: &Loss, key| pattern(loss).map_err(|message| origin.fault(key, message));
+    let pattern = |loss: &LossModel, key| pattern(loss).map_err(|message| origin.fault(key, message));
     let changes = link.changes.iter().map(|change| {
         let model::Change { at, rate, delay, loss } = change;
         let loss = loss.as_ref().map(|loss| pattern(loss, "changes")).transpose()?;
@@ -237,18 +237,18 @@ fn direction(link: &Link, origin: &Origin<'_>) -> Result<Direction, Fault> {
 }
 
 /// Losses as the emulator has them: by how many were lost just before.
-fn pattern(loss: &Loss) -> Result<LossPattern, &'static str> {
+fn pattern(loss: &LossModel) -> Result<LossPattern, &'static str> {
     match *loss {
-        Loss::None => Ok(LossPattern(vec![0.0])),
-        Loss::Bernoulli(probability) => Ok(LossPattern(vec![probability])),
+        LossModel::None => Ok(LossPattern(vec![0.0])),
+        LossModel::Bernoulli(probability) => Ok(LossPattern(vec![probability])),
         // Each packet of the bad state is lost, so that its successor's state is known from the loss.
-        Loss::GilbertElliott(GilbertElliott { to_bad, to_good, loss_good: 0.0, loss_bad: 1.0 }) => {
+        LossModel::GilbertElliott(GilbertElliott { to_bad, to_good, loss_good: 0.0, loss_bad: 1.0 }) => {
             Ok(LossPattern(vec![to_bad, 1.0 - to_good]))
         }
-        Loss::GilbertElliott(_) => {
+        LossModel::GilbertElliott(_) => {
             Err("the testbed loses every packet in the bad state and none in the good one")
         }
-        Loss::Listed(_) => Err("the testbed loses packets by chance, and none by their place"),
+        LossModel::Listed(_) => Err("the testbed loses packets by chance, and none by their place"),
     }
 }
 
