@@ -102,7 +102,7 @@ mod tests {
             assert!(!real.differs.is_empty(), "{}: a real path is never the simulated one", experiment.id);
             let simulated: Vec<Case> =
                 experiment.jobs.of(1).unwrap().into_iter().map(|job| job.case).collect();
-            for trial in (real.trials)(1) {
+            for trial in (real.trials)(1).unwrap() {
                 assert!(simulated.contains(&trial.case), "{}: {}", experiment.id, trial.case);
                 let scenario = toml::from_str::<toml::Table>(&trial.scenario);
                 assert!(scenario.is_ok(), "{}, {}: {scenario:?}", experiment.id, trial.case);

@@ -4,7 +4,7 @@ use anabranch_units::Duration;
 
 use super::measure::metrics_of;
 use crate::case::{Case, Measured};
-use crate::real::{Observed, Real, Trial};
+use crate::real::{self, Observed, Real, TestbedError, Trial};
 use crate::scheme::VPS;
 
 /// Those of the simulated run, in `papers/vps/fig3`.
@@ -13,11 +13,8 @@ const WEIGHTS: [f64; 3] = [1.0, 4.0, 8.0];
 const WARM_UP: u64 = 20;
 /// What counts, behind the warm-up: two bins of the longest time scale.
 const COUNTED: u64 = 120;
-/// The clients end before the run does.
-const CLIENTS: u64 = WARM_UP + COUNTED + 5;
-const SECONDS: u64 = CLIENTS + 10;
-/// All clients are behind one link.
-const POOL: &str = "[[pool]]\nname = \"link\"\nclients = \"all\"\n";
+/// How long all of it takes: the clients end before the run does.
+const SECONDS: u64 = WARM_UP + COUNTED + 15;
 /// The files of the weights 1, 4 and 8.
 const FILES: [&str; 3] = ["one", "four", "eight"];
 
@@ -34,81 +31,19 @@ pub(super) fn figure_3() -> Real {
         .map(Into::into)
         .into(),
         needs: &["ip", "ss", "unshare", "iperf3", "openssl", "timeout"],
-        trials: Box::new(|seed| vec![trial(seed)]),
+        trials: Box::new(|seed| Ok(vec![trial(seed)?])),
     }
 }
 
-fn trial(seed: u64) -> Trial {
-    let files = FILES.join(" ");
-    let weights: Vec<String> = FILES
-        .iter()
-        .zip(WEIGHTS)
-        .map(|(file, weight)| format!("[[rule]]\npath = \"/{file}\"\nweight = {weight}\n"))
-        .collect();
-    Trial {
+fn trial(seed: u64) -> Result<Trial, TestbedError> {
+    Ok(Trial {
         case: Case::new(VPS, 0.0),
-        scenario: format!(
-            r#"
-[run]
-duration = "{SECONDS}s"
-seed = {seed}
-[[node]]
-name = "origin"
-[[node]]
-name = "client"
-[[link]]
-name = "main"
-from = "origin"
-to = "client"
-rate = "12M"
-delay = "70ms"
-queue = "140 packets"
-[[server]]
-node = "origin"
-command = ["sh", "{{here}}/serve.sh", "{{anabranch}}"]
-[[flow]]
-name = "reno"
-kind = "tcp"
-count = 3
-from = "origin"
-to = "client"
-tcp = {{ congestion = "reno" }}
-# A payload of 240 kbps in datagrams of 1400 bytes.
-[[flow]]
-name = "background"
-kind = "udp"
-from = "origin"
-to = "client"
-rate = "244.8k"
-packet_size = "1428B"
-[[client]]
-name = "clients"
-output = "none"
-command = ["sh", "-c", """
-for file in {files}; do
-    timeout {CLIENTS} '{{anabranch}}' fetch --quiet --http3-only --connections 1 --cacert '{{here}}/cert.pem' \
-        --stats '{{here}}/'$file.jsonl -o - https://{{address1}}/$file > /dev/null &
-done
-wait"""]
-"#
-        ),
-        files: vec![("weights.toml", format!("{POOL}{}", weights.concat())), ("serve.sh", server())],
+        scenario: real::scenario("vps/fig3/real.toml", [("run.seed", real::seed(seed))])?,
+        files: real::files("vps/fig3", &["weights.toml", "serve.sh"])?,
         kernel: Vec::new(),
         duration: Duration::from_secs(SECONDS),
         reading: Box::new(read),
-    }
-}
-
-/// Serves files that nobody gets to the end of. They are in `/run`, which goes away with the run.
-fn server() -> String {
-    let files: Vec<String> = FILES.iter().map(|file| format!("/run/files/{file}")).collect();
-    format!(
-        "cd \"$(dirname \"$0\")\" && mkdir /run/files && truncate -s 1G {} || exit 1\n\
-         openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=testbed \
-         -addext subjectAltName=IP:10.77.0.2 -keyout key.pem -out cert.pem || exit 1\n\
-         exec \"$1\" serve /run/files --http 10.77.0.2:80 --h3 10.77.0.2:443 --cert cert.pem --key key.pem --congestion reno --weights weights.toml\n",
-        files.join(" ")
-    )
+    })
 }
 
 fn read(observed: &Observed) -> Result<Measured, String> {
