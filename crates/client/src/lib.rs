@@ -1,9 +1,9 @@
 //! Drives a receiver session over real connections: the engine of `play`, `fetch` and `proxy`.
 //!
 //! A [`Film`] is opened from one or more URLs; [`Reader`]s take bytes from any position of it. Behind it one
-//! task owns the session (`owner`). A task for each connection (`connection`) sends what the owner orders and reports
-//! what comes; readers take bytes from where they are kept (`store`) and report how far they are; a worker
-//! writes to the disk (`disk`). What others wait for the owner publishes (`published`).
+//! task owns the session (`owner`). A task for each connection (`connection`) sends what the owner orders and
+//! reports what comes; readers take bytes from where they are kept (`store`) and report how far they are; a
+//! worker writes to the disk (`disk`). What others wait for the owner publishes (`published`).
 //!
 //! What is asked for, where and when, is decided by `anabranch-film`; a connection belongs to
 //! `anabranch-http`; who takes the bytes (a player's endpoint, a file, a pipe) is the caller's.

@@ -91,8 +91,8 @@ impl Pair {
         self
     }
 
-    /// A link like this one that is longer by its part of `spread`: the first of `count` by nothing, the last by
-    /// all of it.
+    /// A link like this one that is longer by its part of `spread`: the first of `count` by nothing, the last
+    /// by all of it.
     pub(crate) fn spread(self, spread: Duration, number: u32, count: u32) -> Self {
         self.longer(spread * u64::from(number - 1) / u64::from(count.max(2) - 1))
     }

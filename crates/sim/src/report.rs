@@ -131,8 +131,8 @@ pub struct MediaTotals {
 }
 
 impl MediaTotals {
-    /// Start-up, stalls and the time in them, as the viewer saw them; where the player takes everything at once,
-    /// the session knows.
+    /// Start-up, stalls and the time in them, as the viewer saw them; where the player takes everything at
+    /// once, the session knows.
     pub fn viewed(&self) -> (Option<Duration>, u32, Duration) {
         match self.seen {
             Some(seen) => (seen.startup, seen.stalls, seen.stalled),

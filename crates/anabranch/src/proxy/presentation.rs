@@ -1,5 +1,5 @@
-//! One playlist that is played: carries out what its session in `anabranch-film` decides. A segment is brought
-//! as a whole as soon as it is asked for, however fast its player takes it, and then the next ones.
+//! One playlist that is played: carries out what its session in `anabranch-film` decides. A segment is
+//! brought as a whole as soon as it is asked for, however fast its player takes it, and then the next ones.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};

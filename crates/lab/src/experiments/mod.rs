@@ -1,4 +1,5 @@
-//! The experiments, which are folders in `papers/`, and the drivers of those that real programs can run as well.
+//! The experiments, which are folders in `papers/`, and the drivers of those that real programs can run as
+//! well.
 
 mod multfrc;
 mod multitcp;

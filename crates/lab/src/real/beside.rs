@@ -1,5 +1,5 @@
-//! What real runs need besides their drivers: scenarios of the testbed and scripts, which are files beside the
-//! plans in `papers/`.
+//! What real runs need besides their drivers: scenarios of the testbed and scripts, which are files beside
+//! the plans in `papers/`.
 
 use std::path::Path;
 

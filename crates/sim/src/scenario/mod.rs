@@ -1,4 +1,5 @@
-//! Scenario files: what `anabranch-scenario` reads becomes a [`Model`] that can be simulated. The format is in
+//! Scenario files: what `anabranch-scenario` reads becomes a [`Model`] that can be simulated. The format is
+//! in
 //! `docs/scenario.md`.
 //!
 //! Whatever is wrong is told with its place and with what would be right ([`Error`]).

@@ -1,5 +1,5 @@
-//! Which rules a flow keeps: the RFCs' or ns-2's. Here alone it is known that there are two, and chosen when a
-//! flow begins; a [`Sender`](super::Sender) works by whichever it has.
+//! Which rules a flow keeps: the RFCs' or ns-2's. Here alone it is known that there are two, and chosen when
+//! a flow begins; a [`Sender`](super::Sender) works by whichever it has.
 
 use super::grants::Grants;
 use super::ns2::{self, Ns2};
@@ -17,8 +17,8 @@ pub(super) enum Rules {
 }
 
 impl Rules {
-    /// Of a flow that begins, with its window and its clock of round trips; `seed`: of its controller's random
-    /// numbers.
+    /// Of a flow that begins, with its window and its clock of round trips; `seed`: of its controller's
+    /// random numbers.
     pub(super) fn of(tcp: &Tcp, seed: u64) -> (Self, Window, RoundTrip) {
         match tcp.recovery {
             Recovery::Sack => (Self::Sack(Sack::new(tcp)), Window::new(tcp, seed), RoundTrip::new(&tcp.rto)),

@@ -1,8 +1,8 @@
 //! The paths: for each, a chain of `rattan-core` cells in either direction.
 //!
 //! Towards the client: meter, policer, queue with its discipline, bandwidth, delay, loss, wire, meter. With a
-//! shaper the queue is the shaper's. Towards the server the same without meters. There are no cells for what a
-//! link does not have. Before a server with a bound on its connections is a door.
+//! shaper the queue is the shaper's. Towards the server the same without meters. There are no cells for what
+//! a link does not have. Before a server with a bound on its connections is a door.
 //!
 //! The client's own traffic and the cross traffic of a path go through the same chain; what is for cross
 //! traffic's receivers that are farther away takes a delay of its own at its end.

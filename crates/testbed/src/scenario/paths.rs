@@ -62,7 +62,8 @@ pub struct Change {
     pub loss: Option<LossPattern>,
 }
 
-/// The probabilities that a packet is lost, after none, one, ... lost before it; the last holds from there on.
+/// The probabilities that a packet is lost, after none, one, ... lost before it; the last holds from there
+/// on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LossPattern(pub Vec<f64>);
 

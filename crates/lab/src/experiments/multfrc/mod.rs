@@ -1,5 +1,5 @@
-//! MULTFRC: live streams over links that lose packets by themselves. Its experiments are folders; here are their
-//! real runs.
+//! MULTFRC: live streams over links that lose packets by themselves. Its experiments are folders; here are
+//! their real runs.
 
 mod real;
 

@@ -63,8 +63,8 @@ fn command(scheme: Scheme) -> Vec<&'static str> {
     command
 }
 
-/// The figures by the names that the plan of figure 8.7 gives them. The thesis's algorithms have a player beside
-/// them, `auto` has its own.
+/// The figures by the names that the plan of figure 8.7 gives them. The thesis's algorithms have a player
+/// beside them, `auto` has its own.
 fn read(observed: &Observed, scheme: Scheme) -> Result<Measured, String> {
     let (stalls, stalled) = match scheme {
         AUTO => ("stalls", "stall time"),

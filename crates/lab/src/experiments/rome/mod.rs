@@ -1,4 +1,5 @@
-//! TCP-ROME: one stream over paths from several servers. Its experiments are folders; here are their real runs.
+//! TCP-ROME: one stream over paths from several servers. Its experiments are folders; here are their real
+//! runs.
 
 mod real;
 
