@@ -229,7 +229,8 @@ fn buffer(
         Ok((low, high))
     } else {
         Err(Failure::usage(format_args!(
-            "the buffer's lower threshold ({low}) has to be below the upper one ({high}): set --buffer-low and --buffer-high"
+            "the buffer's lower threshold ({low}) has to be below the upper one ({high}): set --buffer-low \
+             and --buffer-high"
         )))
     }
 }

@@ -213,7 +213,8 @@ fn a_value_is_computed_from_the_point() {
     let before =
         "computed = { \"flow.stream.rate\" = { before = \"0\", value = \"point\", unit = \"kbps\" } }\n";
     let with_text = of(&PLAN.replacen(keys, before, 1));
-    let listed = "set = { \"link.a-b.loss\" = { kind = \"listed\", packets = [1] } }\ncomputed = { \"link.a-b.loss.packets\" = { value = \"1000000 + point\", list = true } }\n";
+    let listed = "set = { \"link.a-b.loss\" = { kind = \"listed\", packets = [1] } }\ncomputed = \
+                  { \"link.a-b.loss.packets\" = { value = \"1000000 + point\", list = true } }\n";
     let with_list = of(&PLAN.replacen(keys, &format!("{keys}{listed}"), 1));
     let measured = |outcome: Outcome| -> Vec<Option<f64>> {
         outcome.verdicts.iter().map(|judged| Some(judged.measured?.mean)).collect()

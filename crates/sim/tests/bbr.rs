@@ -100,7 +100,8 @@ impl Course {
 /// A flow that always has something to send.
 fn greedy(control: &str, more: &str) -> String {
     format!(
-        "[[flow]]\nname = \"{control}\"\nkind = \"tcp\"\nfrom = \"sender\"\nto = \"receiver\"\ntcp = {{ congestion = \"{control}\" }}\n{more}\n"
+        "[[flow]]\nname = \"{control}\"\nkind = \"tcp\"\nfrom = \"sender\"\nto = \"receiver\"\ntcp = \
+         {{ congestion = \"{control}\" }}\n{more}\n"
     )
 }
 

@@ -51,7 +51,8 @@ async fn show(output: &Output) -> Result<(), Failure> {
     let start = || Replica::start(directory.path(), rate);
     let replicas = std::iter::repeat_with(start).take(REPLICAS).collect::<Result<Vec<_>, _>>()?;
     tell(format_args!(
-        "A film of {} that needs {} is on {REPLICAS} servers of {rate} each: one is too slow for it, two are enough.\n",
+        "A film of {} that needs {} is on {REPLICAS} servers of {rate} each: one is too slow for it, two \
+         are enough.\n",
         FILM.duration,
         FILM.rate()
     ))?;

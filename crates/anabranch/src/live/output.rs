@@ -42,7 +42,8 @@ pub(super) fn places(output: &Endpoint, senders: usize) -> Result<Vec<Endpoint>,
             let path = path.to_string_lossy();
             if senders > 1 && !path.contains(PLACE) {
                 return Err(Failure::usage(format_args!(
-                    "--senders {senders} needs a file for each: a name with {PLACE}, such as --output camera-{PLACE}.ts"
+                    "--senders {senders} needs a file for each: a name with {PLACE}, such as --output \
+                     camera-{PLACE}.ts"
                 )));
             }
             Ok(Endpoint::File(path.replace(PLACE, &number.to_string()).into()))

@@ -104,7 +104,10 @@ impl Runs {
         let fault = match self.written.random {
             Some((true, at)) if is_known && !draws => {
                 let fault = Fault::new(at, "no run draws anything: all seeds are the same");
-                fault.help("leave out `random`, or let the scenario draw: losses, starts between two times, `send_jitter`")
+                fault.help(
+                    "leave out `random`, or let the scenario draw: losses, starts between two times, \
+                            `send_jitter`",
+                )
             }
             Some((false, at)) if draws => {
                 Fault::new(at, "runs draw by chance: one seed is not enough").help("leave out `random`")

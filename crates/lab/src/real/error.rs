@@ -12,7 +12,8 @@ use crate::path_error::PathError;
 pub enum TestbedError {
     /// The testbed's program is not there.
     #[error(
-        "cannot run {}: {error}. 'cargo build --release -p anabranch-testbed' builds it; --testbed FILE says where it is",
+        "cannot run {}: {error}. 'cargo build --release -p anabranch-testbed' builds it; --testbed FILE says \
+         where it is",
         program.display()
     )]
     Missing {

@@ -52,7 +52,8 @@ pub fn page(comparisons: &[Ns2Comparison], seeds: u64) -> String {
         }
         let _ = write!(
             text,
-            "\n## {name}: outside the tolerance\n\n| scenario | metric | ns-2 | tolerance | ours | with ns-2's rules | |\n\
+            "\n## {name}: outside the tolerance\n\n| scenario | metric | ns-2 | tolerance | ours | with \
+             ns-2's rules | |\n\
              | --- | --- | ---: | ---: | ---: | ---: | --- |\n"
         );
         for comparison in outside() {

@@ -12,7 +12,9 @@ pub(super) fn check_link(link: &Link, nodes: usize) -> Checked {
     })?;
     ensure(link.from != link.to, || "the link leads from a node to itself".to_owned())?;
     ensure(!link.rate.is_zero() || link.opportunities.is_some(), || {
-        "the rate is zero: give one, like \"10Mbps\" (a link that is down for a while has a change of its rate)".to_owned()
+        "the rate is zero: give one, like \"10Mbps\" (a link that is down for a while has a change \
+         of its rate)"
+            .to_owned()
     })?;
     let holds_something = match link.queue.limit {
         Limit::Packets(most) => most > 0,

@@ -67,7 +67,8 @@ fn check_rows(item: Item<'_>, model: &Model) -> Result<(), Fault> {
     let mut table = item.table("[run]")?;
     let item = table.item("sampling").or(table.item("duration")).unwrap_or(item);
     let fault = item.fault(format_args!(
-        "{intervals} intervals of {flows} flows and {links} links would give {rows} rows of output, more than {MOST_ROWS}"
+        "{intervals} intervals of {flows} flows and {links} links would give {rows} rows of output, more \
+         than {MOST_ROWS}"
     ));
     Err(fault.help("make `sampling` longer or `duration` shorter"))
 }

@@ -262,7 +262,8 @@ fn behind(link: &Duplex<'_, '_>, client: NodeId, paths: &[Path]) -> Result<(Node
     } else if forward.to == client {
         (forward.from, (reverse, &back_origin), (forward, origin))
     } else {
-        let message = "this link leads neither from a [[server]]'s node to the client's, nor from there to a receiver behind it";
+        let message = "this link leads neither from a [[server]]'s node to the client's, nor from there to a \
+                       receiver behind it";
         return Err(origin.fault("from", message));
     };
     for (link, origin) in [away, (back, back_origin)] {
@@ -283,7 +284,8 @@ fn behind(link: &Duplex<'_, '_>, client: NodeId, paths: &[Path]) -> Result<(Node
             }
         }
         if paths.iter().any(|path| path.to_client.rate > link.rate) {
-            let message = "behind the client the testbed has a delay alone: the rate is at least that of the servers' links";
+            let message = "behind the client the testbed has a delay alone: the rate is at least that of the \
+                           servers' links";
             return Err(origin.fault("rate", message));
         }
     }

@@ -29,9 +29,12 @@ pub(super) fn figure_7i() -> Real {
     Real {
         differs: [
             "90 s in place of 9,000 s, of which the first 30 do not count",
-            "QUIC datagrams of live media ('anabranch send' and 'receive') with about 1,380 bytes in place of 1000; the queue has 36 packets, as many bytes as 50. The \
-             stream has 1.3 Mbps, more than the link; what is too late at the sender is dropped there. There are retransmissions, and no parity",
-            "the path is emulated; the round trip is the sender's estimate, and the least is 160 ms and the time of a packet on the link. How many \
+            "QUIC datagrams of live media ('anabranch send' and 'receive') with about 1,380 bytes in place \
+             of 1000; the queue has 36 packets, as many bytes as 50. The \
+             stream has 1.3 Mbps, more than the link; what is too late at the sender is dropped there. There \
+             are retransmissions, and no parity",
+            "the path is emulated; the round trip is the sender's estimate, and the least is 160 ms and the \
+             time of a packet on the link. How many \
              connections auto stands for is not told",
         ]
         .map(Into::into)

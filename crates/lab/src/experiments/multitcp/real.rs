@@ -16,10 +16,13 @@ const BIN: usize = 5;
 pub(super) fn figure_8_7() -> Real {
     Real {
         differs: [
-            "nginx, the kernel's Reno with SACK, iperf3 as cross traffic; the path is emulated. Packets have 1448 bytes in place of 1000, \
+            "nginx, the kernel's Reno with SACK, iperf3 as cross traffic; the path is emulated. Packets have \
+             1448 bytes in place of 1000, \
              so that the queue has 35 of them: as many bytes as 50",
-            "the kernel has delayed acknowledgements, an initial window of 10 and timestamps; nothing waits for a random time",
-            "N = 1 to 5 and the advanced algorithm are 'anabranch fetch --rate', auto is 'anabranch play' with a player that holds all that it gets; \
+            "the kernel has delayed acknowledgements, an initial window of 10 and timestamps; nothing waits \
+             for a random time",
+            "N = 1 to 5 and the advanced algorithm are 'anabranch fetch --rate', auto is 'anabranch play' \
+             with a player that holds all that it gets; \
              the player of section 8.3 is modelled behind what arrives",
         ]
         .map(Into::into)

@@ -24,10 +24,13 @@ const SECONDS: u64 = 100;
 pub(super) fn figure_8() -> Real {
     Real {
         differs: [
-            "nginx, the kernel's Reno with SACK, iperf3 as cross traffic; the paths are emulated, each by itself. Packets have 1448 bytes in place of \
+            "nginx, the kernel's Reno with SACK, iperf3 as cross traffic; the paths are emulated, each by \
+             itself. Packets have 1448 bytes in place of \
              1000, so that queues have 35 of them: as many bytes as 50",
-            "the kernel has delayed acknowledgements, an initial window of 10 and timestamps; nothing waits for a random time",
-            "TCP-ROME and auto are 'anabranch play' with a player that holds all that it gets, the single flow is curl at the film's rate; every \
+            "the kernel has delayed acknowledgements, an initial window of 10 and timestamps; nothing waits \
+             for a random time",
+            "TCP-ROME and auto are 'anabranch play' with a player that holds all that it gets, the single \
+             flow is curl at the film's rate; every \
              connection is asked for two ranges ahead",
         ]
         .map(Into::into)

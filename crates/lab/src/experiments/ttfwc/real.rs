@@ -28,8 +28,10 @@ pub(super) fn beside_reno(scheme: Scheme) -> Real {
     Real {
         differs: [
             "60 s in place of 200 s, of which the first 15 do not count",
-            "TTFWC runs in the kernel (anabranch cc load ttfwc), iperf3 sends, and receivers acknowledge as the kernel does",
-            "the path is emulated: 10 Mbps and a queue of 50 packets as in the thesis. TTFWC's flows and Reno's are in turn at the six distances, so that Reno has the farthest one",
+            "TTFWC runs in the kernel (anabranch cc load ttfwc), iperf3 sends, and receivers acknowledge as \
+             the kernel does",
+            "the path is emulated: 10 Mbps and a queue of 50 packets as in the thesis. TTFWC's flows and \
+             Reno's are in turn at the six distances, so that Reno has the farthest one",
         ]
         .map(Into::into)
         .into(),

@@ -21,12 +21,17 @@ const FILES: [&str; 3] = ["one", "four", "eight"];
 pub(super) fn figure_3() -> Real {
     Real {
         differs: [
-            "140 s in place of 600 s, of which the first 20 do not count: two bins of 60 s, so that their variation says little",
-            "VPS weighs responses over HTTP/3 (anabranch serve --weights, QUIC) by their paths, each to a connection of its own; MulTCP has no real run. The plain flows are \
+            "140 s in place of 600 s, of which the first 20 do not count: two bins of 60 s, so that their \
+             variation says little",
+            "VPS weighs responses over HTTP/3 (anabranch serve --weights, QUIC) by their paths, each to a \
+             connection of its own; MulTCP has no real run. The plain flows are \
              the kernel's Reno, over TCP: headers, packets and acknowledgements differ from those of QUIC",
-            "the path is emulated: 12 Mbps, a round trip of 140 ms, a queue of 140 packets of up to 1500 bytes, as many bytes as 201 of 1040; the background \
-             is a constant 240 kbps, the mean of what is on and off in the simulation. All flows begin at once",
-            "what a client got in a second is counted by its own clock, what the plain flows got by the testbed's",
+            "the path is emulated: 12 Mbps, a round trip of 140 ms, a queue of 140 packets of up to 1500 \
+             bytes, as many bytes as 201 of 1040; the background \
+             is a constant 240 kbps, the mean of what is on and off in the simulation. All flows \
+             begin at once",
+            "what a client got in a second is counted by its own clock, what the plain flows got by \
+             the testbed's",
         ]
         .map(Into::into)
         .into(),

@@ -6,7 +6,8 @@ use super::*;
 fn the_parameters_of_streams() {
     let stream = |algorithm: &str| {
         let media = format!(
-            "client = \"b\"\nservers = [\"a\", \"a\"]\nrate = \"3M\"\nalgorithm = {algorithm}\nkind = \"media\""
+            "client = \"b\"\nservers = [\"a\", \"a\"]\nrate = \"3M\"\nalgorithm = {algorithm}\nkind \
+             = \"media\""
         );
         parsed(&path("kind = \"tcp\"\nfrom = \"a\"\nto = \"b\"", &media))
     };
@@ -76,7 +77,8 @@ fn a_scheme_says_over_how_many_connections() {
     let of_all = "{ kind = \"aio-tfrc\", filter = \"all\" }";
     assert_eq!(control(of_all), (Filter::All, Scheme::AIO_TFRC));
     assert_eq!(control("\"auto\""), (Filter::All, Scheme::AUTO));
-    let keys = "increase = 6, decrease = 2, round_trips = 20, tolerance = 0.1, most_connections = 9, least_round_trip = \"sample\"";
+    let keys = "increase = 6, decrease = 2, round_trips = 20, tolerance = 0.1, most_connections = 9, \
+                least_round_trip = \"sample\"";
     let expected = multfrc::Parameters {
         round_trips: 20,
         tolerance: Ratio::from_f64(0.1),
@@ -91,7 +93,8 @@ fn a_scheme_says_over_how_many_connections() {
 fn a_paced_control_goes_with_what_it_can_keep_to() {
     let of = |more: &str| {
         format!(
-            "{PATH}\n[[flow]]\nname = \"f\"\nkind = \"tcp\"\nfrom = \"a\"\nto = \"b\"\ntcp = {{ congestion = \"bbr\"{more}\n"
+            "{PATH}\n[[flow]]\nname = \"f\"\nkind = \"tcp\"\nfrom = \"a\"\nto = \"b\"\ntcp = \
+             {{ congestion = \"bbr\"{more}\n"
         )
     };
     assert!(parsed(&of(", segment = \"1200B\" }")).is_ok());
@@ -113,7 +116,8 @@ fn a_paced_control_goes_with_what_it_can_keep_to() {
 fn a_player_s_buffer_tunes_its_senders() {
     let stream = |tcp: &str| {
         let media = format!(
-            "client = \"b\"\nservers = [\"a\"]\nrate = \"3M\"\nalgorithm = \"fixed\"\nkind = \"media\"\ntcp = {tcp}"
+            "client = \"b\"\nservers = [\"a\"]\nrate = \"3M\"\nalgorithm = \"fixed\"\nkind \
+             = \"media\"\ntcp = {tcp}"
         );
         parsed(&path("kind = \"tcp\"\nfrom = \"a\"\nto = \"b\"", &media))
     };
@@ -136,11 +140,13 @@ fn a_player_s_buffer_tunes_its_senders() {
 fn a_reader_takes_at_its_own_pace() {
     let stream = |reader: &str| {
         let media = format!(
-            "client = \"b\"\nservers = [\"a\"]\nrate = \"3M\"\nalgorithm = \"auto\"\nkind = \"media\"\nreader = {reader}"
+            "client = \"b\"\nservers = [\"a\"]\nrate = \"3M\"\nalgorithm = \"auto\"\nkind \
+             = \"media\"\nreader = {reader}"
         );
         parsed(&path("kind = \"tcp\"\nfrom = \"a\"\nto = \"b\"", &media))
     };
-    let acts = "[{ at = \"10s\", pause = true }, { at = \"20s\", pause = false }, { at = \"30s\", speed = 2 }, \
+    let acts = "[{ at = \"10s\", pause = true }, { at = \"20s\", pause = false }, \
+                { at = \"30s\", speed = 2 }, \
                 { at = \"30s\", seek = \"5m\" }, { at = \"40s\", leave = true }]";
     let scenes = "scenes = [{ at = \"5s\", rate = \"6Mbps\" }, { at = \"9s\", rate = \"1Mbps\" }]";
     let model =

@@ -5,7 +5,8 @@ use super::*;
 #[test]
 fn an_unknown_key_is_refused_with_its_place_and_the_right_name() {
     let error = error(&path("delay = \"20ms\"", "delay = \"20ms\"\nqueu = \"50 packets\""));
-    let expected = "test.toml:15:1: `queu` is not a key of a [[link]]\n   |\n15 | queu = \"50 packets\"\n   | ^^^^\n   = did you mean `queue`?";
+    let expected = "test.toml:15:1: `queu` is not a key of a [[link]]\n   |\n15 | queu = \"50 packets\"\n   \
+                    | ^^^^\n   = did you mean `queue`?";
     assert!(error.starts_with(expected), "{error}");
 }
 
