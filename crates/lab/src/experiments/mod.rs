@@ -48,13 +48,13 @@ pub const REAL: [&str; 7] = [
 /// The real runs of an experiment, if it has some.
 pub fn real(id: &str) -> Option<Real> {
     match id {
-        "multitcp-fig8.7" => Some(multitcp::real_figure_8_7()),
-        "rome-fig8" => Some(rome::real_figure_8()),
-        "multfrc-fig7i" => Some(multfrc::real_figure_7i()),
-        "vps-fig3" => Some(vps::real_figure_3()),
-        "ttfwc-fig5.16" => Some(ttfwc::real(TTFWC_0_0)),
-        "ttfwc-fig5.17" => Some(ttfwc::real(TTFWC_0_4)),
-        "ttfwc-fig5.18" => Some(ttfwc::real(TTFWC_0_9)),
+        "multitcp-fig8.7" => Some(multitcp::figure_8_7()),
+        "rome-fig8" => Some(rome::figure_8()),
+        "multfrc-fig7i" => Some(multfrc::figure_7i()),
+        "vps-fig3" => Some(vps::figure_3()),
+        "ttfwc-fig5.16" => Some(ttfwc::beside_reno(TTFWC_0_0)),
+        "ttfwc-fig5.17" => Some(ttfwc::beside_reno(TTFWC_0_4)),
+        "ttfwc-fig5.18" => Some(ttfwc::beside_reno(TTFWC_0_9)),
         _ => None,
     }
 }

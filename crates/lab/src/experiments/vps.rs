@@ -1,11 +1,13 @@
 //! Figure 3 over HTTP/3: `anabranch serve --weights` beside the kernel's Reno.
 
+mod measure;
+
 use anabranch_units::Duration;
 
-use super::measure::metrics_of;
 use crate::case::{Case, Measured};
 use crate::real::{self, Observed, Real, TestbedError, Trial};
 use crate::scheme::VPS;
+use measure::metrics_of;
 
 /// Those of the simulated run, in `papers/vps/fig3`.
 const WEIGHTS: [f64; 3] = [1.0, 4.0, 8.0];
