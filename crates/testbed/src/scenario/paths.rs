@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anabranch_scenario::model::{
     self, Discipline, GilbertElliott, Jitter, Limit, Link, LossModel, NodeId, TokenBucket,
 };
-use anabranch_scenario::{Described, Fault, Origin, Table};
+use anabranch_scenario::{Described, Fault, SourceTable, Table};
 use anabranch_units::{Duration, Rate, Time};
 
 /// How many paths, servers, clients, groups or events a file may have; addresses are numbered in one byte.
@@ -119,7 +119,7 @@ impl Network {
 struct Duplex<'m, 'a> {
     forward: &'m Link,
     reverse: &'m Link,
-    origin: &'m Origin<'a>,
+    origin: &'m SourceTable<'a>,
 }
 
 /// Sorts the links into paths and what is behind the client; `servers` are the servers' nodes.
@@ -206,7 +206,7 @@ fn path(link: &Duplex<'_, '_>, server: usize, is_towards_client: bool) -> Result
 }
 
 /// A direction, unless it is asked for what the emulator does not have.
-fn direction(link: &Link, origin: &Origin<'_>) -> Result<Direction, Fault> {
+fn direction(link: &Link, origin: &SourceTable<'_>) -> Result<Direction, Fault> {
     let fault = |key, message| Err(origin.fault(key, message));
     if link.opportunities.is_some() {
         return fault("trace", "the testbed has traces of rates, and none of moments at which packets leave");
