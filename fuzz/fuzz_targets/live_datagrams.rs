@@ -9,7 +9,7 @@
 use libfuzzer_sys::fuzz_target;
 use anabranch_live::fec::Code;
 use anabranch_protocol::live::wire::{Datagram, encode_data, encode_report};
-use anabranch_live::{ConnectionId, Fec, LinkId, Receiver, Scheme, Sender, Settings};
+use anabranch_live::{ConnectionId, Fec, UplinkId, Receiver, Scheme, Sender, Settings};
 use anabranch_units::{Duration, Time};
 
 const LATENCY: Duration = Duration::from_millis(300);
@@ -46,7 +46,7 @@ impl Ends {
         };
         let (mut sender, mut receiver) = (Sender::new(settings), Receiver::new(LATENCY, 0));
         for number in 0..2 {
-            assert!(sender.connection_up(ConnectionId(number), LinkId(number), Duration::from_millis(20)));
+            assert!(sender.connection_up(ConnectionId(number), UplinkId(number), Duration::from_millis(20)));
             assert!(receiver.connection_up(ConnectionId(number)));
         }
         Self { sender, receiver, now: Time::ZERO + Duration::from_secs(1) }

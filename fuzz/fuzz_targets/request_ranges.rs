@@ -20,7 +20,8 @@ fuzz_target!(|lines: &[u8]| {
     let film = Representation {
         size: SIZE,
         media_type: "video/mp4".into(),
-        validators: Validators { etag: "\"a\"".into(), modified: "Sat, 21 Nov 2026 20:46:34 GMT".parse().ok() },
+        validators: Validators { etag: "\"a\"".into(), modified: "Sat, 21 Nov 2026 \
+            20:46:34 GMT".parse().ok() },
     };
     if let Some(reply) = precondition_reply(&headers, &film) {
         assert!(matches!(reply.status.as_u16(), 304 | 412));

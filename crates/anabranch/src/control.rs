@@ -50,10 +50,12 @@ fn load(arguments: &LoadArguments, output: &Output) -> Result<(), Failure> {
     let takes = format!("takes it with setsockopt(TCP_CONGESTION, \"{name}\"), as iperf3 -C {name} does");
     match choosers {
         Choosers::Anyone => output.say(format_args!(
-            "{setting}: loaded. A program {takes}; every new connection does after: sysctl net.ipv4.tcp_congestion_control={name}"
+            "{setting}: loaded. A program {takes}; every new connection does after: sysctl \
+             net.ipv4.tcp_congestion_control={name}"
         )),
         Choosers::Privileged => output.say(format_args!(
-            "{setting}: loaded. A program with CAP_NET_ADMIN {takes}; whatever takes a route does after: ip route change ... congctl {name}. Other users may choose it if it is loaded with --anyone"
+            "{setting}: loaded. A program with CAP_NET_ADMIN {takes}; whatever takes a route does after: ip \
+             route change ... congctl {name}. Other users may choose it if it is loaded with --anyone"
         )),
     }
     Ok(())
@@ -101,7 +103,8 @@ fn unload(name: &'static str, output: &Output) -> Result<(), Failure> {
     output.say(format_args!("{name}: unloaded"));
     if is_default {
         output.warn(format_args!(
-            "it is still what new connections get; choose another with: sysctl net.ipv4.tcp_congestion_control=cubic"
+            "it is still what new connections get; choose another with: sysctl \
+             net.ipv4.tcp_congestion_control=cubic"
         ));
     }
     Ok(())

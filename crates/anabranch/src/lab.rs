@@ -15,7 +15,7 @@ use anabranch_lab::outcome::{Outcome, Verdict};
 use anabranch_lab::real::{Real, RealOptions, Testbed};
 use anabranch_lab::results::Results;
 use anabranch_lab::sweep::{self, Share, Sweep};
-use anabranch_lab::{Options, experiments, files, validation};
+use anabranch_lab::{RunOptions, experiments, files, validation};
 use indicatif::HumanDuration;
 
 use crate::arguments::{
@@ -102,7 +102,7 @@ async fn run_experiments(arguments: RunArguments, output: &Output) -> Result<(),
     ));
     let (experiments, kept, out) = (Arc::clone(&chosen), runs.clone(), arguments.out.clone());
     let (results, mut outcomes) = in_background(output, true, move |stop, progress| {
-        let options = Options { seeds, quick, jobs, cache: Some(&kept), stop, progress };
+        let options = RunOptions { seeds, quick, jobs, cache: Some(&kept), stop, progress };
         make(&experiments, &options, &out)
     })
     .await?;
@@ -139,8 +139,9 @@ fn real_runs(chosen: &[Experiment], testbed: Option<PathBuf>) -> Result<(RealRun
 
 /// The ids of experiments with real runs, and how long these take.
 fn told(real: &RealRuns, seeds: u64) -> String {
-    let trials = real.iter().flat_map(|(_, real)| (1..=seeds).flat_map(|seed| (real.trials)(seed)));
-    let seconds = trials.map(|trial| trial.duration.as_secs_f64()).sum();
+    // What is wrong with one is told when they are made.
+    let trials = real.iter().flat_map(|(_, real)| (1..=seeds).filter_map(|seed| (real.trials)(seed).ok()));
+    let seconds = trials.flatten().map(|trial| trial.duration.as_secs_f64()).sum();
     let ids: Vec<&str> = real.iter().map(|(id, _)| id.as_str()).collect();
     let time = Duration::try_from_secs_f64(seconds).unwrap_or_default();
     format!("{}; about {} if none was made before", ids.join(", "), HumanDuration(time))
@@ -185,7 +186,7 @@ async fn run_sweep(arguments: SweepArguments, output: &Output) -> Result<(), Fai
     ));
     let directory = out.clone();
     in_background(output, true, move |stop, progress| {
-        Ok(sweep::run(&plan, share, &directory, &sweep::Options { jobs, stop, progress })?)
+        Ok(sweep::run(&plan, share, &directory, &sweep::SweepOptions { jobs, stop, progress })?)
     })
     .await?;
     match shard {
@@ -222,7 +223,7 @@ async fn validate(arguments: ValidateArguments, output: &Output) -> Result<(), F
     let comparisons = in_background(output, false, move |stop, progress| {
         Ok(validation::validate(
             &groups,
-            &Options { seeds, quick: false, jobs, cache: None, stop, progress },
+            &RunOptions { seeds, quick: false, jobs, cache: None, stop, progress },
         )?)
     })
     .await?;
@@ -236,7 +237,7 @@ async fn validate(arguments: ValidateArguments, output: &Output) -> Result<(), F
 /// Runs the experiments, and writes what they gave.
 fn make(
     chosen: &[Experiment],
-    options: &Options<'_>,
+    options: &RunOptions<'_>,
     out: &Path,
 ) -> Result<(Vec<Results>, Vec<Outcome>), LabError> {
     let results = anabranch_lab::run(chosen, options)?;

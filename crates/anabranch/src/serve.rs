@@ -120,7 +120,8 @@ fn most_connections(arguments: &ServeArguments, servers: usize, output: &Output)
     let possible = connections_within(descriptors, servers);
     if let Some(descriptors) = descriptors.filter(|_| possible < wanted) {
         output.warn(format_args!(
-            "at most {possible} connections at a time in place of {wanted}: each needs two files, and the system permits {descriptors} \
+            "at most {possible} connections at a time in place of {wanted}: each needs two files, and the \
+             system permits {descriptors} \
              open ones (raise `ulimit -Hn`, or LimitNOFILE= of a systemd unit)"
         ));
     }

@@ -2,7 +2,7 @@
 
 mod headers;
 
-use anabranch_client::{Algorithm, Settings};
+use anabranch_client::{RateControl, Settings};
 use anabranch_film::session::Pace;
 use anabranch_film::{auto, mul, multitcp, rome};
 use anabranch_http::Proxies;
@@ -139,7 +139,7 @@ fn shown(name: AlgorithmName) -> &'static str {
     }
 }
 
-fn algorithm(arguments: &AlgorithmArguments, connections: Option<u32>) -> Result<Algorithm, Failure> {
+fn algorithm(arguments: &AlgorithmArguments, connections: Option<u32>) -> Result<RateControl, Failure> {
     let name = arguments.algorithm.unwrap_or(match arguments.preset {
         None => AlgorithmName::Auto,
         Some(Preset::Table81 | Preset::Table82) => AlgorithmName::Basic,
@@ -148,11 +148,11 @@ fn algorithm(arguments: &AlgorithmArguments, connections: Option<u32>) -> Result
     check_owners(name, arguments)?;
     Ok(match name {
         AlgorithmName::Basic => {
-            Algorithm::Basic(multitcp(multitcp::Parameters::default(), arguments, connections))
+            RateControl::Basic(multitcp(multitcp::Parameters::default(), arguments, connections))
         }
         AlgorithmName::Advanced => {
             let defaults = multitcp::AdvancedParameters::default();
-            Algorithm::Advanced(multitcp::AdvancedParameters {
+            RateControl::Advanced(multitcp::AdvancedParameters {
                 basic: multitcp(defaults.basic, arguments, connections),
                 initial_connections: arguments.start_connections.unwrap_or(defaults.initial_connections),
                 congestion_factor: arguments.cf.unwrap_or(defaults.congestion_factor),
@@ -162,7 +162,7 @@ fn algorithm(arguments: &AlgorithmArguments, connections: Option<u32>) -> Result
         }
         AlgorithmName::Mul => {
             let defaults = mul::Parameters::default();
-            Algorithm::Mul(mul::Parameters {
+            RateControl::Mul(mul::Parameters {
                 most_connections: connections.unwrap_or(defaults.most_connections),
                 ..defaults
             })
@@ -184,11 +184,11 @@ fn algorithm(arguments: &AlgorithmArguments, connections: Option<u32>) -> Result
                 smoothing: arguments.alpha.unwrap_or(defaults.smoothing),
                 ..defaults
             };
-            Algorithm::Rome(parameters, arguments.segment_size.unwrap_or(SEGMENT))
+            RateControl::Rome(parameters, arguments.segment_size.unwrap_or(SEGMENT))
         }
         AlgorithmName::Auto => {
             let defaults = auto::Parameters::default();
-            Algorithm::Auto(auto::Parameters {
+            RateControl::Auto(auto::Parameters {
                 most: connections.map_or(defaults.most, as_usize),
                 at_start: arguments.start_connections.map_or(defaults.at_start, as_usize),
                 buffer: buffer(arguments, defaults.buffer)?,
@@ -229,7 +229,8 @@ fn buffer(
         Ok((low, high))
     } else {
         Err(Failure::usage(format_args!(
-            "the buffer's lower threshold ({low}) has to be below the upper one ({high}): set --buffer-low and --buffer-high"
+            "the buffer's lower threshold ({low}) has to be below the upper one ({high}): set --buffer-low \
+             and --buffer-high"
         )))
     }
 }

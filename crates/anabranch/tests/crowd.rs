@@ -120,7 +120,8 @@ fn a_player_is_answered_at_once_beside_five_thousand_slow_connections() {
             let took = asked.elapsed();
             let (mebibytes, files) = held(&program);
             eprintln!(
-                "{command}, {} connections in {came:.1?}, {slow:?}: answered after {took:.2?}, {mebibytes} MiB, {files} files",
+                "{command}, {} connections in {came:.1?}, {slow:?}: answered after {took:.2?}, {mebibytes} \
+                 MiB, {files} files",
                 crowd.len()
             );
             assert_eq!(answer.status, 206, "{command}, {slow:?}");

@@ -121,7 +121,8 @@ fn a_full_disk_keeps_what_is_there() {
     fs::create_dir(world.path("small")).unwrap();
     let script = "mount -t tmpfs -o size=4m none small && cd small && \"$program\" fetch \"$film\"; code=$?; \
                   mount -o remount,size=64m . 2>/dev/null || mount -o remount,size=64m ../small; \
-                  cat film.bin.anabranch; \"$program\" fetch \"$film\" || exit 99; sha256sum film.bin; exit $code";
+                  cat film.bin.anabranch; \"$program\" fetch \"$film\" || exit 99; sha256sum \
+                  film.bin; exit $code";
     let mounts = Namespaces::mounts("mount -t tmpfs -o size=4m none /mnt");
     let run = mounts
         .run(|command| common::script(command, world.directory.path(), script).env("film", server.film()));

@@ -25,13 +25,16 @@ fn mpv_at_double_speed_never_waits() {
     fs::write(
         &script,
         "local waits = 0\n\
-         mp.observe_property('paused-for-cache', 'bool', function(_, is) if is then waits = waits + 1 end end)\n\
-         mp.register_event('end-file', function(event) print('ENDED ' .. event.reason .. ' after ' .. waits .. ' waits') end)\n",
+         mp.observe_property('paused-for-cache', 'bool', function(_, is) if is then waits = waits + 1 end \
+         end)\n\
+         mp.register_event('end-file', function(event) print('ENDED ' .. event.reason .. ' after ' .. waits \
+         .. ' waits') end)\n",
     )
     .unwrap();
     let origin = Origin::start(directory.path(), None);
     let player = format!(
-        "mpv --no-config --no-terminal --vo=null --ao=null --speed=2 --log-file='{log}' --script='{script}' {{}}"
+        "mpv --no-config --no-terminal --vo=null --ao=null --speed=2 --log-file='{log}' \
+         --script='{script}' {{}}"
     );
     let mut program = Program::start(["play", "--player", &player, &origin.url("film.ts")]);
     let (code, said) = program.ended();

@@ -1,4 +1,5 @@
-//! A stock nginx that limits how often it is asked (`limit_req`), or over how many connections (`limit_conn`).
+//! A stock nginx that limits how often it is asked (`limit_req`), or over how many connections
+//! (`limit_conn`).
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 

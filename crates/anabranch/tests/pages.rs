@@ -27,7 +27,8 @@ fn host(answer: impl Fn(&str) -> (String, String) + Send + Sync + 'static) -> (S
                 .into();
         }
         format!(
-            "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n\r\n{body}",
+            "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: {kind}\r\nContent-Length: \
+             {}\r\n\r\n{body}",
             body.len()
         )
         .into()
@@ -341,7 +342,8 @@ fn a_refusal_of_the_host_is_passed_on_with_what_to_do() {
         match path {
         "/busy" => ("HTTP/1.1 503 Service Unavailable\r\nRetry-After: 7".into(), String::new()),
         "/busy-until" => (
-            "HTTP/1.1 503 Service Unavailable\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nRetry-After: Sun, 06 Nov 1994 08:49:46 GMT".into(),
+            "HTTP/1.1 503 Service Unavailable\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nRetry-After: Sun, 06 \
+             Nov 1994 08:49:46 GMT".into(),
             String::new(),
         ),
         _ => ("HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Basic realm=\"x\"".into(), String::new()),

@@ -82,7 +82,8 @@ fn ranges_heads_and_conditions_of_one_film() {
     for part in [5..10, 100..200] {
         let (first, last) = (part.start, part.end - 1);
         let head = format!(
-            "\r\n--{boundary}\r\nContent-Type: video/mp4\r\nContent-Range: bytes {first}-{last}/{total}\r\n\r\n"
+            "\r\n--{boundary}\r\nContent-Type: video/mp4\r\nContent-Range: bytes \
+             {first}-{last}/{total}\r\n\r\n"
         );
         expected.extend_from_slice(head.as_bytes());
         expected.extend_from_slice(&film[part]);

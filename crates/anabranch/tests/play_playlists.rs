@@ -74,8 +74,11 @@ fn a_playlist_opens_its_own_resources_and_nothing_else() {
     let seen = heads.clone();
     let answered = move |kind: &str, body: &str| {
         let length = body.len();
-        format!("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n\r\n{body}")
-            .into_bytes()
+        format!(
+            "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: {kind}\r\nContent-Length: \
+                 {length}\r\n\r\n{body}"
+        )
+        .into_bytes()
     };
     let other = raw_origin(move |head| {
         seen.lock().unwrap().push(head.to_ascii_lowercase());

@@ -98,7 +98,8 @@ fn a_playlist_that_was_moved_sends_the_player_there() {
     let playlist = "#EXTM3U\n#EXTINF:2,\n/root.ts\n#EXTINF:2,\nnext.ts\n";
     let origin = raw_origin(move |head| {
         if head.starts_with("GET /old/") {
-            let to = "HTTP/1.1 302 Found\r\nConnection: close\r\nContent-Length: 0\r\nLocation: /new/a.m3u8\r\n\r\n";
+            let to = "HTTP/1.1 302 Found\r\nConnection: close\r\nContent-Length: 0\r\nLocation: \
+                      /new/a.m3u8\r\n\r\n";
             return to.into();
         }
         // A server without ranges, which knows no types either.

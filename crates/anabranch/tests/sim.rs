@@ -79,7 +79,8 @@ fn a_table_and_files() {
 fn what_is_wrong_is_told_with_its_place() {
     let directory = tempfile::tempdir().unwrap();
     let said = ends_with(&run(directory.path(), &SCENARIO.replace("delay", "dely"), &[]), 1);
-    let expected = "anabranch: path.toml:12:1: `dely` is not a key of a [[link]]\n   |\n12 | dely = \"10ms\"\n   | ^^^^\n";
+    let expected = "anabranch: path.toml:12:1: `dely` is not a key of a [[link]]\n   |\n12 | dely \
+                    = \"10ms\"\n   | ^^^^\n";
     assert!(said.starts_with(expected) && said.contains("did you mean `delay`?"), "{said}");
     let missing = anabranch().args(["sim", "/nowhere/path.toml"]).output().unwrap();
     assert!(ends_with(&missing, 1).contains("cannot read /nowhere/path.toml"));

@@ -38,7 +38,8 @@ impl EngineError {
     pub(super) fn another_byte(position: u64) -> Self {
         Self::new(
             format!(
-                "the byte at {position} came a second time and is another one: the film changed on the server, \
+                "the byte at {position} came a second time and is another one: the film changed on the \
+                 server, \
                  or not all servers have the same one"
             ),
             Cure::StartOver,

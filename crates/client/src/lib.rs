@@ -1,9 +1,9 @@
 //! Drives a receiver session over real connections: the engine of `play`, `fetch` and `proxy`.
 //!
 //! A [`Film`] is opened from one or more URLs; [`Reader`]s take bytes from any position of it. Behind it one
-//! task owns the session (`owner`). A task for each connection (`link`) sends what the owner orders and reports
-//! what comes; readers take bytes from where they are kept (`store`) and report how far they are; a worker
-//! writes to the disk (`disk`). What others wait for the owner publishes (`published`).
+//! task owns the session (`owner`). A task for each connection (`connection`) sends what the owner orders and
+//! reports what comes; readers take bytes from where they are kept (`store`) and report how far they are; a
+//! worker writes to the disk (`disk`). What others wait for the owner publishes (`published`).
 //!
 //! What is asked for, where and when, is decided by `anabranch-film`; a connection belongs to
 //! `anabranch-http`; who takes the bytes (a player's endpoint, a file, a pipe) is the caller's.
@@ -25,6 +25,8 @@
 mod allowance;
 mod buffers;
 mod command;
+mod connection;
+mod connections;
 mod disk;
 mod error;
 mod film;
@@ -32,8 +34,6 @@ mod first;
 mod groups;
 mod growth;
 mod handle;
-mod link;
-mod links;
 mod membership;
 mod notice;
 mod open;
@@ -58,6 +58,6 @@ pub use notice::{Event, Notice};
 pub use open::{FilmInfo, OpenError};
 pub use read_rate::ReadRate;
 pub use reader::Reader;
-pub use settings::{Algorithm, Segment, Settings};
+pub use settings::{PlaylistSegment, RateControl, Settings};
 pub use status::{ReplicaStatus, Status};
 pub use store::Storage;

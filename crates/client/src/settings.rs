@@ -12,7 +12,7 @@ use anabranch_sockets::tls::TlsClient;
 
 /// Who decides about connections and windows.
 #[derive(Clone, Debug)]
-pub enum Algorithm {
+pub enum RateControl {
     /// The smallest number of connections that holds the rate.
     Auto(auto::Parameters),
     /// MultiTCP with a fixed number.
@@ -39,7 +39,7 @@ pub struct Settings {
     /// Interfaces to go out over; none: the system's choice.
     pub interfaces: Vec<Interface>,
     /// Who decides.
-    pub algorithm: Algorithm,
+    pub algorithm: RateControl,
     /// What is to be held.
     pub pace: Pace,
     /// Most connections to one host.
@@ -63,12 +63,12 @@ pub struct Settings {
     /// Connections that go on from one film to the next; `None`: each film has its own.
     pub pool: Option<Pool>,
     /// What is known of a film that is one segment of many.
-    pub segment: Option<Segment>,
+    pub segment: Option<PlaylistSegment>,
 }
 
 /// What its playlist tells of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Segment {
+pub struct PlaylistSegment {
     /// How long it plays.
     pub play_time: Duration,
     /// How much its player has to play before it.
@@ -86,7 +86,7 @@ impl Settings {
             tls: TlsClient::default(),
             proxies: Proxies::default(),
             interfaces: Vec::new(),
-            algorithm: Algorithm::Auto(auto::Parameters::default()),
+            algorithm: RateControl::Auto(auto::Parameters::default()),
             pace: Pace::Max,
             per_host: 16,
             connect_timeout: Duration::from_secs(10),
@@ -110,11 +110,11 @@ impl Settings {
     /// The rate controller of the algorithm.
     pub(super) fn controller(&self, paths: usize) -> Box<dyn RateController> {
         match &self.algorithm {
-            Algorithm::Auto(parameters) => {
+            RateControl::Auto(parameters) => {
                 // One connection for every replica is there from the probing: they start together, and those
                 // that are not needed are given back.
                 let (at_start, most) = match &self.segment {
-                    Some(Segment { connections: (at_start, most), .. }) => {
+                    Some(PlaylistSegment { connections: (at_start, most), .. }) => {
                         let most = (*most).min(parameters.most);
                         ((*at_start).min(most), most)
                     }
@@ -122,10 +122,10 @@ impl Settings {
                 };
                 Box::new(auto::Auto::new(auto::Parameters { at_start, most, ..*parameters }))
             }
-            Algorithm::Basic(parameters) => Box::new(multitcp::Basic::new(*parameters)),
-            Algorithm::Advanced(parameters) => Box::new(multitcp::Advanced::new(*parameters)),
-            Algorithm::Mul(parameters) => Box::new(mul::Mul::new(*parameters)),
-            Algorithm::Rome(parameters, _) => Box::new(rome::Rome::new(*parameters)),
+            RateControl::Basic(parameters) => Box::new(multitcp::Basic::new(*parameters)),
+            RateControl::Advanced(parameters) => Box::new(multitcp::Advanced::new(*parameters)),
+            RateControl::Mul(parameters) => Box::new(mul::Mul::new(*parameters)),
+            RateControl::Rome(parameters, _) => Box::new(rome::Rome::new(*parameters)),
         }
     }
 
@@ -133,12 +133,12 @@ impl Settings {
     pub(super) fn policy(&self, in_memory: bool) -> content::Policy {
         let look_ahead = if in_memory { self.memory * Ratio::new(3, 4) } else { Bytes::new(u64::MAX / 4) };
         match &self.algorithm {
-            Algorithm::Rome(_, segment) => content::Policy::rome(*segment, look_ahead),
+            RateControl::Rome(_, segment) => content::Policy::rome(*segment, look_ahead),
             algorithm => {
                 let policy = content::Policy::expected(look_ahead);
                 // The papers' algorithms ask as they did when they were measured.
                 let unhurried_from = match algorithm {
-                    Algorithm::Auto(parameters) => Some(parameters.buffer.0),
+                    RateControl::Auto(parameters) => Some(parameters.buffer.0),
                     _ => None,
                 };
                 let largest = if in_memory {

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
-use anabranch_client::{Algorithm, Film, Settings, Storage};
+use anabranch_client::{Film, RateControl, Settings, Storage};
 use anabranch_film::session::Pace;
 use anabranch_protocol::ranges::RangeSet;
 use anabranch_server::{Config, Server, Shape};
@@ -86,8 +86,8 @@ async fn a_limit_is_held_by_every_algorithm() {
     film(root.path(), 2_500_000);
     let (address, _server) = serve(root.path(), None).await;
     for algorithm in [
-        Algorithm::Auto(anabranch_film::auto::Parameters::default()),
-        Algorithm::Basic(anabranch_film::multitcp::Parameters::default()),
+        RateControl::Auto(anabranch_film::auto::Parameters::default()),
+        RateControl::Basic(anabranch_film::multitcp::Parameters::default()),
     ] {
         let mut settings = Settings::new(vec![url(address)]);
         settings.pace = Pace::Limit(Rate::from_mbps(10));

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use anabranch_client::{Algorithm, Event, Film, Settings, Storage};
+use anabranch_client::{Event, Film, RateControl, Settings, Storage};
 use anabranch_film::multitcp;
 use anabranch_film::session::Pace;
 use anabranch_protocol::ranges::RangeSet;
@@ -49,7 +49,7 @@ fn film(root: &Path, size: usize) -> Vec<u8> {
 fn settings(address: SocketAddr, connections: u32) -> Settings {
     let mut settings = Settings::new(vec![format!("http://{address}/film.bin").parse().expect("a URL")]);
     let parameters = multitcp::Parameters { connections, ..multitcp::Parameters::TABLE_8_1 };
-    settings.algorithm = Algorithm::Basic(parameters);
+    settings.algorithm = RateControl::Basic(parameters);
     settings.probe_media = false;
     settings
 }

@@ -26,7 +26,8 @@ pub enum Algorithm {
 
 impl Algorithm {
     /// How they are written.
-    pub const FORMS: &'static str = "reno, cubic, multcp:N (N from 1, such as multcp:4), tfwc, ttfwc:TP or ttfwc-approximate:TP \
+    pub const FORMS: &'static str = "reno, cubic, multcp:N (N from 1, such as multcp:4), tfwc, ttfwc:TP or \
+                                     ttfwc-approximate:TP \
          (TP from 0 to 1, such as ttfwc:0.9), bbr";
 
     /// A controller for a flow that begins.

@@ -6,8 +6,8 @@
 //!
 //! A *paced* controller answers a rate beside the window, because it follows a model of the path and not the
 //! clock of acknowledgements. Its driver also paces what it sends, keeps the books of
-//! [`delivery_rate`](crate::delivery_rate), and tells what they say: where sending begins, every packet that is
-//! lost, and every acknowledgement that delivers something, in recovery too.
+//! [`delivery_rate`](crate::delivery_rate), and tells what they say: where sending begins, every packet that
+//! is lost, and every acknowledgement that delivers something, in recovery too.
 
 use std::fmt::Debug;
 
@@ -52,8 +52,8 @@ pub struct Timeout {
     pub is_repeated: bool,
 }
 
-/// Data is about to be sent while nothing is in flight: the first of the flow, or the first after the application
-/// had nothing to send.
+/// Data is about to be sent while nothing is in flight: the first of the flow, or the first after the
+/// application had nothing to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Begin {
     /// When.
@@ -78,12 +78,13 @@ pub struct Delivery {
 /// How a paced controller's packets leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pacing {
-    /// No faster than this: the payload of a packet that leaves, divided by this rate, passes before the next one.
+    /// No faster than this: the payload of a packet that leaves, divided by this rate, passes before the next
+    /// one.
     pub rate: Rate,
     /// The most that leaves at once where a driver sends several packets in one piece (TSO, GSO).
     pub quantum: Bytes,
-    /// Whether the controller holds the flow below what the path carries: samples of what is sent now count as if
-    /// the application had held it back.
+    /// Whether the controller holds the flow below what the path carries: samples of what is sent now count
+    /// as if the application had held it back.
     pub is_held_back: bool,
 }
 
@@ -105,15 +106,16 @@ pub trait Controller: Debug + Send {
     /// Sending begins, or begins again. Only a paced controller is told.
     fn on_begin(&mut self, _begin: &Begin) {}
 
-    /// A packet was found lost; told before the delivery with the same acknowledgement, and after the loss event
-    /// that it begins. Only a paced controller is told.
+    /// A packet was found lost; told before the delivery with the same acknowledgement, and after the loss
+    /// event that it begins. Only a paced controller is told.
     fn on_packet_lost(&mut self, _lost: &LostPacket) {}
 
-    /// Something was delivered; told after everything else of the same acknowledgement. Only a paced controller is
-    /// told.
+    /// Something was delivered; told after everything else of the same acknowledgement. Only a paced
+    /// controller is told.
     fn on_delivery(&mut self, _delivery: &Delivery) {}
 
-    /// How packets leave; `None`: as the window lets them. A controller is paced for all of its life or never.
+    /// How packets leave; `None`: as the window lets them. A controller is paced for all of its life or
+    /// never.
     fn pacing(&self) -> Option<Pacing> {
         None
     }

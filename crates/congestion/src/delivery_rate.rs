@@ -1,9 +1,10 @@
-//! What a path delivers (draft-ietf-ccwg-bbr-06, section 4.1, first draft-cheng-iccrg-delivery-rate-estimation).
+//! What a path delivers (draft-ietf-ccwg-bbr-06, section 4.1, first
+//! draft-cheng-iccrg-delivery-rate-estimation).
 //!
-//! A driver keeps a [`SentPacket`] for each packet on its way, tells [`DeliveryRate`] which of them arrived and
-//! which are lost, and at the end of an acknowledgement takes a [`RateSample`]: how much was delivered since the
-//! newest packet that it acknowledges was sent, and in which time. The draft's names are in parentheses: C is
-//! the connection, P a packet, RS the sample.
+//! A driver keeps a [`SentPacket`] for each packet on its way, tells [`DeliveryRate`] which of them arrived
+//! and which are lost, and at the end of an acknowledgement takes a [`RateSample`]: how much was delivered
+//! since the newest packet that it acknowledges was sent, and in which time. The draft's names are in
+//! parentheses: C is the connection, P a packet, RS the sample.
 
 use anabranch_units::{Bytes, Duration, Rate, Time};
 
@@ -76,7 +77,8 @@ pub struct DeliveryRate {
     first_sent: Time,
     lost: Bytes,
     in_flight: Bytes,
-    /// As soon as so much is delivered, the gap that the application left is out of the path (`C.app_limited`).
+    /// As soon as so much is delivered, the gap that the application left is out of the path
+    /// (`C.app_limited`).
     app_limited_until: Option<Bytes>,
     /// The least round trip of the connection's life (`C.min_rtt`).
     least_rtt: Option<Duration>,
@@ -130,8 +132,8 @@ impl DeliveryRate {
         }
     }
 
-    /// A packet has arrived (`UpdateRateSample`, section 4.1.2.3). `was_lost`: it had been found lost and was not
-    /// sent again. `is_timed`: it was sent only once, so that its round trip is certain.
+    /// A packet has arrived (`UpdateRateSample`, section 4.1.2.3). `was_lost`: it had been found lost and was
+    /// not sent again. `is_timed`: it was sent only once, so that its round trip is certain.
     pub fn on_delivered(&mut self, now: Time, packet: &SentPacket, was_lost: bool, is_timed: bool) {
         if !was_lost {
             self.in_flight -= packet.size;
@@ -169,13 +171,14 @@ impl DeliveryRate {
         self.in_flight -= packet.size;
     }
 
-    /// The sender could send more, and has nothing to send; or it holds itself back, and what is delivered says
-    /// nothing of the path (`MarkConnectionAppLimited`, section 4.1.2.4).
+    /// The sender could send more, and has nothing to send; or it holds itself back, and what is delivered
+    /// says nothing of the path (`MarkConnectionAppLimited`, section 4.1.2.4).
     pub fn on_app_limited(&mut self) {
         self.app_limited_until = Some((self.delivered + self.in_flight).max(Bytes::new(1)));
     }
 
-    /// The end of an acknowledgement (`GenerateRateSample`, section 4.1.2.3); `None` where it delivered nothing.
+    /// The end of an acknowledgement (`GenerateRateSample`, section 4.1.2.3); `None` where it delivered
+    /// nothing.
     pub fn sample(&mut self, now: Time) -> Option<RateSample> {
         let newly_acked = std::mem::take(&mut self.newly_acked);
         let newly_lost = std::mem::take(&mut self.newly_lost);
@@ -189,7 +192,8 @@ impl DeliveryRate {
         let newest = self.newest.take()?;
         let delivered = self.delivered - newest.delivered;
         let interval = newest.sent.since(newest.first_sent).max(self.delivered_at.since(newest.delivered_at));
-        // Where less than the least round trip lies between, something was acknowledged that had been sent twice.
+        // Where less than the least round trip lies between, something was acknowledged that had been sent
+        // twice.
         let is_reliable = self.least_rtt.is_some_and(|least| interval >= least);
         Some(RateSample {
             newly_acked,

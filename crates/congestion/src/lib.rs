@@ -5,8 +5,10 @@
 //! BPF programs, which are held against it.
 //!
 //! - [`control`]: the contract of a window controller; [`multcp`], which is Reno with one flow, [`cubic`],
-//!   [`tfwc`] and [`bbr`] keep it. [`algorithm`] has their names, [`trace`] a record of what one was told and answered.
-//! - [`delivery_rate`]: what a path delivers, by what each acknowledgement says; what a paced controller goes by.
+//!   [`tfwc`] and [`bbr`] keep it. [`algorithm`] has their names, [`trace`] a record of what one was told and
+//!   answered.
+//! - [`delivery_rate`]: what a path delivers, by what each acknowledgement says; what a paced controller goes
+//!   by.
 //! - [`tfrc`]: a rate instead of a window, both ends; [`loss_history`] is its estimate of the loss event
 //!   rate.
 //! - [`vps`]: a group of flows that share by weights what as many standard flows would get.
@@ -17,8 +19,8 @@
 //!   connection in place of them (AIO-TFRC).
 //! - [`response`]: what a window, a loss rate and a number of flows give on a path.
 //!
-//! What is not here: finding losses, sending again, retransmission timers and departure times are the driver's; how a
-//! *receiver* of a film chooses its connections and windows is `anabranch-film`.
+//! What is not here: finding losses, sending again, retransmission timers and departure times are the
+//! driver's; how a *receiver* of a film chooses its connections and windows is `anabranch-film`.
 //!
 //! Begin with a controller by its name:
 //!

@@ -19,8 +19,8 @@ fn start(seed: u64) -> Start {
     }
 }
 
-/// A link with a queue and a round trip, and a sender on it that always has something to send unless it rests.
-/// Losses are seen a round trip later, when what was sent next arrives.
+/// A link with a queue and a round trip, and a sender on it that always has something to send unless it
+/// rests. Losses are seen a round trip later, when what was sent next arrives.
 struct Path {
     bbr: Bbr,
     rate: DeliveryRate,
@@ -170,8 +170,8 @@ fn startup_ends_on_a_plateau_and_drain_empties_the_queue() {
     let order: Vec<_> = path.states.iter().map(|(_, state)| *state).take(3).collect();
     // Drained: the first phase down is over with the acknowledgement that begins it.
     assert_eq!(order, [State::Startup, State::Drain, State::ProbeBwCruise]);
-    // Ten segments double each round trip to fifty: three round trips, and three without growth; each of them is
-    // longer by the queue. The draft's test wants the bandwidth within 2 %.
+    // Ten segments double each round trip to fifty: three round trips, and three without growth; each of them
+    // is longer by the queue. The draft's test wants the bandwidth within 2 %.
     assert!((250..600).contains(&path.first(State::Drain, 0)), "{:?}", path.states);
     assert!((path.bandwidth() / 1000.0 - 1.0).abs() < 0.02, "{}", path.bandwidth());
     // A window of two products leaves one of them in the queue.
@@ -199,8 +199,8 @@ fn bandwidth_is_probed_every_two_to_three_seconds_or_as_reno_would() {
     let ups: Vec<_> =
         path.states.iter().filter(|(_, state)| *state == State::ProbeBwUp).map(|(at, _)| *at).collect();
     assert!(ups.len() >= 4, "{:?}", path.states);
-    // Two to three seconds from one phase down to the next refill, and a few round trips for the probe. A probe for
-    // the round trip begins a new wait, however much of the last one was over.
+    // Two to three seconds from one phase down to the next refill, and a few round trips for the probe. A
+    // probe for the round trip begins a new wait, however much of the last one was over.
     for pair in ups.windows(2) {
         let between = (pair[1] - pair[0]) as f64 * 1e-9;
         assert!((2.0..6.8).contains(&between), "{between}");

@@ -24,7 +24,7 @@ const MOST_HANDSHAKES: usize = 64;
 const MOST_INCOMING: usize = 256;
 /// Events of connections that wait for the driver.
 const EVENTS: usize = 1024;
-/// Packets that wait for whoever takes the stream.
+/// PacketStream that wait for whoever takes the stream.
 const PACKETS: usize = 8192;
 /// Most senders at a time: what waits of each is in memory.
 pub const MOST_SENDERS: usize = 64;
@@ -32,7 +32,7 @@ pub const MOST_SENDERS: usize = 64;
 const RETURN: Duration = Duration::from_secs(10);
 
 /// The stream, a packet at a time.
-pub type Packets = mpsc::Receiver<Arc<[u8]>>;
+pub type PacketStream = mpsc::Receiver<Arc<[u8]>>;
 
 /// What a receiver needs.
 #[derive(Clone, Debug)]
@@ -85,7 +85,7 @@ pub enum ReceiverEvent {
 #[derive(Debug)]
 pub struct Receiver {
     /// A stream for each place that a sender can have; they end when the receiver does.
-    pub outputs: Vec<Packets>,
+    pub outputs: Vec<PacketStream>,
     /// How it is doing, all senders together, and packets that nobody took in time.
     pub status: watch::Receiver<(ReceiverStatus, u64)>,
     /// What happens.
@@ -278,7 +278,7 @@ async fn listen(
 }
 
 /// One sender and its stream.
-struct Session {
+struct LiveSession {
     name: [u8; SESSION_BYTES],
     core: anabranch_live::Receiver,
     connections: BTreeMap<ConnectionId, (Connection, SendStream)>,
@@ -292,14 +292,14 @@ struct Session {
 
 /// Where a sender can be.
 struct Place {
-    session: Option<Session>,
+    session: Option<LiveSession>,
     output: mpsc::Sender<Arc<[u8]>>,
-    /// Packets that nobody took in time.
+    /// PacketStream that nobody took in time.
     untaken: u64,
 }
 
 impl Place {
-    fn new() -> (Self, Packets) {
+    fn new() -> (Self, PacketStream) {
         let (output, packets) = mpsc::channel(PACKETS);
         (Self { session: None, output, untaken: 0 }, packets)
     }
@@ -392,7 +392,7 @@ impl Driver {
     }
 
     /// The session of a connection.
-    fn session(&mut self, id: ConnectionId) -> Option<&mut Session> {
+    fn session(&mut self, id: ConnectionId) -> Option<&mut LiveSession> {
         let mut sessions = self.places.iter_mut().filter_map(|place| place.session.as_mut());
         sessions.find(|session| session.connections.contains_key(&id))
     }
@@ -447,7 +447,7 @@ impl Driver {
         };
         if mine.is_none() {
             let latency = hello.latency.max(self.settings.latency).clamp(LEAST_LATENCY, MOST_LATENCY);
-            let before = self.places[number].session.replace(Session {
+            let before = self.places[number].session.replace(LiveSession {
                 name: hello.session,
                 core: anabranch_live::Receiver::new(latency, hello.next),
                 connections: BTreeMap::new(),
@@ -491,7 +491,7 @@ impl Driver {
 }
 
 /// The stream has ended: its sender may go.
-async fn tell_done(mut session: Session) {
+async fn tell_done(mut session: LiveSession) {
     for (connection, control) in session.connections.values_mut() {
         let _ = timeout(Duration::from_secs(1), write(control, &Message::Done)).await;
         // The sender closes, so that it has heard it.

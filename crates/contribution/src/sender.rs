@@ -2,15 +2,15 @@
 
 mod connecting;
 mod events;
-mod link;
 mod settings;
+mod uplink;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-use anabranch_live::{ConnectionId, LinkId, SenderStatus};
+use anabranch_live::{ConnectionId, SenderStatus, UplinkId};
 use anabranch_protocol::live::hello::Message;
 use anabranch_protocol::live::wire::MAX_PAYLOAD;
 use quinn::{ClientConfig, Connection, SendDatagramError, SendStream};
@@ -23,7 +23,7 @@ use super::control::write;
 use super::{Clock, code, leave, sending_transport};
 
 use connecting::{Event, Shared, connect_again};
-use link::Link;
+use uplink::Uplink;
 
 pub use events::{SendError, SenderEvent};
 pub use settings::SenderSettings;
@@ -51,7 +51,7 @@ pub struct Sender {
     pub payload: watch::Receiver<usize>,
     /// The task that sends; it ends after the input was closed, or says why it cannot go on.
     pub ended: JoinSet<Result<(), SendError>>,
-    links: Arc<[Link]>,
+    links: Arc<[Uplink]>,
 }
 
 impl Sender {
@@ -61,13 +61,13 @@ impl Sender {
     /// No socket on any link, or no usable TLS.
     pub fn start(settings: SenderSettings) -> Result<Self, SendError> {
         let each = settings.interfaces.iter().cloned().map(Some);
-        let links: Arc<[Link]> = match settings.interfaces.is_empty() {
-            true => [Link::new(settings.to, None)].into(),
-            false => each.map(|interface| Link::new(settings.to, interface)).collect(),
+        let links: Arc<[Uplink]> = match settings.interfaces.is_empty() {
+            true => [Uplink::new(settings.to, None)].into(),
+            false => each.map(|interface| Uplink::new(settings.to, interface)).collect(),
         };
         // One of several may come later.
         if !links.iter().any(|link| link.check().is_ok()) {
-            links.iter().try_for_each(Link::check)?;
+            links.iter().try_for_each(Uplink::check)?;
         }
         let crypto = settings.trusted.config().map_err(|error| SendError::Tls(error.to_string()))?;
         let mut config = ClientConfig::new(crypto);
@@ -112,7 +112,7 @@ impl Sender {
     /// noticed.
     pub async fn close(mut self) {
         // First of all: a connection that nobody holds is closed without a word.
-        for endpoint in self.links.iter().filter_map(Link::current) {
+        for endpoint in self.links.iter().filter_map(Uplink::current) {
             leave(&endpoint, code::LEFT, b"the sender was ended").await;
         }
         self.ended.shutdown().await;
@@ -139,7 +139,7 @@ impl Drop for Slot {
 
 /// A connection that is there.
 struct Up {
-    link: LinkId,
+    link: UplinkId,
     connection: Connection,
     control: SendStream,
 }
@@ -155,11 +155,11 @@ struct Driver {
     ready: watch::Sender<bool>,
     payload: watch::Sender<usize>,
     notices: mpsc::Sender<SenderEvent>,
-    slots: BTreeMap<LinkId, Vec<Slot>>,
+    slots: BTreeMap<UplinkId, Vec<Slot>>,
     /// What was told of links without a connection.
-    told: BTreeMap<LinkId, String>,
+    told: BTreeMap<UplinkId, String>,
     /// Links from which nothing is heard, and since when they have the socket of now.
-    silent: BTreeMap<LinkId, anabranch_units::Time>,
+    silent: BTreeMap<UplinkId, anabranch_units::Time>,
     /// Whether there was a connection.
     was_up: bool,
 }
@@ -212,7 +212,7 @@ impl Driver {
         for Up { connection, .. } in self.connections.values() {
             connection.close(code::DONE, b"the stream has ended");
         }
-        for endpoint in self.shared.links.iter().filter_map(Link::current) {
+        for endpoint in self.shared.links.iter().filter_map(Uplink::current) {
             let _ = timeout(Duration::from_secs(1), endpoint.wait_idle()).await;
         }
         Ok(())
@@ -220,7 +220,7 @@ impl Driver {
 
     /// Opens and closes connections, as many as the scheme wants.
     fn adjust(&mut self) {
-        for link in (0..).zip(self.shared.links.iter()).map(|(number, _)| LinkId(number)) {
+        for link in (0..).zip(self.shared.links.iter()).map(|(number, _)| UplinkId(number)) {
             let slots = self.slots.entry(link).or_default();
             let wanted = self.core.wanted_connections(link).max(1);
             while slots.len() < wanted {
@@ -308,7 +308,7 @@ impl Driver {
     }
 
     /// A link has no connection: the same is told once.
-    fn tell_waiting(&mut self, link: LinkId, why: SendError) {
+    fn tell_waiting(&mut self, link: UplinkId, why: SendError) {
         let is_first = !self.was_up && matches!(why, SendError::NoReceiver(_));
         if self.on(link).count() == 0 && !is_first {
             let text = why.to_string();
@@ -319,11 +319,11 @@ impl Driver {
     }
 
     /// The connections of a link.
-    fn on(&self, link: LinkId) -> impl Iterator<Item = ConnectionId> {
+    fn on(&self, link: UplinkId) -> impl Iterator<Item = ConnectionId> {
         self.connections.iter().filter(move |(_, up)| up.link == link).map(|(id, _)| *id)
     }
 
-    fn name(&self, link: LinkId) -> Option<String> {
+    fn name(&self, link: UplinkId) -> Option<String> {
         usize::try_from(link.0).ok().and_then(|link| self.shared.links.get(link)?.name())
     }
 
@@ -346,7 +346,7 @@ impl Driver {
     fn renew(&mut self, status: &SenderStatus) {
         let now = self.clock.now();
         for (number, link) in (0..).zip(self.shared.links.clone().iter()) {
-            let id = LinkId(number);
+            let id = UplinkId(number);
             let mut mine = status.connections.iter().filter(|connection| connection.link == id).peekable();
             if mine.peek().is_none() || mine.any(|connection| !connection.is_silent) {
                 self.silent.remove(&id);

@@ -6,7 +6,8 @@
 //! - [`auto`]: ours: the smallest number of connections and windows that holds the rate.
 //! - [`content`]: the content coordinator of TCP-ROME: which bytes are asked for on which connection.
 //! - [`playback`]: when a player starts, stalls and ends.
-//! - [`playlist`]: what is fetched ahead of a player that asks for segments, and what is known from one to the next.
+//! - [`playlist`]: what is fetched ahead of a player that asks for segments, and what is known from one to
+//!   the next.
 //! - [`session`]: everything that the receiver of a stream decides, in one place.
 //! - [`interval`]: how often a rate controller measures.
 //! - [`multitcp`]: the rate controllers of MultiTCP, basic and advanced.

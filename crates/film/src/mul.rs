@@ -115,20 +115,20 @@ mod tests {
 
     const PATH: PathId = PathId(0);
 
-    /// A session with one path, whose connections come up as soon as they are ordered.
-    struct Session {
+    /// A driver with one path, whose connections come up as soon as they are ordered.
+    struct Driver {
         mul: Mul,
         now: Time,
         open: Vec<ConnectionId>,
         next: u32,
     }
 
-    impl Session {
+    impl Driver {
         fn new(parameters: Parameters) -> Self {
-            let mut session = Self { mul: Mul::new(parameters), now: Time::ZERO, open: Vec::new(), next: 0 };
-            let orders = session.mul.start();
-            session.obey(&orders);
-            session
+            let mut driver = Self { mul: Mul::new(parameters), now: Time::ZERO, open: Vec::new(), next: 0 };
+            let orders = driver.mul.start();
+            driver.obey(&orders);
+            driver
         }
 
         fn obey(&mut self, orders: &[Order]) {
@@ -184,30 +184,30 @@ mod tests {
 
     #[test]
     fn connections_come_while_the_round_trip_is_short_and_go_when_it_is_long() {
-        let mut session = Session::new(Parameters::PAPER);
+        let mut driver = Driver::new(Parameters::PAPER);
         // 1, 2, 2.5, 2.9 and 3.2 after 50, 100, 150 and 200 round trips.
-        assert_eq!(session.rounds(49, SHORT, true), 1);
-        assert_eq!(session.rounds(152, SHORT, true), 3);
-        assert_eq!(session.rounds(50, LONG, true), 2);
-        assert_eq!(session.rounds(100, LONG, true), 1);
+        assert_eq!(driver.rounds(49, SHORT, true), 1);
+        assert_eq!(driver.rounds(152, SHORT, true), 3);
+        assert_eq!(driver.rounds(50, LONG, true), 2);
+        assert_eq!(driver.rounds(100, LONG, true), 1);
     }
 
     #[test]
     fn what_the_receiver_holds_back_opens_nothing() {
-        let mut session = Session::new(Parameters::PAPER);
-        assert_eq!(session.rounds(1000, SHORT, false), 1);
+        let mut driver = Driver::new(Parameters::PAPER);
+        assert_eq!(driver.rounds(1000, SHORT, false), 1);
     }
 
     #[test]
     fn a_lost_connection_is_opened_again() {
-        let mut session = Session::new(Parameters::PAPER);
-        session.rounds(120, SHORT, true);
-        let lost = session.open.remove(0);
-        session.mul.closed(lost, session.now);
-        assert_eq!(session.rounds(2, SHORT, true), 3);
-        session.open.clear();
-        (0..3).for_each(|id| session.mul.closed(ConnectionId(id), session.now));
-        assert!(session.rounds(3, SHORT, true) > 0);
+        let mut driver = Driver::new(Parameters::PAPER);
+        driver.rounds(120, SHORT, true);
+        let lost = driver.open.remove(0);
+        driver.mul.closed(lost, driver.now);
+        assert_eq!(driver.rounds(2, SHORT, true), 3);
+        driver.open.clear();
+        (0..3).for_each(|id| driver.mul.closed(ConnectionId(id), driver.now));
+        assert!(driver.rounds(3, SHORT, true) > 0);
     }
 
     proptest! {
@@ -218,9 +218,9 @@ mod tests {
             let parameters = Parameters {
                 round_trips: 3, most_connections: most, tolerance: Ratio::new(1, 10), ..Parameters::PAPER
             };
-            let mut session = Session::new(parameters);
+            let mut driver = Driver::new(parameters);
             for (count, micros, limited) in steps {
-                let open = session.rounds(count, Duration::from_micros(micros), limited);
+                let open = driver.rounds(count, Duration::from_micros(micros), limited);
                 prop_assert!((1..=usize::try_from(most.max(1)).unwrap()).contains(&open), "{open}");
             }
         }

@@ -182,8 +182,8 @@ impl Playlist {
         played.ahead + between - now.since(played.at)
     }
 
-    /// With how many connections a segment begins, and how many it may have at most. One of which little is to
-    /// come begins with one.
+    /// With how many connections a segment begins, and how many it may have at most. One of which little is
+    /// to come begins with one.
     pub fn connections(&self, segment: SegmentId, now: Time) -> (usize, usize) {
         let size = self.tracks.get(&segment.track).map_or(Bytes::ZERO, |track| track.size);
         let begins = if !size.is_zero() && size < TELLS { 1 } else { self.connections };
@@ -299,7 +299,8 @@ impl Playlist {
         self.rate
     }
 
-    /// How fast the player gets what is there, so that it takes the paths for what they are, within a quarter;
+    /// How fast the player gets what is there, so that it takes the paths for what they are, within a
+    /// quarter;
     /// `None`: as fast as it likes.
     pub fn delivery(&self) -> Option<Rate> {
         self.rate.map(|rate| rate * self.parameters.headroom)

@@ -22,7 +22,8 @@ pub enum Error {
     /// The connection ended in the middle of a response; how much was missing, where the server had said how
     /// much comes.
     #[error("the server closed the connection {}", missing.map_or_else(
-        || "in the middle of a response".to_owned(), |missing| format!("{missing} before the end of a response")))]
+        || "in the middle of a response".to_owned(), |missing| format!("{missing} before the end \
+            of a response")))]
     Truncated {
         /// Payload that did not come.
         missing: Option<Bytes>,

@@ -378,7 +378,8 @@ mod tests {
 
         #[test]
         fn any_headers_are_read_or_refused(
-            headers in "((Content-Length|Content-Range|Transfer-Encoding|ETag|Retry-After|Date|Connection): [ -~]{0,30}\r\n){0,6}",
+            headers in "((Content-Length|Content-Range|Transfer-Encoding|ETag|Retry-After|Date|Connection): \
+                        [ -~]{0,30}\r\n){0,6}",
         ) {
             let text = format!("HTTP/1.1 206 OK\r\n{headers}\r\n");
             if let Ok(Some((head, length))) = ResponseHead::parse(text.as_bytes()) {

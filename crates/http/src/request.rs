@@ -289,8 +289,10 @@ mod tests {
         assert_eq!(
             text(&head),
             format!(
-                "GET /film?x HTTP/1.1\r\nhost: example.org:8080\r\naccept-encoding: identity\r\naccept: */*\r\n\
-                 user-agent: {OWN_USER_AGENT}\r\nauthorization: Basic dXNlcjpzZWNyZXQ=\r\nrange: bytes=100-199\r\n\
+                "GET /film?x HTTP/1.1\r\nhost: example.org:8080\r\naccept-encoding: identity\r\naccept: \
+                 */*\r\n\
+                 user-agent: {OWN_USER_AGENT}\r\nauthorization: Basic dXNlcjpzZWNyZXQ=\r\nrange: \
+                 bytes=100-199\r\n\
                  if-range: \"v1\"\r\n\r\n"
             )
         );

@@ -6,7 +6,8 @@ pub fn status_in_words(status: u16) -> String {
     let name = name.map(|name| format!(" ({name})")).unwrap_or_default();
     let hint = match status {
         401 => {
-            ": give user and password in the URL, as in http://USER:PASSWORD@HOST/, or --header 'Authorization: ...'"
+            ": give user and password in the URL, as in http://USER:PASSWORD@HOST/, or --header \
+             'Authorization: ...'"
         }
         407 => ": give user and password in the proxy's URL, as in http_proxy=http://USER:PASSWORD@HOST:PORT",
         _ => "",

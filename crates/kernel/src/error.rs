@@ -8,19 +8,22 @@ use std::path::PathBuf;
 pub enum Error {
     /// Not root, or without the capabilities.
     #[error(
-        "the kernel lets only root load, change and list congestion controls (CAP_BPF, CAP_NET_ADMIN and CAP_SYS_ADMIN): try it with sudo"
+        "the kernel lets only root load, change and list congestion controls (CAP_BPF, CAP_NET_ADMIN and \
+         CAP_SYS_ADMIN): try it with sudo"
     )]
     NotRoot,
     /// The kernel has no type information.
     #[error(
-        "this kernel has no /sys/kernel/btf/vmlinux (CONFIG_DEBUG_INFO_BTF): use a kernel with BTF, as Debian, Ubuntu and Fedora have it"
+        "this kernel has no /sys/kernel/btf/vmlinux (CONFIG_DEBUG_INFO_BTF): use a kernel with BTF, as \
+         Debian, Ubuntu and Fedora have it"
     )]
     NoBtf,
     /// The kernel is older than what the programs need.
     #[error("this kernel is Linux {0}: 6.4 or later is needed")]
     TooOld(String),
     /// There is no file system for what outlives its program.
-    #[error("cannot mount the BPF file system at {}: {source}; mount it with: mount -t bpf bpf {}", .path.display(), .path.display())]
+    #[error("cannot mount the BPF file system at {}: {source}; mount it with: mount \
+             -t bpf bpf {}", .path.display(), .path.display())]
     NoBpfFs {
         /// Where it should be.
         path: PathBuf,
@@ -29,25 +32,30 @@ pub enum Error {
     },
     /// The control is loaded already.
     #[error(
-        "{0} is loaded already: change it with 'anabranch cc set {0}', or unload it first with 'anabranch cc unload {0}'"
+        "{0} is loaded already: change it with 'anabranch cc set {0}', or unload it first with 'anabranch cc \
+         unload {0}'"
     )]
     Loaded(&'static str),
     /// Another congestion control has this name.
     #[error(
-        "the kernel has another congestion control with the name {0}, which is not from anabranch: unload that one first"
+        "the kernel has another congestion control with the name {0}, which is not from anabranch: unload \
+         that one first"
     )]
     NameTaken(&'static str),
     /// The control is not loaded.
-    #[error("{0} is not loaded ('anabranch cc list' shows what is): load it with '{load}'", load = example(.0))]
+    #[error("{0} is not loaded ('anabranch cc list' shows what is): load it \
+             with '{load}'", load = example(.0))]
     NotLoaded(&'static str),
     /// The control is there in part.
     #[error(
-        "{0} is loaded by half: its loading was ended, or goes on; if it does not, take it away with 'anabranch cc unload {0}'"
+        "{0} is loaded by half: its loading was ended, or goes on; if it does not, take it away with \
+         'anabranch cc unload {0}'"
     )]
     Half(&'static str),
     /// What is in a control's place is not what was left there.
     #[error(
-        "{} {problem}, so it is not what 'anabranch cc' left there: look at what it is, and take it away as root with: rm -r {}", .path.display(), .path.display()
+        "{} {problem}, so it is not what 'anabranch cc' left there: look at what it is, and take it away as \
+         root with: rm -r {}", .path.display(), .path.display()
     )]
     Foreign {
         /// Where.
@@ -65,7 +73,8 @@ pub enum Error {
     },
     /// What a loaded control left does not fit this version.
     #[error(
-        "{0} was loaded by another version of anabranch, or changed by something else: unload it with 'anabranch cc unload {0}', and load it again"
+        "{0} was loaded by another version of anabranch, or changed by something else: unload it with \
+         'anabranch cc unload {0}', and load it again"
     )]
     OtherVersion(&'static str),
     /// A file of a loaded control could not be read or removed.

@@ -23,8 +23,8 @@ pub enum CopyError {
     },
 }
 
-/// Writes the folder of a built-in experiment below `directory`, and the files that it shares with others of its
-/// paper; gives the folder. A file that is there as it should be stays.
+/// Writes the folder of a built-in experiment below `directory`, and the files that it shares with others of
+/// its paper; gives the folder. A file that is there as it should be stays.
 ///
 /// # Errors
 /// A file cannot be written, or another one is in its place: then nothing is written.

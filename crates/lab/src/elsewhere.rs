@@ -17,7 +17,8 @@ const ROWS: [Row; 2] = [
         id: "ttfwc-tab5.1",
         paper: "TTFWC",
         what: "CPU time of a call of congestion avoidance in the kernel",
-        found: "bench/kernel_cost.py measures it in the kernel (docs/benchmarks.md has the figures and the causes). TTFWC below 2 us, well above Reno, hardly \
+        found: "bench/kernel_cost.py measures it in the kernel (docs/benchmarks.md has the figures and the \
+                causes). TTFWC below 2 us, well above Reno, hardly \
             dependent on its parameter: reproduces. As much as CUBIC: differs",
     },
     Row {

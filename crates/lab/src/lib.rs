@@ -46,5 +46,5 @@ mod select;
 pub use cache::forget_runs;
 pub use copy::{CopyError, copy};
 pub use progress::Progress;
-pub use run::{Options, RunError, run};
+pub use run::{RunError, RunOptions, run};
 pub use select::{UnknownExperiment, select};

@@ -32,8 +32,8 @@ pub fn of(folder: &str) -> Paper {
 }
 
 impl Papers {
-    /// The folders of experiments: the paper's name and the experiment's, in order. Every folder of a paper is
-    /// one, also one that lacks its plan.
+    /// The folders of experiments: the paper's name and the experiment's, in order. Every folder of a paper
+    /// is one, also one that lacks its plan.
     ///
     /// # Errors
     /// A directory cannot be read.

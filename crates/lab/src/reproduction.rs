@@ -12,8 +12,10 @@ const SEEDS: usize = 5;
 const NOT_FOUND: &str = "cause not found";
 
 const PREFACE: &str = "# Are the papers right?\n\n\
-    Made by `anabranch lab report DIR --markdown docs/reproduction.md` from what `anabranch lab run all` leaves in DIR. Do not edit it.\n\n\
-    A *relation* is a statement of a paper as a number. It reproduces when the mean over the seeds lies where the paper has it. How the lab\n\
+    Made by `anabranch lab report DIR --markdown docs/reproduction.md` from what `anabranch lab run all` \
+    leaves in DIR. Do not edit it.\n\n\
+    A *relation* is a statement of a paper as a number. It reproduces when the mean over the seeds lies \
+    where the paper has it. How the lab\n\
     works, and how to see the figures: [lab.md](lab.md).\n";
 
 /// The page.
@@ -65,7 +67,8 @@ fn few_seeds(outcomes: &[Outcome], text: &mut String) {
     if !few.is_empty() {
         let _ = writeln!(
             text,
-            "\n**Provisional**: these ran with fewer than {SEEDS} seeds (the number in brackets), so that their verdicts may change: {}.",
+            "\n**Provisional**: these ran with fewer than {SEEDS} seeds (the number in brackets), so that \
+             their verdicts may change: {}.",
             few.join(", ")
         );
     }
@@ -95,7 +98,10 @@ fn differences(paper: &Paper, outcomes: &[Outcome], text: &mut String) {
     if rows.is_empty() {
         text.push_str("\nEverything that ran reproduces.\n");
     } else {
-        text.push_str("\n| experiment | relation that differs | published | measured | cause |\n| --- | --- | --- | --- | --- |\n");
+        text.push_str(
+            "\n| experiment | relation that differs | published | measured | cause |\n| --- | --- \
+                       | --- | --- | --- |\n",
+        );
         text.extend(rows);
     }
     for missing in elsewhere::rows(&[&paper.name]) {
@@ -107,7 +113,8 @@ fn differences(paper: &Paper, outcomes: &[Outcome], text: &mut String) {
 fn ours(outcomes: &[Outcome], text: &mut String) {
     text.push_str(
         "\n## Ours beside the papers' schemes\n\n\
-         | experiment | what | ahead when | measured | ours is | cause, where it is not ahead |\n| --- | --- | --- | --- | --- | --- |\n",
+         | experiment | what | ahead when | measured | ours is | cause, where it is not ahead |\n| --- | --- \
+         | --- | --- | --- | --- |\n",
     );
     for (outcome, judgement) in
         outcomes.iter().flat_map(|outcome| outcome.ours().map(move |judgement| (outcome, judgement)))

@@ -22,7 +22,7 @@ use crate::results::Results;
 use crate::simulate::{Recording, simulate};
 
 /// How experiments are run.
-pub struct Options<'a> {
+pub struct RunOptions<'a> {
     /// How many seeds, from 1 on, for what is random.
     pub seeds: u64,
     /// Whether what is enough for a look is to run, and no more.
@@ -91,7 +91,7 @@ struct Planned {
 ///
 /// # Errors
 /// It was stopped, an experiment is not right, or a finished run cannot be kept.
-pub fn run(experiments: &[Experiment], options: &Options<'_>) -> Result<Vec<Results>, RunError> {
+pub fn run(experiments: &[Experiment], options: &RunOptions<'_>) -> Result<Vec<Results>, RunError> {
     let mut planned = Vec::new();
     for (index, experiment) in experiments.iter().enumerate() {
         for seed in 1..=if experiment.random { options.seeds } else { 1 } {
@@ -189,7 +189,7 @@ type Done = (Vec<Measured>, Option<Duration>);
 fn side_by_side(
     experiments: usize,
     planned: &[Planned],
-    options: &Options<'_>,
+    options: &RunOptions<'_>,
     work: impl Fn(&[&Planned]) -> Result<Option<Done>, RunError> + Sync,
 ) -> Result<Vec<Measured>, RunError> {
     let groups = groups(planned);

@@ -17,7 +17,7 @@ use anabranch_lab::outcome::{Outcome, Verdict};
 use anabranch_lab::papers;
 use anabranch_lab::results::{OneSeed, Results};
 use anabranch_lab::scheme::{self, Scheme};
-use anabranch_lab::{Options, Progress, RunError, files};
+use anabranch_lab::{Progress, RunError, RunOptions, files};
 
 const SEEDS: u64 = 5;
 
@@ -137,7 +137,7 @@ fn run(
     let jobs = NonZeroUsize::new(jobs).unwrap();
     anabranch_lab::run(
         experiments,
-        &Options { seeds: SEEDS, quick: false, jobs, cache, stop, progress: &|_| () },
+        &RunOptions { seeds: SEEDS, quick: false, jobs, cache, stop, progress: &|_| () },
     )
 }
 
@@ -366,7 +366,7 @@ fn finished_runs_are_not_repeated_after_an_interruption() {
         told.lock().unwrap().push((done, total));
         stop.store(done == 3, Ordering::Relaxed);
     };
-    let options = Options {
+    let options = RunOptions {
         seeds: SEEDS,
         quick: false,
         jobs: NonZeroUsize::MIN,
@@ -456,7 +456,7 @@ fn a_simulation_that_two_experiments_look_at_runs_once() {
     let stop = AtomicBool::new(false);
     let told = Mutex::new(Vec::new());
     let progress = |Progress { done, .. }: Progress| told.lock().unwrap().push(done);
-    let options = Options {
+    let options = RunOptions {
         seeds: 1,
         quick: false,
         jobs: NonZeroUsize::MIN,

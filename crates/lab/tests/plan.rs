@@ -13,129 +13,12 @@ use anabranch_lab::results::Results;
 use anabranch_lab::simulate::simulate;
 use proptest::prelude::*;
 
-const PAPER: &str = r#"
-name = "Mine"
-place = 9
-citation = "me (2026)"
-"#;
+const PAPER: &str = include_str!("plan_folder/paper.toml");
 
-const SCENARIO: &str = r#"
-[run]
-duration = "10s"
-
-[[node]]
-name = "a"
-[[node]]
-name = "b"
-
-[[link]]
-from = "a"
-to = "b"
-rate = "1Mbps"
-delay = "10ms"
-
-[[flow]]
-name = "stream"
-kind = "udp"
-from = "a"
-to = "b"
-rate = "500k"
-packet_size = "1000B"
-"#;
+const SCENARIO: &str = include_str!("plan_folder/scenario.toml");
 
 /// Over a link of 1 Mbps a constant stream of 500 kbps arrives whole, and one of 2 Mbps by its half.
-const PLAN: &str = r#"
-title = "A constant stream"
-place = "section 1"
-claim = "A link carries its rate."
-random = false
-scenario = "scenario.toml"
-
-[[scheme]]
-name = "first"
-
-[[run]]
-points = [500, 2000]
-keys = ["flow.stream.rate"]
-unit = "kbps"
-
-[[run]]
-setting = "twice the rate"
-points = [500, 2000]
-keys = ["flow.stream.rate"]
-unit = "kbps"
-set = { "link.a-b.rate" = "2Mbps" }
-
-[[figure]]
-name = "throughput"
-measure = "throughput"
-flows = ["stream"]
-unit = "kbps"
-
-[[figure]]
-name = "part"
-value = "throughput / point"
-
-[[series]]
-name = "course"
-measure = "throughput"
-flows = ["stream"]
-unit = "kbps"
-bin = 2
-
-[[series]]
-name = "part of the course"
-value = "(course + 0 * x) / point"
-
-[[figure]]
-name = "part of its course"
-series = "part of the course"
-take = "mean"
-
-[[relation]]
-id = "whole"
-claim = "part of a slow stream that arrives"
-scheme = "first"
-point = 500
-value = "part"
-expect = { about = 1, within = 0.02 }
-
-[[relation]]
-id = "all"
-claim = "least part that arrives"
-scheme = "first"
-points = [500, 2000]
-take = "least"
-value = "part"
-expect = { above = 0.9 }
-cause = { says = "the link is too slow", shown_by = ["twice the rate"] }
-
-[[relation]]
-id = "steady"
-claim = "from the fourth to the tenth second, kbps"
-ours = true
-scheme = "first"
-value = "late - early"
-expect = { between = [-10, 10] }
-
-[relation.where]
-early = { series = "course", at = 4, point = 500 }
-late = { value = "500 * {part of its course}", point = 500 }
-
-[[plot]]
-id = "throughput"
-title = "Throughput"
-x = { label = "rate", unit = "kbps" }
-y = { label = "throughput", unit = "kbps" }
-figure = "throughput"
-curve = [{ label = "paper", look = "second", published = "curve" }]
-
-[[table]]
-id = "figures"
-title = "Means"
-label = "{scheme} at {point} {setting}"
-column = [{ head = "part", value = "part" }, { head = "throughput", value = "throughput", published = "curve" }]
-"#;
+const PLAN: &str = include_str!("plan_folder/plan.toml");
 
 const PUBLISHED: &str =
     "name,x,value,told,place\nwhole,,1,all of it,section 1\nall,,1,,section 1\ncurve,500,500,,figure 1\n";
@@ -213,7 +96,8 @@ fn a_value_is_computed_from_the_point() {
     let before =
         "computed = { \"flow.stream.rate\" = { before = \"0\", value = \"point\", unit = \"kbps\" } }\n";
     let with_text = of(&PLAN.replacen(keys, before, 1));
-    let listed = "set = { \"link.a-b.loss\" = { kind = \"listed\", packets = [1] } }\ncomputed = { \"link.a-b.loss.packets\" = { value = \"1000000 + point\", list = true } }\n";
+    let listed = "set = { \"link.a-b.loss\" = { kind = \"listed\", packets = [1] } }\ncomputed = \
+                  { \"link.a-b.loss.packets\" = { value = \"1000000 + point\", list = true } }\n";
     let with_list = of(&PLAN.replacen(keys, &format!("{keys}{listed}"), 1));
     let measured = |outcome: Outcome| -> Vec<Option<f64>> {
         outcome.verdicts.iter().map(|judged| Some(judged.measured?.mean)).collect()

@@ -16,7 +16,7 @@ use anabranch_lab::papers;
 use anabranch_lab::real::{Observed, Real, RealOptions, Testbed, Trial};
 use anabranch_lab::results::Results;
 use anabranch_lab::scheme::{N1, N2, Scheme};
-use anabranch_lab::{Options, Progress, RunError, files};
+use anabranch_lab::{Progress, RunError, RunOptions, files};
 use anabranch_units::Duration;
 
 /// Is asked `check`, or to `run SCENARIO --anabranch FILE --out DIR`. Every run leaves a line in `runs`; the
@@ -68,7 +68,7 @@ fn real(scenario: &'static str) -> Real {
     Real {
         differs: vec!["a <real> path".into()],
         needs: &["sh"],
-        trials: Box::new(move |_| vec![trial(N1, scenario), trial(N2, scenario)]),
+        trials: Box::new(move |_| Ok(vec![trial(N1, scenario), trial(N2, scenario)])),
     }
 }
 
@@ -106,8 +106,10 @@ fn finished_runs_are_not_repeated_and_a_run_finds_its_files() {
 fn a_run_is_stopped_in_its_middle_and_the_rest_made_later() {
     let directory = tempfile::tempdir().unwrap();
     let stop = AtomicBool::new(false);
-    let slow =
-        Real { trials: Box::new(|_| vec![trial(N1, TRAFFIC), trial(N2, "exec sleep 100")]), ..real(TRAFFIC) };
+    let slow = Real {
+        trials: Box::new(|_| Ok(vec![trial(N1, TRAFFIC), trial(N2, "exec sleep 100")])),
+        ..real(TRAFFIC)
+    };
     let progress = |progress: Progress| stop.store(progress.done == 1, Ordering::Relaxed);
     let stopped = made(directory.path(), slow, &stop, &progress).unwrap_err();
     assert!(matches!(stopped, RunError::Stopped { done: 1, total: 2 }), "{stopped}");
@@ -141,7 +143,7 @@ fn the_testbed_knows_every_scenario() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("scenario.toml");
     for id in anabranch_lab::experiments::REAL {
-        for trial in (anabranch_lab::experiments::real(id).unwrap().trials)(1) {
+        for trial in (anabranch_lab::experiments::real(id).unwrap().trials)(1).unwrap() {
             fs::write(&file, &trial.scenario).unwrap();
             if let Err(error) = anabranch_testbed::scenario::Scenario::load(&file) {
                 panic!("{id}, {}: {error}", trial.case);
@@ -199,7 +201,7 @@ fn experiment() -> Experiment {
 fn what_was_measured_stands_beside_what_was_simulated() {
     let directory = tempfile::tempdir().unwrap();
     let measured = made(directory.path(), real(TRAFFIC), &AtomicBool::new(false), &|_| ()).unwrap();
-    let options = Options {
+    let options = RunOptions {
         seeds: 1,
         quick: false,
         jobs: std::num::NonZeroUsize::MIN,

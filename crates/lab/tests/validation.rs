@@ -5,14 +5,14 @@ use std::num::NonZeroUsize;
 use std::sync::atomic::AtomicBool;
 use std::thread::available_parallelism;
 
-use anabranch_lab::Options;
-use anabranch_lab::validation::{Comparison, Finding, validate};
+use anabranch_lab::RunOptions;
+use anabranch_lab::validation::{Finding, Ns2Comparison, validate};
 
-fn compare(groups: &[&str], seeds: u64) -> Vec<Comparison> {
+fn compare(groups: &[&str], seeds: u64) -> Vec<Ns2Comparison> {
     let groups: Vec<_> = groups.iter().map(|group| (*group).to_owned()).collect();
     let jobs = available_parallelism().unwrap_or(NonZeroUsize::MIN);
     let stop = AtomicBool::new(false);
-    let options = Options { seeds, quick: false, jobs, cache: None, stop: &stop, progress: &|_| () };
+    let options = RunOptions { seeds, quick: false, jobs, cache: None, stop: &stop, progress: &|_| () };
     validate(&groups, &options).expect("possible models")
 }
 

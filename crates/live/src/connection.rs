@@ -8,7 +8,7 @@ use anabranch_protocol::live::wire::{
 };
 use anabranch_units::{Bytes, Duration, Rate, Time};
 
-use super::LinkId;
+use super::UplinkId;
 use super::bursts::Fate;
 use super::control::{packet_size, parameters};
 use super::one_connection::OneConnection;
@@ -70,7 +70,7 @@ struct Outstanding {
 /// What is known of a connection.
 #[derive(Clone, Debug)]
 pub(super) struct Connection {
-    pub(super) link: LinkId,
+    pub(super) link: UplinkId,
     rate: tfrc::Sender,
     outstanding: BTreeMap<u64, Outstanding>,
     newest_sent: Option<u64>,
@@ -97,7 +97,7 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    pub(super) fn new(link: LinkId, rtt: Duration) -> Self {
+    pub(super) fn new(link: UplinkId, rtt: Duration) -> Self {
         Self {
             link,
             rate: tfrc::Sender::new(parameters(), packet_size()),

@@ -57,7 +57,7 @@ pub const MAX_CONNECTIONS: usize = 64;
 
 /// A way into the network that connections share, such as an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct LinkId(pub u32);
+pub struct UplinkId(pub u32);
 
 /// Most that an end keeps of a stream with this latency.
 fn most_kept(latency: Duration) -> Bytes {

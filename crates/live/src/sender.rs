@@ -24,7 +24,7 @@ use super::control::packet_size;
 use super::demand::{self, Demand};
 use super::history::History;
 use super::queue::{Packet, Queue};
-use super::{ConnectionId, LinkId, MAX_CONNECTIONS, most_kept};
+use super::{ConnectionId, MAX_CONNECTIONS, UplinkId, most_kept};
 
 pub use protection::Fec;
 use protection::{Beside, Protection, Situation};
@@ -60,7 +60,7 @@ pub struct Settings {
 pub struct Sender {
     settings: Settings,
     connections: BTreeMap<ConnectionId, Connection>,
-    links: BTreeMap<LinkId, Aggregate>,
+    links: BTreeMap<UplinkId, Aggregate>,
     packer: Packer,
     queue: Queue,
     demand: Demand,
@@ -126,7 +126,7 @@ impl Sender {
 
     /// A connection over `link` is there; the transport has measured `rtt` when it was made. `false`: there
     /// are too many.
-    pub fn connection_up(&mut self, id: ConnectionId, link: LinkId, rtt: Duration) -> bool {
+    pub fn connection_up(&mut self, id: ConnectionId, link: UplinkId, rtt: Duration) -> bool {
         let has_place = self.connections.len() < MAX_CONNECTIONS;
         if has_place {
             let aggregate = self.links.entry(link).or_insert_with(|| Aggregate::new(self.settings.scheme));
@@ -138,7 +138,7 @@ impl Sender {
     }
 
     /// How many connections the driver should have over this link; it closes first what it opened last.
-    pub fn wanted_connections(&self, link: LinkId) -> usize {
+    pub fn wanted_connections(&self, link: UplinkId) -> usize {
         let wanted = self.links.get(&link).map_or(1, Aggregate::connections);
         usize::try_from(wanted).unwrap_or(usize::MAX).min(MAX_CONNECTIONS / self.links.len().max(1))
     }

@@ -100,9 +100,11 @@ fn hls_references_in_attributes() {
 
 #[test]
 fn what_is_not_a_reference_stays_byte_for_byte() {
-    let playlist = "\u{feff}#EXTM3U\r\n#EXT-X-VERSION:7\r\n\r\n# a note\n#EXT-X-NEW:A=1,B=\"x\",C\n#EXTINF:4.0,\n1.ts\n#EXT-X-ENDLIST";
+    let playlist = "\u{feff}#EXTM3U\r\n#EXT-X-VERSION:7\r\n\r\n# a \
+                    note\n#EXT-X-NEW:A=1,B=\"x\",C\n#EXTINF:4.0,\n1.ts\n#EXT-X-ENDLIST";
     assert_eq!(rewritten(PlaylistKind::Hls, playlist), playlist);
-    let description = "<?xml version=\"1.0\"?>\n<!-- a note --><MPD  a = '1'\n b=\"&lt;\" ><![CDATA[x]]><?p i?>&amp;<BaseURL>sub/</BaseURL><E /></MPD>\n";
+    let description = "<?xml version=\"1.0\"?>\n<!-- a note --><MPD  a = '1'\n b=\"&lt;\" ><![CDATA[x]]><?p \
+                       i?>&amp;<BaseURL>sub/</BaseURL><E /></MPD>\n";
     assert_eq!(
         rewritten(PlaylistKind::Dash, description).replace("<E />", "<E/>"),
         description.replace("<E />", "<E/>")

@@ -5,7 +5,7 @@ use anabranch_film::{auto, multitcp, rome};
 use anabranch_units::{Bytes, Duration, Quantity, Ratio};
 
 use crate::error::Fault;
-use crate::model::Algorithm;
+use crate::model::RateControl;
 use crate::table::{Item, Table};
 
 /// Size of a segment of TCP-ROME where none is given. The paper has no value.
@@ -23,7 +23,7 @@ enum Named {
 }
 
 /// How many connections and which windows, and the size of every segment where it is fixed.
-pub(crate) fn read(item: Item<'_>, servers: usize) -> Result<(Algorithm, Option<Bytes>), Fault> {
+pub(crate) fn read(item: Item<'_>, servers: usize) -> Result<(RateControl, Option<Bytes>), Fault> {
     let choices = [
         ("fixed", Named::Fixed),
         ("basic", Named::Basic),
@@ -35,14 +35,14 @@ pub(crate) fn read(item: Item<'_>, servers: usize) -> Result<(Algorithm, Option<
     let (named, mut table) = item.named("a stream's `algorithm`", &choices)?;
     let mut segment = None;
     let algorithm = match named {
-        Named::Fixed => Algorithm::Fixed {
+        Named::Fixed => RateControl::Fixed {
             connections: table.get("connections", connections).unwrap_or(1),
             window: table.get("window", Item::positive_size),
         },
-        Named::Basic => Algorithm::Basic(multitcp(&mut table, multitcp::Parameters::default())),
+        Named::Basic => RateControl::Basic(multitcp(&mut table, multitcp::Parameters::default())),
         Named::Advanced => {
             let defaults = multitcp::AdvancedParameters::default();
-            Algorithm::Advanced(multitcp::AdvancedParameters {
+            RateControl::Advanced(multitcp::AdvancedParameters {
                 basic: multitcp(&mut table, defaults.basic),
                 initial_connections: table
                     .get("start_connections", connections)
@@ -59,24 +59,25 @@ pub(crate) fn read(item: Item<'_>, servers: usize) -> Result<(Algorithm, Option<
                     .unwrap_or(defaults.previous_ratio),
             })
         }
-        Named::Mul => {
-            Algorithm::Mul(crate::tfrc::control(&mut table, anabranch_congestion::multfrc::Parameters::PAPER))
-        }
+        Named::Mul => RateControl::Mul(crate::tfrc::control(
+            &mut table,
+            anabranch_congestion::multfrc::Parameters::PAPER,
+        )),
         Named::Rome => {
             segment = Some(
                 table
                     .get("segment_size", |item| item.size_within(Bytes::kib(1), Bytes::mib(64)))
                     .unwrap_or(SEGMENT),
             );
-            Algorithm::Rome(rome(&mut table))
+            RateControl::Rome(rome(&mut table))
         }
-        Named::Auto => Algorithm::Auto(auto(&mut table, servers)),
+        Named::Auto => RateControl::Auto(auto(&mut table, servers)),
     };
     table.finish()?;
     // Parameters that are right one by one.
     let buffer = match &algorithm {
-        Algorithm::Rome(parameters) => (parameters.buffer_low, parameters.buffer_high),
-        Algorithm::Auto(parameters) => parameters.buffer,
+        RateControl::Rome(parameters) => (parameters.buffer_low, parameters.buffer_high),
+        RateControl::Auto(parameters) => parameters.buffer,
         _ => return Ok((algorithm, segment)),
     };
     match buffer {

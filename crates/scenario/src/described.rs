@@ -5,7 +5,7 @@ use crate::files::Files;
 use crate::flow::Flows;
 use crate::model::Model;
 use crate::network::{self, NamedNetwork};
-use crate::origin::Origin;
+use crate::source_table::SourceTable;
 use crate::table::{Item, Table};
 use crate::{run, tcp, topology};
 
@@ -19,9 +19,9 @@ pub struct Described<'a> {
     /// `[topology]`.
     pub topology: Option<Item<'a>>,
     /// The tables of the model's links. Both directions of a link and all its copies have the same one.
-    pub links: Vec<Origin<'a>>,
+    pub links: Vec<SourceTable<'a>>,
     /// The tables of the model's flows; copies have the same one.
-    pub flows: Vec<Origin<'a>>,
+    pub flows: Vec<SourceTable<'a>>,
 }
 
 /// Reads the network and the flows of a document, and the traces that it names. Other keys of it are not
@@ -43,7 +43,7 @@ pub fn read<'a>(
     let before = document.faults_so_far();
     let topology = document.get("topology", |item| {
         topology::read(item, &mut network)?;
-        links.resize(network.links.len(), Origin::of(&item.table("the [topology]")?));
+        links.resize(network.links.len(), SourceTable::of(&item.table("the [topology]")?));
         Ok(item)
     });
     for table in document.tables("node") {
@@ -51,7 +51,7 @@ pub fn read<'a>(
     }
     network.has_all_nodes = document.faults_so_far() == before;
     for table in document.tables("link") {
-        let origin = Origin::of(&table);
+        let origin = SourceTable::of(&table);
         document.kept(network::read_link(table, &mut network));
         links.resize(network.links.len(), origin);
     }
@@ -59,7 +59,7 @@ pub fn read<'a>(
     let settings = document.get("tcp", tcp::read_all).unwrap_or_default();
     let mut flows = Flows::default();
     for table in document.tables("flow") {
-        let origin = Origin::of(&table);
+        let origin = SourceTable::of(&table);
         document.kept(flows.read(table, &settings, &mut network));
         sources.resize(flows.all.len(), origin);
     }

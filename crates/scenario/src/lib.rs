@@ -6,17 +6,17 @@
 //! it cannot do.
 //!
 //! - [`model`]: what is described, as plain data: nodes, links, flows and how long.
-//! - [`read`]: `[run]`, `[topology]`, `[[node]]`, `[[link]]`, `[tcp.NAME]` and `[[flow]]` of a document become
-//!   a model.
-//! - [`read_document`]: any TOML document, whose [`Table`]s and [`Item`]s know their place; everything that is
-//!   wrong is told at once, with its place and with what would be right ([`Error`]).
+//! - [`read`]: `[run]`, `[topology]`, `[[node]]`, `[[link]]`, `[tcp.NAME]` and `[[flow]]` of a document
+//!   become a model.
+//! - [`read_document`]: any TOML document, whose [`Table`]s and [`Item`]s know their place; everything that
+//!   is wrong is told at once, with its place and with what would be right ([`Error`]).
 //! - [`Files`]: where the traces come from that a scenario names.
-//! - [`Described`]: a model, and the tables that it is from ([`Origin`]), so that a world can say where it is
+//! - [`Described`]: a model, and the tables that it is from ([`SourceTable`]), so that a world can say where it is
 //!   asked for what it cannot do.
 //! - [`random`]: the numbers that a seed stands for.
 //!
-//! What is not here: what becomes of a packet. Nor is anything told here that only one of the worlds has, such
-//! as the commands of programs.
+//! What is not here: what becomes of a packet. Nor is anything told here that only one of the worlds has,
+//! such as the commands of programs.
 //!
 //! Begin with a document:
 //!
@@ -51,11 +51,11 @@ mod media;
 pub mod model;
 mod names;
 mod network;
-mod origin;
 mod queue;
 pub mod random;
 mod run;
 mod server;
+mod source_table;
 mod table;
 mod tcp;
 mod tfrc;
@@ -68,6 +68,6 @@ pub use described::{Described, read};
 pub use error::{Error, Fault, Faults, Mistakes, Span, Wrong};
 pub use files::{Beside, Files, LARGEST_FILE, read_text};
 pub use media::playback;
-pub use origin::Origin;
+pub use source_table::SourceTable;
 pub use table::{Item, Table, read_document};
 pub use tfrc::MOST_CONNECTIONS;

@@ -5,7 +5,7 @@ use anabranch_units::{Duration, Rate, Time};
 use crate::error::Fault;
 use crate::files::Files;
 use crate::model::{
-    Change, Discipline, Jitter, Limit, Link, Loss, NodeId, Opportunities, Queue, TokenBucket,
+    Change, Discipline, Jitter, Limit, Link, LossModel, NodeId, Opportunities, Queue, TokenBucket,
 };
 use crate::names::copy_name;
 use crate::queue;
@@ -23,7 +23,7 @@ pub(crate) struct Direction {
     pub(crate) queue: Queue,
     policer: Option<TokenBucket>,
     shaper: Option<TokenBucket>,
-    loss: Loss,
+    loss: LossModel,
     jitter: Option<Jitter>,
     duplicate: f64,
     changes: Vec<Change>,
@@ -91,8 +91,8 @@ impl Pair {
         self
     }
 
-    /// A link like this one that is longer by its part of `spread`: the first of `count` by nothing, the last by
-    /// all of it.
+    /// A link like this one that is longer by its part of `spread`: the first of `count` by nothing, the last
+    /// by all of it.
     pub(crate) fn spread(self, spread: Duration, number: u32, count: u32) -> Self {
         self.longer(spread * u64::from(number - 1) / u64::from(count.max(2) - 1))
     }
@@ -137,7 +137,7 @@ impl Direction {
             queue,
             policer: None,
             shaper: None,
-            loss: Loss::None,
+            loss: LossModel::None,
             jitter: None,
             duplicate: 0.0,
             changes: Vec::new(),

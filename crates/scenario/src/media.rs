@@ -8,7 +8,7 @@ use anabranch_units::{Bytes, Duration, Rate, Ratio};
 use crate::algorithm;
 use crate::content;
 use crate::error::Fault;
-use crate::model::{Act, Algorithm, Kind, Media, NodeId, Reader};
+use crate::model::{Act, Kind, Media, NodeId, RateControl, Reader};
 use crate::network::NamedNetwork;
 use crate::table::{Item, Table};
 use crate::tcp::{self, Settings};
@@ -58,17 +58,17 @@ pub(crate) fn read(
     let largest_window = table.get("largest_window", Item::positive_size);
     let (algorithm, segment) = algorithm?;
     let unhurried_from = match &algorithm {
-        Algorithm::Auto(parameters) => Some(parameters.buffer.0),
+        RateControl::Auto(parameters) => Some(parameters.buffer.0),
         _ => None,
     };
     let policy = Policy { unhurried_from, ..policy(memory.unwrap_or(MEMORY), segment) };
     let content = table.get("content", |item| content::read(item, policy));
     let asked = match &algorithm {
-        Algorithm::Fixed { connections, .. } => *connections,
-        Algorithm::Basic(parameters) => parameters.connections,
-        Algorithm::Advanced(parameters) => parameters.basic.connections,
-        Algorithm::Rome(parameters) => parameters.connections,
-        Algorithm::Auto(_) | Algorithm::Mul(_) => 0,
+        RateControl::Fixed { connections, .. } => *connections,
+        RateControl::Basic(parameters) => parameters.connections,
+        RateControl::Advanced(parameters) => parameters.basic.connections,
+        RateControl::Rome(parameters) => parameters.connections,
+        RateControl::Auto(_) | RateControl::Mul(_) => 0,
     };
     Ok(Kind::Media(Box::new(Media {
         client: client?,

@@ -13,7 +13,8 @@ pub(crate) fn check_name(name: &str, span: Span) -> Result<(), Fault> {
         return Err(Fault::new(
             span,
             format_args!(
-                "a name is 1 to {LONGEST_NAME} letters, digits, '-', '_' and '.'; `{{i}}` in it becomes the number of a copy"
+                "a name is 1 to {LONGEST_NAME} letters, digits, '-', '_' and '.'; `{{i}}` in it becomes the \
+                 number of a copy"
             ),
         ));
     }

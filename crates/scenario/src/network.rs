@@ -8,7 +8,7 @@ use anabranch_units::{Bytes, Time};
 use crate::error::{Fault, Span, nearest};
 use crate::files::Files;
 use crate::link::Pair;
-use crate::model::{Link, Loss, Node, NodeId, When};
+use crate::model::{Link, LossModel, Node, NodeId, When};
 use crate::names::{check_name, copy_name, numbered};
 use crate::random::Random;
 use crate::server;
@@ -113,7 +113,7 @@ impl<'a> NamedNetwork<'a> {
             None => default(),
         };
         let opportunities = link.opportunities.as_ref().map_or(0, |opportunities| opportunities.at.len());
-        let listed = if let Loss::Listed(packets) = &link.loss { packets.len() } else { 0 };
+        let listed = if let LossModel::Listed(packets) = &link.loss { packets.len() } else { 0 };
         self.charge(opportunities + listed + link.changes.len(), span)?;
         if self.links.len() >= MOST_LINKS as usize {
             return Err(Fault::new(

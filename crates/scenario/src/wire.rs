@@ -3,7 +3,7 @@
 use anabranch_units::Duration;
 
 use crate::error::Fault;
-use crate::model::{GilbertElliott, Jitter, Loss, Spread};
+use crate::model::{GilbertElliott, Jitter, LossModel, Spread};
 use crate::table::Item;
 
 /// Most listed losses.
@@ -55,8 +55,9 @@ enum LossKind {
 }
 
 /// A probability, or a table.
-pub(crate) fn loss(item: Item<'_>) -> Result<Loss, Fault> {
-    let bernoulli = |probability| if probability > 0.0 { Loss::Bernoulli(probability) } else { Loss::None };
+pub(crate) fn loss(item: Item<'_>) -> Result<LossModel, Fault> {
+    let bernoulli =
+        |probability| if probability > 0.0 { LossModel::Bernoulli(probability) } else { LossModel::None };
     if !item.value.is_table() {
         return item.probability().map(bernoulli);
     }
@@ -74,12 +75,17 @@ pub(crate) fn loss(item: Item<'_>) -> Result<Loss, Fault> {
             let loss_good = table.get("loss_good", Item::probability).unwrap_or(0.0);
             let loss_bad = table.get("loss_bad", Item::probability).unwrap_or(1.0);
             to_bad.and_then(|to_bad| {
-                Ok(Loss::GilbertElliott(GilbertElliott { to_bad, to_good: to_good?, loss_good, loss_bad }))
+                Ok(LossModel::GilbertElliott(GilbertElliott {
+                    to_bad,
+                    to_good: to_good?,
+                    loss_good,
+                    loss_bad,
+                }))
             })
         }
         LossKind::Listed => table.need("packets", listed).map(|packets| match packets.is_empty() {
-            true => Loss::None,
-            false => Loss::Listed(packets),
+            true => LossModel::None,
+            false => LossModel::Listed(packets),
         }),
     };
     table.finish()?;

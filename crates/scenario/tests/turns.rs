@@ -75,7 +75,8 @@ fn copies_of_a_link_are_longer_one_after_the_other() {
 fn a_stream_says_what_it_asks_for() {
     let stream = |content: &str| -> Result<Policy, String> {
         let flow = format!(
-            "[[flow]]\nname = \"film\"\nkind = \"media\"\nclient = \"host1\"\nservers = [\"left\"]\nrate = \"1Mbps\"\nalgorithm = \"auto\"\n{content}"
+            "[[flow]]\nname = \"film\"\nkind = \"media\"\nclient = \"host1\"\nservers = [\"left\"]\nrate \
+             = \"1Mbps\"\nalgorithm = \"auto\"\n{content}"
         );
         let model = model(&format!("{SCENARIO}\n{flow}")).map_err(|error| error.to_string())?;
         match &model.flows.last().unwrap().kind {

@@ -204,7 +204,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_priority_is_read_or_ignored(lines in prop::collection::vec("([ui]=?[0-9?\\-\"():;,. ]{0,4}|[ -~]{0,40})", 0..4)) {
+        fn any_priority_is_read_or_ignored(lines in prop::collection::vec("([ui]=?[0-9?\\-\"():;,. \
+            ]{0,4}|[ -~]{0,40})", 0..4)) {
             let mut headers = HeaderMap::new();
             for line in lines {
                 headers.append("priority", line.parse().unwrap());

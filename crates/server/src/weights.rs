@@ -203,8 +203,10 @@ impl FromStr for Weights {
             Some(rule) if weights.claims.is_none() => Err(place(
                 text,
                 rule.span().start,
-                "any client can say this of itself, and have the weight: write 'claims = true' at the head of the file if your clients do \
-                 not lie, or if what is in front of the server sets the header; 'claims = false' lets such rules rest",
+                "any client can say this of itself, and have the weight: write 'claims = true' at the head \
+                 of the file if your clients do \
+                 not lie, or if what is in front of the server sets the header; 'claims = false' lets \
+                 such rules rest",
             )),
             _ => Ok(weights),
         }
@@ -364,7 +366,8 @@ impl<'de> Deserialize<'de> for Rule {
         let Written { weight, path, client, header, buffer_below } = Written::deserialize(deserializer)?;
         if path.is_none() && client.is_none() && header.is_none() && buffer_below.is_none() {
             return Err(D::Error::custom(
-                "a rule says what it is for, by path, client, header or buffer_below; 'default' is for everything else",
+                "a rule says what it is for, by path, client, header or buffer_below; 'default' is for \
+                 everything else",
             ));
         }
         Ok(Self { weight, path, client, header, buffer_below })

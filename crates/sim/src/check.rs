@@ -207,7 +207,8 @@ fn check_group<'a>(
         && first.initial_ssthresh == tcp.initial_ssthresh;
     ensure(is_alike, || {
         format!(
-            "the flows of the group '{name}' differ in `congestion`, `segment`, `initial_window` or `initial_ssthresh`"
+            "the flows of the group '{name}' differ in `congestion`, `segment`, `initial_window` or \
+             `initial_ssthresh`"
         )
     })?;
     ensure(first_share.watches == share.watches, || {
@@ -232,7 +233,8 @@ fn check_paced(tcp: &Tcp) -> Checked {
     })?;
     ensure(tcp.share.is_none(), || {
         format!(
-            "a flow under `{name}` is in no group: a group shares windows, and `{name}` answers a rate as well"
+            "a flow under `{name}` is in no group: a group shares windows, and `{name}` answers a \
+             rate as well"
         )
     })?;
     ensure(tcp.initial_ssthresh.is_none(), || {

@@ -131,8 +131,8 @@ pub struct MediaTotals {
 }
 
 impl MediaTotals {
-    /// Start-up, stalls and the time in them, as the viewer saw them; where the player takes everything at once,
-    /// the session knows.
+    /// Start-up, stalls and the time in them, as the viewer saw them; where the player takes everything at
+    /// once, the session knows.
     pub fn viewed(&self) -> (Option<Duration>, u32, Duration) {
         match self.seen {
             Some(seen) => (seen.startup, seen.stalls, seen.stalled),
@@ -210,12 +210,12 @@ pub struct PacketRecord {
     /// Payload.
     pub payload: Bytes,
     /// What it is.
-    pub what: Segment,
+    pub what: PacketKind,
 }
 
 /// What a packet is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Segment {
+pub enum PacketKind {
     /// The first of a TCP connection's set-up.
     Syn,
     /// The second.

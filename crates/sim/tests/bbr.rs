@@ -100,7 +100,8 @@ impl Course {
 /// A flow that always has something to send.
 fn greedy(control: &str, more: &str) -> String {
     format!(
-        "[[flow]]\nname = \"{control}\"\nkind = \"tcp\"\nfrom = \"sender\"\nto = \"receiver\"\ntcp = {{ congestion = \"{control}\" }}\n{more}\n"
+        "[[flow]]\nname = \"{control}\"\nkind = \"tcp\"\nfrom = \"sender\"\nto = \"receiver\"\ntcp = \
+         {{ congestion = \"{control}\" }}\n{more}\n"
     )
 }
 
@@ -127,9 +128,9 @@ fn a_clean_link_is_full_and_its_queue_short() {
             course.totals.flows[0].dropped
         );
         assert!(used >= 0.95, "{mbps} Mbps, {milliseconds} ms: {used}");
-        // One phase up raises what is in flight by a quarter of the product, for a few round trips in two to three
-        // seconds; the window bounds it at twice the product. A tenth on the mean, and some packets on a slow link:
-        // six in flight are the least that three quanta let it have.
+        // One phase up raises what is in flight by a quarter of the product, for a few round trips in two to
+        // three seconds; the window bounds it at twice the product. A tenth on the mean, and some packets on
+        // a slow link: six in flight are the least that three quanta let it have.
         let packet = 12.0 / mbps;
         assert!(
             wait < 0.15 * milliseconds as f64 + 6.0 * packet,
@@ -150,16 +151,18 @@ fn losses_up_to_the_threshold_cost_what_one_cycle_forgets() {
     let mean = |control: &str, loss| (1..=3).map(|seed| of(control, loss, seed)).sum::<f64>() / 3.0;
     for loss in [0.001, 0.01, 0.015] {
         let (bbr, reno) = (mean("bbr", loss), mean("reno", loss));
-        // Between two probes the bandwidth follows what was delivered, which is by the losses less each round trip
-        // (section 5.3.3.8 of the draft); 63 of them are the most, and the probe brings all of it back. What losses
-        // take of the link itself comes to that, and what is paced and probed costs a twentieth, as without losses.
+        // Between two probes the bandwidth follows what was delivered, which is by the losses less each round
+        // trip (section 5.3.3.8 of the draft); 63 of them are the most, and the probe brings all of it back.
+        // What losses take of the link itself comes to that, and what is paced and probed costs a twentieth,
+        // as without losses.
         let kept = (1.0 - (1.0 - loss).powi(63)) / (63.0 * loss);
         let least = 0.95 * (1.0 - loss) * kept;
         println!("loss {loss}: bbr {bbr:.3} (at least {least:.3}), reno {reno:.3}");
         assert!(bbr > least, "loss {loss}: {bbr}");
         assert!(bbr > 2.0 * reno, "loss {loss}: {bbr} against {reno}");
     }
-    // At the threshold every probe may be the one that loses too much; far above it losses are what they mean.
+    // At the threshold every probe may be the one that loses too much; far above it losses are what they
+    // mean.
     let (at, above) = (mean("bbr", 0.02), mean("bbr", 0.1));
     println!("loss 0.02: bbr {at:.3}; loss 0.1: bbr {above:.3}");
     assert!(at > 5.0 * mean("reno", 0.02) && at < 0.8, "{at}");
@@ -213,9 +216,9 @@ fn a_rate_that_changes_is_found_again() {
     let (before, after) = (course.mean(0, 10..20), course.mean(0, 28..45));
     println!("doubled: {before:.2} then {after:.2}; by second {:.1?}", &course.flows[0][19..30]);
     assert!((1.9..2.1).contains(&(after / before)), "{before} {after}");
-    // Half: the link stays full. The filter forgets after two cycles, of up to three seconds and four round trips of
-    // up to 0.2 s each, after the one that is under way, and a probe for the round trip begins one of them anew: by
-    // thirteen seconds the queue is short again.
+    // Half: the link stays full. The filter forgets after two cycles, of up to three seconds and four round
+    // trips of up to 0.2 s each, after the one that is under way, and a probe for the round trip begins one
+    // of them anew: by thirteen seconds the queue is short again.
     let link = change("10Mbps");
     let course = World { link: &link, seconds: 45, ..world(20.0, 40, 2.0, greedy("bbr", "")) }.run();
     let after = course.mean(0, 22..45);

@@ -2,8 +2,8 @@
 
 use anabranch_sim::Simulation;
 use anabranch_sim::model::{
-    Change, CoDel, Congestion, Discipline, Flow, FqCoDel, GilbertElliott, Jitter, Kind, Limit, Link, Loss,
-    Model, Node, Pattern, Pie, Red, Run, Source, Spread, Tcp, TokenBucket, When,
+    Change, CoDel, Congestion, Discipline, Flow, FqCoDel, GilbertElliott, Jitter, Kind, Limit, Link,
+    LossModel, Model, Node, Pattern, Pie, Red, Run, Source, Spread, Tcp, TokenBucket, When,
 };
 use anabranch_sim::report::{FlowSample, Observer, Totals};
 use anabranch_units::{Bytes, Duration, Rate, Time};
@@ -155,7 +155,7 @@ fn a_queue_in_bytes_holds_so_many() {
 fn losses_come_in_bursts_of_the_model_s_length() {
     let mut model = model(200, vec![udp(8000)]);
     let bursts = GilbertElliott { to_bad: 0.01, to_good: 0.24, loss_good: 0.0, loss_bad: 1.0 };
-    model.links[0].loss = Loss::GilbertElliott(bursts);
+    model.links[0].loss = LossModel::GilbertElliott(bursts);
     let (totals, _) = run(model);
     let flow = &totals.flows[0];
     let lost = flow.lost as f64 / flow.sent as f64;
@@ -281,7 +281,7 @@ fn a_shaped_queue_under_pie_stays_short() {
 #[test]
 fn a_lost_set_up_is_tried_again_after_the_initial_time_out() {
     let mut model = model(5, vec![tcp(Tcp::DEPLOYED, Source::File(Bytes::new(1000)))]);
-    model.links[0].loss = Loss::Listed(vec![0]);
+    model.links[0].loss = LossModel::Listed(vec![0]);
     let completed = run(model).0.flows[0].completed.unwrap().as_secs_f64();
     // A second, then two round trips but for the last half.
     assert!((1.06..1.07).contains(&completed), "{completed}");

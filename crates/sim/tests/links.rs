@@ -2,8 +2,8 @@
 
 use anabranch_sim::Simulation;
 use anabranch_sim::model::{
-    CoDel, Discipline, Flow, FqCoDel, Jitter, Kind, Link, Loss, Model, Node, Pattern, Pie, Red, Run, Source,
-    Spread, Tcp, TokenBucket, When,
+    CoDel, Discipline, Flow, FqCoDel, Jitter, Kind, Link, LossModel, Model, Node, Pattern, Pie, Red, Run,
+    Source, Spread, Tcp, TokenBucket, When,
 };
 use anabranch_sim::report::Totals;
 use anabranch_units::{Bytes, Duration, Rate, Time};
@@ -59,7 +59,7 @@ prop_compose! {
     ) -> Link {
         let mut link = Link::drop_tail(0, 1, Rate::from_kbps(kbps), Duration::from_millis(delay), packets);
         link.queue.discipline = discipline;
-        Link { policer, shaper, jitter, duplicate, loss: Loss::Bernoulli(loss), ..link }
+        Link { policer, shaper, jitter, duplicate, loss: LossModel::Bernoulli(loss), ..link }
     }
 }
 

@@ -2,22 +2,22 @@
 
 use anabranch_film::session::Pace;
 use anabranch_sim::Simulation;
-use anabranch_sim::model::{Algorithm, Flow, Kind, Link, Loss, Media, Model, Node, Run, Tcp, When};
+use anabranch_sim::model::{Flow, Kind, Link, LossModel, Media, Model, Node, RateControl, Run, Tcp, When};
 use anabranch_sim::report::{FlowSample, Observer, Totals};
 use anabranch_units::{Bytes, Duration, Rate, Time};
 
-fn link(from: usize, to: usize, kbps: u64, loss: Loss) -> Link {
+fn link(from: usize, to: usize, kbps: u64, loss: LossModel) -> Link {
     Link { loss, ..Link::drop_tail(from, to, Rate::from_kbps(kbps), Duration::from_millis(20), 50) }
 }
 
 /// A client (node 0) and servers with a link each of these rates, all with this loss towards the client.
-fn model(kbps: &[u64], loss: f64, algorithm: Algorithm, pace: Pace) -> Model {
+fn model(kbps: &[u64], loss: f64, algorithm: RateControl, pace: Pace) -> Model {
     let rate = Rate::from_kbps(800);
     let names = (0..=kbps.len()).map(|node| Node::new(format!("node{node}")));
     let mut links = Vec::new();
     for (server, kbps) in kbps.iter().enumerate() {
-        links.push(link(0, server + 1, *kbps, Loss::None));
-        links.push(link(server + 1, 0, *kbps, Loss::Bernoulli(loss)));
+        links.push(link(0, server + 1, *kbps, LossModel::None));
+        links.push(link(server + 1, 0, *kbps, LossModel::Bernoulli(loss)));
     }
     let media = Media {
         client: 0,
@@ -52,18 +52,18 @@ fn model(kbps: &[u64], loss: f64, algorithm: Algorithm, pace: Pace) -> Model {
     }
 }
 
-fn run(kbps: &[u64], loss: f64, algorithm: Algorithm, pace: Pace) -> Totals {
+fn run(kbps: &[u64], loss: f64, algorithm: RateControl, pace: Pace) -> Totals {
     let mut simulation = Simulation::new(model(kbps, loss, algorithm, pace)).expect("a possible model");
     simulation.run_until(simulation.end(), &mut ());
     simulation.totals()
 }
 
-fn fixed(connections: u32) -> Algorithm {
-    Algorithm::Fixed { connections, window: None }
+fn fixed(connections: u32) -> RateControl {
+    RateControl::Fixed { connections, window: None }
 }
 
-fn auto() -> Algorithm {
-    Algorithm::Auto(anabranch_film::auto::Parameters::default())
+fn auto() -> RateControl {
+    RateControl::Auto(anabranch_film::auto::Parameters::default())
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn a_window_set_on_an_open_connection_holds_it() {
     // 8 packets of 1460 bytes a round trip of 40 ms and their transmission at 10 Mbps: less than 2.3 Mbps,
     // where the path has 10.
     let window = Bytes::new(8 * 1460);
-    let algorithm = Algorithm::Fixed { connections: 1, window: Some(window) };
+    let algorithm = RateControl::Fixed { connections: 1, window: Some(window) };
     let mut simulation =
         Simulation::new(model(&[10_000], 0.0, algorithm, Pace::Max)).expect("a possible model");
     let mut seconds = Seconds::default();
@@ -135,7 +135,7 @@ fn a_window_set_on_an_open_connection_holds_it() {
 #[test]
 fn mul_opens_connections_where_one_leaves_the_link_unused() {
     let mut many =
-        model(&[4000], 0.02, Algorithm::Mul(anabranch_congestion::multfrc::Parameters::FAST), Pace::Max);
+        model(&[4000], 0.02, RateControl::Mul(anabranch_congestion::multfrc::Parameters::FAST), Pace::Max);
     let mut one = model(&[4000], 0.02, fixed(1), Pace::Max);
     let delivered = [&mut many, &mut one].map(|model| {
         let Kind::Media(media) = &mut model.flows[0].kind else { panic!("no stream") };

@@ -4,7 +4,7 @@ use anabranch_congestion::aggregate::Scheme;
 use anabranch_congestion::multfrc::analysis::{optimal_connections, underutilizes};
 use anabranch_congestion::response::TcpModel;
 use anabranch_congestion::tfrc::Parameters;
-use anabranch_sim::model::{Change, Flow, Kind, Link, Loss, Model, Node, Run, When};
+use anabranch_sim::model::{Change, Flow, Kind, Link, LossModel, Model, Node, Run, When};
 use anabranch_sim::report::{Decision, FlowSample, Observer, Totals};
 use anabranch_sim::{ModelError, Simulation};
 use anabranch_units::{Bytes, Duration, Rate, Time};
@@ -19,7 +19,7 @@ fn model(scheme: Scheme, loss: f64, seconds: u64) -> Model {
     let node = |name: &str| Node::new(name);
     let delay = Duration::from_millis(80);
     let mut there = Link::drop_tail(0, 1, BANDWIDTH, delay, 50);
-    there.loss = Loss::Bernoulli(loss);
+    there.loss = LossModel::Bernoulli(loss);
     let kind = Kind::Tfrc { from: 0, to: 1, size: SIZE, parameters: Parameters::RFC5348, scheme };
     Model {
         nodes: vec![node("host"), node("mobile")],
@@ -98,7 +98,7 @@ fn multfrc_opens_and_closes_connections() {
     let mut model = model(Scheme::MULTFRC, 0.08, 1200);
     // The losses end: one connection is enough then.
     let at = Time::ZERO + Duration::from_secs(700);
-    model.links[0].changes = vec![Change { at, rate: None, delay: None, loss: Some(Loss::None) }];
+    model.links[0].changes = vec![Change { at, rate: None, delay: None, loss: Some(LossModel::None) }];
     let (_, heard) = run(model);
     let counts: Vec<u32> = heard.samples.iter().map(|sample| sample.connections).collect();
     let most = counts[400..700].iter().max().unwrap();

@@ -4,7 +4,7 @@
 use anabranch_film::session::Pace;
 use anabranch_sim::Simulation;
 use anabranch_sim::model::{
-    Act, Algorithm, Change, Flow, Kind, Link, Media, Model, Node, Reader, Run, Tcp, When,
+    Act, Change, Flow, Kind, Link, Media, Model, Node, RateControl, Reader, Run, Tcp, When,
 };
 use anabranch_sim::report::{FlowSample, MediaTotals, Observer};
 use anabranch_units::{Bytes, Duration, Rate, Ratio, Time};
@@ -25,7 +25,7 @@ fn model(pace: Pace, acts: &[(u64, Act)]) -> Model {
         rate: RATE,
         size: Some(RATE.amount_in(seconds(600))),
         pace,
-        algorithm: Algorithm::Auto(anabranch_film::auto::Parameters::default()),
+        algorithm: RateControl::Auto(anabranch_film::auto::Parameters::default()),
         playback: anabranch_film::playback::Parameters::default(),
         reader: Some(Reader {
             buffer: Bytes::mib(2),

@@ -4,7 +4,8 @@ use anabranch_film::content::Policy;
 use anabranch_film::session::Pace;
 use anabranch_sim::Simulation;
 use anabranch_sim::model::{
-    Above, Algorithm, Flow, Kind, Link, Loss, Media, Model, MostConnections, Node, Run, Server, Tcp, When,
+    Above, Flow, Kind, Link, LossModel, Media, Model, MostConnections, Node, RateControl, Run, Server, Tcp,
+    When,
 };
 use anabranch_sim::report::{Decision, FlowSample, Observer, Totals};
 use anabranch_units::{Bytes, Duration, Rate, Time};
@@ -12,16 +13,16 @@ use proptest::prelude::*;
 
 const SECONDS: u64 = 40;
 
-fn fixed(connections: u32) -> Algorithm {
-    Algorithm::Fixed { connections, window: None }
+fn fixed(connections: u32) -> RateControl {
+    RateControl::Fixed { connections, window: None }
 }
 
 /// Streams from the server (node 0), each of a client of its own, 20 Mbps and 20 ms away, that takes what
 /// comes.
-fn model(server: Server, algorithms: &[Algorithm]) -> Model {
+fn model(server: Server, algorithms: &[RateControl]) -> Model {
     let rate = Rate::from_mbps(20);
     let link = |from, to| Link::drop_tail(from, to, rate, Duration::from_millis(20), 500);
-    let flow = |(client, algorithm): (usize, &Algorithm)| {
+    let flow = |(client, algorithm): (usize, &RateControl)| {
         let media = Media {
             client: client + 1,
             servers: vec![0],
@@ -93,7 +94,7 @@ fn run(model: Model) -> (Totals, Seen) {
 }
 
 /// Payload of each stream, in Mbps over the whole run.
-fn rates(server: Server, algorithms: &[Algorithm]) -> Vec<f64> {
+fn rates(server: Server, algorithms: &[RateControl]) -> Vec<f64> {
     let totals = run(model(server, algorithms)).0;
     totals.flows.iter().map(|flow| flow.delivered.as_f64() * 8e-6 / SECONDS as f64).collect()
 }
@@ -207,7 +208,7 @@ fn a_place_that_becomes_free_is_taken_by_the_next() {
         at: Time::ZERO + Duration::from_secs_f64(at),
         rate: None,
         delay: None,
-        loss: Some(Loss::Bernoulli(1.0)),
+        loss: Some(LossModel::Bernoulli(1.0)),
     };
     two.links[1].changes = vec![down(9.9999)];
     let (totals, seen) = run(two);
@@ -223,7 +224,7 @@ fn a_place_that_becomes_free_is_taken_by_the_next() {
 fn auto_opens_as_many_connections_as_a_cap_makes_necessary() {
     let parameters = anabranch_film::auto::Parameters::default();
     let cap = Server { connection_cap: Some(Rate::from_kbps(300)), ..Server::default() };
-    let mut model = model(cap, &[Algorithm::Auto(parameters)]);
+    let mut model = model(cap, &[RateControl::Auto(parameters)]);
     let Kind::Media(media) = &mut model.flows[0].kind else { panic!("no stream") };
     media.pace = Pace::Media(Some(media.rate));
     media.size = Some(media.rate.amount_in(Duration::from_secs(30)));
@@ -255,7 +256,7 @@ proptest! {
         let mut model = model(server, &[fixed(connections.0), fixed(connections.1)]);
         model.run.duration = Duration::from_secs(8);
         model.run.seed = seed;
-        model.links[0].loss = Loss::Bernoulli(loss);
+        model.links[0].loss = LossModel::Bernoulli(loss);
         let (totals, seen) = run(model.clone());
         let (again, _) = run(model);
         prop_assert_eq!(format!("{totals:?}"), format!("{again:?}"));

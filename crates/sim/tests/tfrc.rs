@@ -5,9 +5,9 @@ use anabranch_congestion::response::{Equation, TcpModel};
 use anabranch_congestion::tfrc::Parameters;
 use anabranch_sim::Simulation;
 use anabranch_sim::model::{
-    Discipline, Flow, Kind, Limit, Link, Loss, Model, Node, Queue, Run, Source, Tcp, When,
+    Discipline, Flow, Kind, Limit, Link, LossModel, Model, Node, Queue, Run, Source, Tcp, When,
 };
-use anabranch_sim::report::{Decision, FlowSample, Observer, PacketRecord, Segment, Totals};
+use anabranch_sim::report::{Decision, FlowSample, Observer, PacketKind, PacketRecord, Totals};
 use anabranch_units::{Bytes, Duration, Rate, Time};
 
 const SIZE: Bytes = Bytes::new(1000);
@@ -17,7 +17,7 @@ fn at(seconds: u64) -> Time {
     Time::ZERO + Duration::from_secs(seconds)
 }
 
-fn link(from: usize, to: usize, kbps: u64, queue: u32, loss: Loss) -> Link {
+fn link(from: usize, to: usize, kbps: u64, queue: u32, loss: LossModel) -> Link {
     Link {
         name: format!("{from}-{to}"),
         from,
@@ -40,7 +40,7 @@ fn tfrc(parameters: Parameters) -> Kind {
 }
 
 /// Flows from node 0 to node 1 over one link of this rate, both directions 25 ms.
-fn model(kbps: u64, queue: u32, loss: Loss, seconds: u64, kinds: Vec<Kind>) -> Model {
+fn model(kbps: u64, queue: u32, loss: LossModel, seconds: u64, kinds: Vec<Kind>) -> Model {
     let flow = |(id, kind)| Flow {
         name: format!("f{id}"),
         start: When::Between(Time::ZERO, at(1)),
@@ -49,7 +49,7 @@ fn model(kbps: u64, queue: u32, loss: Loss, seconds: u64, kinds: Vec<Kind>) -> M
     };
     Model {
         nodes: ["sender", "receiver"].map(Node::new).into(),
-        links: vec![link(0, 1, kbps, queue, loss), link(1, 0, kbps, queue, Loss::None)],
+        links: vec![link(0, 1, kbps, queue, loss), link(1, 0, kbps, queue, LossModel::None)],
         flows: kinds.into_iter().enumerate().map(flow).collect(),
         run: Run {
             duration: Duration::from_secs(seconds),
@@ -69,7 +69,7 @@ fn run(model: Model, observer: &mut dyn Observer) -> Totals {
 #[test]
 fn alone_it_fills_a_link() {
     for parameters in BOTH {
-        let totals = run(model(1000, 20, Loss::None, 120, vec![tfrc(parameters)]), &mut ());
+        let totals = run(model(1000, 20, LossModel::None, 120, vec![tfrc(parameters)]), &mut ());
         let (flow, link) = (&totals.flows[0], &totals.links[0]);
         let rate = flow.arrived_wire.as_f64() * 8.0 / totals.counted.as_secs_f64();
         assert!(rate >= 0.97e6, "{rate}");
@@ -85,7 +85,7 @@ fn alone_it_fills_a_link() {
 #[test]
 fn under_losses_the_rate_is_that_of_the_equation() {
     for loss in [0.003, 0.01, 0.03] {
-        let model = model(10_000, 100, Loss::Bernoulli(loss), 1000, vec![tfrc(Parameters::RFC5348)]);
+        let model = model(10_000, 100, LossModel::Bernoulli(loss), 1000, vec![tfrc(Parameters::RFC5348)]);
         let totals = run(model, &mut ());
         let flow = &totals.flows[0];
         let events = flow.loss_events as f64 / flow.sent as f64;
@@ -106,7 +106,7 @@ fn with_tcp_it_shares_a_bottleneck() {
         let tcp = Kind::Tcp { from: 0, to: 1, tcp, source: Source::Greedy };
         let tfrc = Kind::Tfrc { from: 0, to: 1, size: Bytes::new(1040), parameters, scheme: Scheme::TFRC };
         let kinds = [tcp, tfrc].iter().cycle().take(8).cloned().collect();
-        let totals = run(model(5000, 40, Loss::None, 300, kinds), &mut ());
+        let totals = run(model(5000, 40, LossModel::None, 300, kinds), &mut ());
         let share = |first: usize| {
             let flows = totals.flows.iter().skip(first).step_by(2);
             flows.map(|flow| flow.arrived_wire.as_f64()).sum::<f64>()
@@ -146,7 +146,7 @@ impl Observer for Told {
 fn runs_are_the_same_and_tell_what_happens() {
     let run = || {
         let flows = vec![tfrc(Parameters::RFC5348), tfrc(Parameters::NS2)];
-        let mut model = model(1000, 10, Loss::Bernoulli(0.01), 60, flows);
+        let mut model = model(1000, 10, LossModel::Bernoulli(0.01), 60, flows);
         model.flows[1].stop = Some(at(30));
         let mut told = Told::default();
         let totals = run(model, &mut told);
@@ -173,7 +173,7 @@ fn runs_are_the_same_and_tell_what_happens() {
         assert!(packets.len() > 100);
         assert!(packets.iter().all(|p| p.link == link && p.source == link && p.size == size));
         let number = |packet: &&PacketRecord| match packet.what {
-            Segment::Datagram(number) => number,
+            PacketKind::Datagram(number) => number,
             other => panic!("{other:?}"),
         };
         assert!(packets.iter().map(number).is_sorted_by(|one, two| one < two));
@@ -190,7 +190,8 @@ fn impossible_sizes_are_refused() {
             parameters: Parameters::default(),
             scheme: Scheme::TFRC,
         };
-        let error = Simulation::new(model(1000, 10, Loss::None, 20, vec![kind])).expect_err("impossible");
+        let error =
+            Simulation::new(model(1000, 10, LossModel::None, 20, vec![kind])).expect_err("impossible");
         assert!(error.to_string().contains("1 to 65535 bytes"), "{error}");
     }
 }

@@ -38,7 +38,8 @@ mod tests {
         let told = ListenError::new(address, &io::ErrorKind::AddrInUse.into()).to_string();
         assert_eq!(
             told,
-            "cannot listen at 127.0.0.1:80: another program listens there; take another port, or 0 for any free one"
+            "cannot listen at 127.0.0.1:80: another program listens there; take another port, or 0 for \
+             any free one"
         );
     }
 }

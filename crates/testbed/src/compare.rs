@@ -38,7 +38,8 @@ pub fn compare(file: &Path, clients: &[String], options: &Options) -> Result<Vec
 /// The table as people read it.
 pub fn markdown(summaries: &[Summary]) -> String {
     let mut text = String::from(
-        "| client | start-up (s) | stalls | stalled (s) | connections (max, mean) | cross traffic (Mbps) | beyond the film (kB) | film complete |\n\
+        "| client | start-up (s) | stalls | stalled (s) | connections (max, mean) | cross traffic (Mbps) | \
+         beyond the film (kB) | film complete |\n\
          |---|---:|---:|---:|---:|---:|---:|---|\n",
     );
     for summary in summaries {

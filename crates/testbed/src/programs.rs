@@ -192,8 +192,8 @@ impl Socket {
     }
 }
 
-/// Writes a configuration for nginx that serves `root` at this address out of `scratch`, and gives its command
-/// line. While `busy` requests are under way, it answers others with 503.
+/// Writes a configuration for nginx that serves `root` at this address out of `scratch`, and gives its
+/// command line. While `busy` requests are under way, it answers others with 503.
 ///
 /// One process and no other user: it also runs where there is none, in an ordinary user's namespaces.
 ///

@@ -159,7 +159,8 @@ impl Summary {
     pub fn line(&self) -> String {
         if let Some(live) = &self.live {
             return format!(
-                "{}: {} of {} packets missing, decoder errors {}, discontinuities {}, latency {:.0} ms (99 %: {:.0}, most {:.0}), \
+                "{}: {} of {} packets missing, decoder errors {}, discontinuities {}, latency {:.0} ms (99 \
+                 %: {:.0}, most {:.0}), \
                  {:.3} bytes sent for each of the film, cross traffic {:.2} Mbps",
                 self.client,
                 live.missing,
@@ -176,7 +177,8 @@ impl Summary {
         let startup = self.playback.startup_s.map_or("never".into(), |startup| format!("{startup:.1} s"));
         let wrong = if self.right { "" } else { ", WRONG BYTES" };
         format!(
-            "{}: {:.1} s, {} of {} bytes{wrong}, start-up {startup}, {} stalls ({:.1} s), connections {} (mean {:.1}), \
+            "{}: {:.1} s, {} of {} bytes{wrong}, start-up {startup}, {} stalls ({:.1} s), connections {} \
+             (mean {:.1}), \
              cross traffic {:.2} Mbps, {} bytes beyond",
             self.client,
             self.seconds,

@@ -4,7 +4,8 @@
 //! - [`ScriptedServer`]: a server that answers what a test says, right or wrong, in steps ([`Answer`]).
 //! - [`film`]: bytes in which one at a wrong place shows.
 //! - [`Events`], the clock of a virtual world, and [`Random`], what is left to chance in it.
-//! - [`Namespaces`]: a script in namespaces of its own, which are gone with it.
+//! - [`Namespaces`]: a script in namespaces of its own, which are gone with it; [`Network`]: one for several
+//!   programs.
 //!
 //! ```
 //! use anabranch_testkit::Namespaces;
@@ -21,7 +22,7 @@ mod random;
 mod scripted;
 
 pub use events::Events;
-pub use namespaces::Namespaces;
+pub use namespaces::{Namespaces, Network};
 pub use random::Random;
 pub use scripted::{Answer, Asked, ScriptedServer, part, status, whole};
 

@@ -1,4 +1,4 @@
-//! A script in namespaces of its own.
+//! Scripts in namespaces of their own, and programs that share one.
 
 use std::process::{Command, Output, Stdio};
 
@@ -48,5 +48,45 @@ impl Namespaces {
                 None
             }
         }
+    }
+}
+
+/// A network of a test's own with loopback, for several programs, of which some are root; gone when dropped.
+/// Only root can make one.
+#[derive(Debug)]
+pub struct Network(String);
+
+impl Network {
+    /// One that is empty but for loopback. Its name says what it is for.
+    ///
+    /// # Panics
+    /// It cannot be made.
+    pub fn new(purpose: &str) -> Self {
+        let name = format!("anabranch-{purpose}-{}", std::process::id());
+        let made = Command::new("ip").args(["netns", "add", &name]).status();
+        assert!(made.is_ok_and(|status| status.success()), "ip makes no namespace {name}");
+        let network = Self(name);
+        let up = network.command("ip").args(["link", "set", "lo", "up"]).status();
+        assert!(up.is_ok_and(|status| status.success()), "loopback does not come up");
+        network
+    }
+
+    /// A program in it.
+    pub fn command(&self, program: &str) -> Command {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.0, program]);
+        command
+    }
+
+    /// Its name, as `ip` knows it.
+    pub fn name(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Drop for Network {
+    fn drop(&mut self) {
+        // One that stays is empty.
+        let _ = Command::new("ip").args(["netns", "delete", &self.0]).status();
     }
 }

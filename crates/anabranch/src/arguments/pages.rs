@@ -35,11 +35,13 @@ const PLAY: &[Example] = &[
         "Over QUIC, as from anabranch serve --h3",
     ),
     (
-        "anabranch play --rate 3M --interface eth0 --interface wwan0 --player 'mpv {}' https://a.example/film.ts",
+        "anabranch play --rate 3M --interface eth0 --interface wwan0 --player 'mpv {}' \
+         https://a.example/film.ts",
         "Hold 3 Mbit/s over two interfaces",
     ),
     (
-        "anabranch play --algorithm basic --preset table8.1 --connections 5 --stats run.jsonl https://a.example/film.mp4",
+        "anabranch play --algorithm basic --preset table8.1 --connections 5 --stats run.jsonl \
+         https://a.example/film.mp4",
         "The thesis's basic algorithm, with a record of every decision",
     ),
 ];
@@ -53,7 +55,8 @@ const FETCH: &[Example] = &[
         "Hand it on, in order, at 8 Mbit/s",
     ),
     (
-        "anabranch fetch --digest sha-256=9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08 https://a.example/film.mp4",
+        "anabranch fetch --digest sha-256=9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08 \
+         https://a.example/film.mp4",
         "Check the whole at the end",
     ),
 ];
@@ -67,22 +70,26 @@ const SERVE: &[Example] = &[
         "Serve films to everyone",
     ),
     (
-        "anabranch serve /srv/films --https 0.0.0.0:443 --h3 0.0.0.0:443 --cert chain.pem --key key.pem --congestion ttfwc:0.9",
+        "anabranch serve /srv/films --https 0.0.0.0:443 --h3 0.0.0.0:443 --cert chain.pem --key key.pem \
+         --congestion ttfwc:0.9",
         "Over HTTP/3 as well, sent smoothly, and HTTPS tells clients of it",
     ),
     (
-        "anabranch serve /srv/films --h3 0.0.0.0:443 --cert chain.pem --key key.pem --congestion reno --weights weights.toml",
+        "anabranch serve /srv/films --h3 0.0.0.0:443 --cert chain.pem --key key.pem --congestion reno \
+         --weights weights.toml",
         "Give some clients more than others of what all together get",
     ),
     ("anabranch serve . --access-log -", "Serve this directory to this machine, and see who asks"),
 ];
 const SEND: &[Example] = &[
     (
-        "anabranch send --to studio.example:9000 --fingerprint 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08 --input udp://127.0.0.1:5000",
+        "anabranch send --to studio.example:9000 --fingerprint \
+         9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08 --input udp://127.0.0.1:5000",
         "Send what an encoder sends to port 5000",
     ),
     (
-        "anabranch send --to studio.example:9000 --token-file secret --input film.ts --fec 61,50 --latency 1s",
+        "anabranch send --to studio.example:9000 --token-file secret --input film.ts --fec 61,50 \
+         --latency 1s",
         "Send a file at the rate of its clock, with parity, and be let in by a secret",
     ),
 ];
@@ -185,19 +192,22 @@ struct Extra {
 
 const STATE: (&str, &str) = (
     "FILE.anabranch",
-    "What an unfinished run of fetch has got of FILE, as JSON: size, validators, ranges, URLs. It is there as long as FILE is not complete.",
+    "What an unfinished run of fetch has got of FILE, as JSON: size, validators, ranges, URLs. It is there \
+     as long as FILE is not complete.",
 );
 const ROOTS: (&str, &str) =
     ("/etc/ssl/certs", "The system's trusted certificates; SSL_CERT_FILE and SSL_CERT_DIR name others.");
 
 const IDENTITY: (&str, &str) = (
     "$XDG_STATE_HOME/anabranch/receiver.pem, ~/.local/state/anabranch/receiver.pem",
-    "The certificate that receive has made, and its private key. Senders know the receiver by it; whoever has it can pretend to be the receiver.",
+    "The certificate that receive has made, and its private key. Senders know the receiver by it; whoever \
+     has it can pretend to be the receiver.",
 );
 
 const PINNED: (&str, &str) = (
     "/sys/fs/bpf/anabranch/CONTROL/",
-    "What keeps a loaded control there: its registration, its parameters, and 'flows', a text file with a line for each connection.",
+    "What keeps a loaded control there: its registration, its parameters, and 'flows', a text file with a \
+     line for each connection.",
 );
 
 const SIM_FILES: [(&str, &str); 4] = [
@@ -209,7 +219,8 @@ const SIM_FILES: [(&str, &str); 4] = [
 
 const RESULTS: (&str, &str) = (
     "DIR/verdicts.json, DIR/report.html, DIR/report.pdf, DIR/ID/, DIR/runs/",
-    "The verdicts; the report; tables (CSV) and plots (SVG, PNG) of every experiment; the finished runs, which another run does not repeat.",
+    "The verdicts; the report; tables (CSV) and plots (SVG, PNG) of every experiment; the finished runs, \
+     which another run does not repeat.",
 );
 
 const BENCH_RESULTS: (&str, &str) = (
@@ -283,7 +294,8 @@ fn find<'a>(cli: &'a Command, path: &str) -> Option<&'a Command> {
 }
 
 /// How the values of options are written.
-const QUANTITIES: &str = "A RATE is written 800k, 3M or 1.5Mbps (bits per second), a SIZE 64KiB or 2MB, a TIME 200ms, 10s, 5m or 2h.";
+const QUANTITIES: &str = "A RATE is written 800k, 3M or 1.5Mbps (bits per second), a SIZE 64KiB or 2MB, a \
+                          TIME 200ms, 10s, 5m or 2h.";
 
 /// Whether one of its options takes a quantity.
 fn has_quantities(command: &Command) -> bool {
@@ -372,8 +384,10 @@ const TOKEN: (&str, &str) = (
 
 const PROXIES: (&str, &str) = (
     "http_proxy, https_proxy, all_proxy, no_proxy",
-    "HTTP proxies on the way to http: and https: servers, to all of them, and hosts to which none is used, as curl has them. None is \
-     used to this machine itself. Proxies of other kinds (SOCKS) are refused, and HTTP/3 does not go through any.",
+    "HTTP proxies on the way to http: and https: servers, to all of them, and hosts to which none is used, \
+     as curl has them. None is \
+     used to this machine itself. Proxies of other kinds (SOCKS) are refused, and HTTP/3 does not go \
+     through any.",
 );
 
 fn list(roff: &mut Roff, heading: &str, entries: &[(&str, &str)]) {

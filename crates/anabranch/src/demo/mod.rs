@@ -10,7 +10,7 @@ mod viewer;
 
 use std::io::{self, Write};
 
-use anabranch_client::{Algorithm, Settings};
+use anabranch_client::{RateControl, Settings};
 use anabranch_film::session::Pace;
 use anabranch_film::{auto, multitcp};
 use anabranch_units::{Bytes, Duration, Rate, Ratio};
@@ -51,7 +51,8 @@ async fn show(output: &Output) -> Result<(), Failure> {
     let start = || Replica::start(directory.path(), rate);
     let replicas = std::iter::repeat_with(start).take(REPLICAS).collect::<Result<Vec<_>, _>>()?;
     tell(format_args!(
-        "A film of {} that needs {} is on {REPLICAS} servers of {rate} each: one is too slow for it, two are enough.\n",
+        "A film of {} that needs {} is on {REPLICAS} servers of {rate} each: one is too slow for it, two \
+         are enough.\n",
         FILM.duration,
         FILM.rate()
     ))?;
@@ -62,7 +63,7 @@ async fn show(output: &Output) -> Result<(), Failure> {
 
     tell("1. Over one connection to one server, as players do it ...")?;
     let single = multitcp::Parameters { connections: 1, ..multitcp::Parameters::TABLE_8_1 };
-    let settings = settings(&replicas[..1], Algorithm::Basic(single));
+    let settings = settings(&replicas[..1], RateControl::Basic(single));
     let alone = watch(settings, &FILM, &progress, || ()).await?;
     tell(format_args!("   {}\n", in_words(&alone)))?;
 
@@ -88,14 +89,14 @@ async fn show(output: &Output) -> Result<(), Failure> {
     }
 }
 
-fn settings(replicas: &[Replica], algorithm: Algorithm) -> Settings {
+fn settings(replicas: &[Replica], algorithm: RateControl) -> Settings {
     let urls: Vec<Url> = replicas.iter().map(|replica| replica.url().clone()).collect();
     // Without striping: these servers stand for any server there is.
     Settings { algorithm, pace: Pace::Media(None), stripe: false, ..Settings::new(urls) }
 }
 
 fn settings_for_auto(replicas: &[Replica]) -> Settings {
-    settings(replicas, Algorithm::Auto(auto::Parameters::default()))
+    settings(replicas, RateControl::Auto(auto::Parameters::default()))
 }
 
 fn startup(viewing: &Viewing) -> String {

@@ -141,7 +141,8 @@ impl Guard {
 
 fn not_admitted(origin: &str) -> Refusal {
     Refusal::page(match origin {
-        "null" => "pages of files, of sandboxed frames and those that hide where they are from are not answered here: \
+        "null" => "pages of files, of sandboxed frames and those that hide where they are from are not \
+                   answered here: \
                    serve the page on this machine, or see --allow-origin in the manual"
             .to_owned(),
         origin => format!("pages of {origin} are not answered here (--allow-origin {origin} lets them in)"),

@@ -18,7 +18,8 @@ const NOTHING: HeaderValue = HeaderValue::from_static(
 /// The same, but it may go on loading itself from here: a browser shows a film by a document with a player in
 /// it.
 const ITSELF: HeaderValue = HeaderValue::from_static(
-    "sandbox allow-same-origin; default-src 'none'; media-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "sandbox allow-same-origin; default-src 'none'; media-src 'self'; base-uri 'none'; form-action 'none'; \
+     frame-ancestors 'none'",
 );
 /// What players ask for that is neither picture nor sound.
 const MEDIA: [&str; 13] = [

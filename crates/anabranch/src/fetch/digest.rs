@@ -69,7 +69,8 @@ pub(super) async fn check_file(
         result = reader => result,
         signal = output.stop().signal() => {
             given_up.store(true, Ordering::Relaxed);
-            return Err(Failure::stopped(signal, format_args!("{} is complete but not checked: the same command checks it", path.display())));
+            return Err(Failure::stopped(signal, format_args!("{} is complete but not checked: the same \
+                command checks it", path.display())));
         }
     };
     bar.finish_and_clear();

@@ -94,7 +94,8 @@ pub(super) async fn fetch(
             return Err(match saver.save(film.have(), true).await {
                 Ok(()) => failure.with(kept(&film, path, cure)),
                 Err(error) => failure.with(format_args!(
-                    "the state could not be saved ({error}), so the same command goes on from where it was a little before"
+                    "the state could not be saved ({error}), so the same command goes on from where it was a \
+                     little before"
                 )),
             });
         }
@@ -114,7 +115,8 @@ pub(super) async fn fetch(
     if let Some(now) = grown {
         saver.save(have, true).await.map_err(cannot_write)?;
         output.say(format_args!(
-            "{} is complete as the film was at first, with {}; it has grown to {} since: the same command gets the rest",
+            "{} is complete as the film was at first, with {}; it has grown to {} since: the same command \
+             gets the rest",
             path.display(),
             Bytes::new(size),
             Bytes::new(now)

@@ -90,7 +90,8 @@ pub(super) async fn run(arguments: BenchArguments, output: &Output) -> Result<()
 fn told(error: &CampaignError, directory: &Path) -> Failure {
     match error {
         CampaignError::Path(_) => marked(error).with(format_args!(
-            "the campaigns of the source are in bench/campaigns: run it there, or --campaigns DIR says where; this was {}",
+            "the campaigns of the source are in bench/campaigns: run it there, or --campaigns DIR says \
+             where; this was {}",
             directory.display()
         )),
         error => marked(error),

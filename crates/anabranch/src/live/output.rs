@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
-use anabranch_contribution::Packets;
+use anabranch_contribution::PacketStream;
 use tokio::fs::File;
 use tokio::io::{AsyncWrite, AsyncWriteExt, BufWriter};
 use tokio::net::UdpSocket;
@@ -42,7 +42,8 @@ pub(super) fn places(output: &Endpoint, senders: usize) -> Result<Vec<Endpoint>,
             let path = path.to_string_lossy();
             if senders > 1 && !path.contains(PLACE) {
                 return Err(Failure::usage(format_args!(
-                    "--senders {senders} needs a file for each: a name with {PLACE}, such as --output camera-{PLACE}.ts"
+                    "--senders {senders} needs a file for each: a name with {PLACE}, such as --output \
+                     camera-{PLACE}.ts"
                 )));
             }
             Ok(Endpoint::File(path.replace(PLACE, &number.to_string()).into()))
@@ -97,7 +98,7 @@ impl Sink {
     ///
     /// # Errors
     /// It cannot be written.
-    pub(super) async fn run(self, packets: &mut Packets) -> Result<(), Failure> {
+    pub(super) async fn run(self, packets: &mut PacketStream) -> Result<(), Failure> {
         match self {
             Self::Udp(socket, address) => {
                 while let Some(packet) = packets.recv().await {
@@ -124,7 +125,7 @@ impl Sink {
 }
 
 /// Writes everything that waits before it flushes.
-async fn copy(packets: &mut Packets, mut to: impl AsyncWrite + Unpin) -> std::io::Result<()> {
+async fn copy(packets: &mut PacketStream, mut to: impl AsyncWrite + Unpin) -> std::io::Result<()> {
     let mut next: Option<Arc<[u8]>> = packets.recv().await;
     while let Some(packet) = next {
         to.write_all(&packet).await?;

@@ -89,7 +89,8 @@ async fn send(
                         format!("warning: no connection to {}: dropped {packets}", arguments.to)
                     } else {
                         let available = status.available_rate;
-                        format!("warning: the network is slower than the input: dropped {packets}; {available} would fit")
+                        format!("warning: the network is slower than the input: dropped {packets}; \
+                                 {available} would fit")
                     });
                     dropped = status.dropped.0;
                 }
@@ -108,7 +109,8 @@ fn told(event: SenderEvent, to: &str) -> String {
             format!("connection to {to}{} lost: {why}; connects again", by(link))
         }
         SenderEvent::Waits { link, why: SendError::NotTrusted(_, reason) } => format!(
-            "warning: another receiver answers at {to}{}: {reason}; if it is the right one start again with its --fingerprint or --cacert; tries on",
+            "warning: another receiver answers at {to}{}: {reason}; if it is the right one start again with \
+             its --fingerprint or --cacert; tries on",
             by(link)
         ),
         SenderEvent::Waits { why: why @ SendError::Interface(_), .. } => {

@@ -6,7 +6,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use anabranch_client::{Film, OpenError, Segment, Settings, Storage};
+use anabranch_client::{Film, OpenError, PlaylistSegment, Settings, Storage};
 use anabranch_http::{HeaderError, Pool, Target, TargetError};
 use anabranch_units::Bytes;
 use tokio::sync::OnceCell;
@@ -38,7 +38,7 @@ pub(super) enum Role {
     /// Something of its own.
     Whole,
     /// One of many that follow each other: a playlist, what begins a rendition, or a segment.
-    Part(Option<Segment>),
+    Part(Option<PlaylistSegment>),
 }
 
 /// The open films.

@@ -1,5 +1,5 @@
-//! One playlist that is played: carries out what its session in `anabranch-film` decides. A segment is brought
-//! as a whole as soon as it is asked for, however fast its player takes it, and then the next ones.
+//! One playlist that is played: carries out what its session in `anabranch-film` decides. A segment is
+//! brought as a whole as soon as it is asked for, however fast its player takes it, and then the next ones.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -100,7 +100,11 @@ impl Presentation {
     }
 
     /// Its player asks for a segment: what is known of it.
-    pub(super) fn asked(&self, segment: SegmentId, wanted: &Wanted) -> Option<anabranch_client::Segment> {
+    pub(super) fn asked(
+        &self,
+        segment: SegmentId,
+        wanted: &Wanted,
+    ) -> Option<anabranch_client::PlaylistSegment> {
         let now = self.now();
         let mut state = self.lock();
         let group = state.tracks.get(&segment.track)?.group;
@@ -192,8 +196,8 @@ impl State {
     }
 
     /// What is told to a segment's film.
-    fn told(&self, segment: SegmentId, now: Time) -> Option<anabranch_client::Segment> {
-        Some(anabranch_client::Segment {
+    fn told(&self, segment: SegmentId, now: Time) -> Option<anabranch_client::PlaylistSegment> {
+        Some(anabranch_client::PlaylistSegment {
             play_time: self.playlist.duration(segment)?,
             ahead: self.playlist.ahead(segment, now),
             connections: self.playlist.connections(segment, now),

@@ -23,7 +23,8 @@ pub(super) fn resolve(
     let mut headers = ExtraHeaders::default();
     if urls.is_empty() && !bound_to_urls.is_empty() {
         return Err(Failure::usage(
-            "--header has no URL here whose host it could be for, and it is not told to every host that players ask for: \
+            "--header has no URL here whose host it could be for, and it is not told to every host that \
+             players ask for: \
              write --header-for https://HOST 'NAME: VALUE'",
         ));
     }

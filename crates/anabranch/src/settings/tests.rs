@@ -35,28 +35,28 @@ fn resolve(options: &str) -> Result<Settings, String> {
 
 fn basic(options: &str) -> multitcp::Parameters {
     match resolve(options).unwrap().algorithm {
-        Algorithm::Basic(parameters) => parameters,
+        RateControl::Basic(parameters) => parameters,
         other => panic!("{other:?}"),
     }
 }
 
 fn advanced(options: &str) -> multitcp::AdvancedParameters {
     match resolve(options).unwrap().algorithm {
-        Algorithm::Advanced(parameters) => parameters,
+        RateControl::Advanced(parameters) => parameters,
         other => panic!("{other:?}"),
     }
 }
 
 fn rome(options: &str) -> (rome::Parameters, Bytes) {
     match resolve(&format!("--algorithm rome {options}")).unwrap().algorithm {
-        Algorithm::Rome(parameters, segment) => (parameters, segment),
+        RateControl::Rome(parameters, segment) => (parameters, segment),
         other => panic!("{other:?}"),
     }
 }
 
 fn auto(options: &str) -> auto::Parameters {
     match resolve(options).unwrap().algorithm {
-        Algorithm::Auto(parameters) => parameters,
+        RateControl::Auto(parameters) => parameters,
         other => panic!("{other:?}"),
     }
 }
@@ -64,7 +64,7 @@ fn auto(options: &str) -> auto::Parameters {
 #[test]
 fn mul_takes_the_papers_parameters_and_a_limit() {
     let mul = |options: &str| match resolve(&format!("--algorithm mul {options}")).unwrap().algorithm {
-        Algorithm::Mul(parameters) => parameters,
+        RateControl::Mul(parameters) => parameters,
         other => panic!("{other:?}"),
     };
     assert_eq!(mul(""), mul::Parameters::PAPER);
@@ -153,7 +153,8 @@ fn presets_are_the_tables_and_single_values_change_them() {
 #[test]
 fn parameters_of_rome_and_auto() {
     let (parameters, segment) = rome(
-        "--connections 4 --model strict --rate-low 0.9 --rate-high 1.2 --segment-size 32KiB --buffer-low 2s --buffer-high 9s --delta 2rtt --alpha 0",
+        "--connections 4 --model strict --rate-low 0.9 --rate-high 1.2 --segment-size 32KiB --buffer-low 2s \
+         --buffer-high 9s --delta 2rtt --alpha 0",
     );
     assert_eq!((parameters.connections, parameters.model), (4, rome::Model::StrictFairness));
     assert_eq!((parameters.low, parameters.high), (Ratio::new(9, 10), Ratio::new(12, 10)));
@@ -165,7 +166,8 @@ fn parameters_of_rome_and_auto() {
     assert_eq!((parameters.interval, parameters.smoothing), (Interval::RoundTrips(2), Ratio::ZERO));
     assert_eq!(rome("--model compensation").0.model, rome::Model::Compensation);
     let parameters = auto(
-        "--algorithm auto --connections 6 --start-connections 2 --margin 0.1 --buffer-low 3s --buffer-high 12s",
+        "--algorithm auto --connections 6 --start-connections 2 --margin 0.1 --buffer-low 3s \
+         --buffer-high 12s",
     );
     assert_eq!((parameters.most, parameters.at_start), (6, 2));
     assert_eq!(parameters.margin, Ratio::new(1, 10));
@@ -175,7 +177,8 @@ fn parameters_of_rome_and_auto() {
 #[test]
 fn network_and_playback() {
     let settings = resolve(
-        "--interface eth0 --interface 10.0.0.1 -H A:_b --header C:d --user-agent me --timeout 5s --connect-timeout 2s \
+        "--interface eth0 --interface 10.0.0.1 -H A:_b --header C:d --user-agent me --timeout 5s \
+         --connect-timeout 2s \
          --per-host 3 --no-stripe --http3-only --memory 64MiB --prebuffer 4s --stall-rule pause:5s",
     )
     .unwrap();
@@ -282,8 +285,10 @@ fn options_of_serve_and_play_and_proxy() {
     assert_eq!(Duration::from(library.write_timeout), serve.write_timeout);
     assert_eq!(Duration::from(library.stop_grace), serve.stop_grace);
     let Command::Serve(serve) = parse(
-        "anabranch serve . --http [::1]:80 --http 0.0.0.0:80 --https 0.0.0.0:443 --cert c --key k --access-log - \
-         --h3 0.0.0.0:443 --congestion ttfwc:0.9 --weights w --max-connections 9 --max-connections-per-client 2 --max-header 8KiB --header-timeout 1s --idle-timeout 2s \
+        "anabranch serve . --http [::1]:80 --http 0.0.0.0:80 --https 0.0.0.0:443 --cert c --key k \
+         --access-log - \
+         --h3 0.0.0.0:443 --congestion ttfwc:0.9 --weights w --max-connections 9 \
+         --max-connections-per-client 2 --max-header 8KiB --header-timeout 1s --idle-timeout 2s \
          --write-timeout 3s --stop-grace 4s --shape-rate 1M --shape-delay 50ms --metrics 127.0.0.1:9",
     )
     .unwrap() else {
@@ -405,8 +410,10 @@ fn what_makes_no_sense_is_refused_and_the_error_says_what_would() {
 fn options_of_live_media_mean_what_they_say() {
     let fingerprint = "ab".repeat(32);
     let Command::Send(send) = parse(&format!(
-        "anabranch send --to a.example:9000 --input udp://127.0.0.1:5000 --rate 3M --scheme aio-tfrc --fec 61,50 \
-         --retransmit off --latency 1s --interface eth0 --interface 10.0.0.1 --fingerprint {fingerprint} --token x"
+        "anabranch send --to a.example:9000 --input udp://127.0.0.1:5000 --rate 3M --scheme aio-tfrc --fec \
+         61,50 \
+         --retransmit off --latency 1s --interface eth0 --interface 10.0.0.1 --fingerprint \
+         {fingerprint} --token x"
     ))
     .unwrap() else {
         panic!()
@@ -434,7 +441,8 @@ fn options_of_live_media_mean_what_they_say() {
     };
     assert_eq!((receive.player.as_deref(), receive.senders), (Some("mpv"), 3));
     let Command::Receive(receive) = parse(
-        "anabranch receive --listen 0.0.0.0:9000 --output film.ts --latency 200ms --keep --cert c --key k --metrics 127.0.0.1:1",
+        "anabranch receive --listen 0.0.0.0:9000 --output film.ts --latency 200ms --keep --cert c --key k \
+         --metrics 127.0.0.1:1",
     )
     .unwrap() else {
         panic!()

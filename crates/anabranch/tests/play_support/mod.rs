@@ -267,7 +267,8 @@ impl SeekingPlayer {
                  mp.commandv('seek', at[next], 'absolute'); next = next + 1\n\
                end\n\
              end)\n\
-             mp.register_event('end-file', function(event) print('ENDED ' .. event.reason .. ' after ' .. (next - 1) .. ' seeks') end)\n",
+             mp.register_event('end-file', function(event) print('ENDED ' .. event.reason .. ' after ' .. \
+             (next - 1) .. ' seeks') end)\n",
         )
         .unwrap();
         let command = format!(

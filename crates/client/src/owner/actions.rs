@@ -11,8 +11,8 @@ use tokio::sync::mpsc;
 use super::Owner;
 use crate::allowance::Allowance;
 use crate::command::{Asked, Command};
+use crate::connection::{self, Beginning};
 use crate::error::{Cure, EngineError};
-use crate::link::{self, Beginning};
 use crate::notice::Event;
 
 impl Owner {
@@ -24,7 +24,7 @@ impl Owner {
                 Action::Open { connection, path, why } => self.open(connection, path, why),
                 Action::Close { connection, why } => {
                     self.first_is_lost_with(connection);
-                    if self.links.close(connection) {
+                    if self.connections.close(connection) {
                         self.shared.note(Event::Close { connection: connection.0, why });
                     }
                 }
@@ -32,24 +32,25 @@ impl Owner {
                     let end = (range.end < u64::MAX).then_some(range.end);
                     let first = range.start;
                     self.shared.note(Event::Request { connection: connection.0, first, end, why });
-                    self.links.command(connection, Command::Ask(Asked { request: Some(request), range }));
+                    self.connections
+                        .command(connection, Command::Ask(Asked { request: Some(request), range }));
                 }
                 Action::Order { connection, frame, why } => {
                     if let Frame::Want { range, .. } = &frame {
                         let (connection, first, end) = (connection.0, range.start, Some(range.end));
                         self.shared.note(Event::Request { connection, first, end, why });
                     }
-                    self.links.command(connection, Command::Order(frame));
+                    self.connections.command(connection, Command::Order(frame));
                 }
                 Action::Leave { connection, why } => {
-                    if self.links.command(connection, Command::Leave) {
+                    if self.connections.command(connection, Command::Leave) {
                         self.shared.note(Event::Close { connection: connection.0, why });
                     }
                 }
                 Action::SetWindow { connection, window, why } => {
                     let bytes = window.map(Bytes::get);
                     self.shared.note(Event::Window { connection: connection.0, bytes, why });
-                    self.links.set_window(connection, window);
+                    self.connections.set_window(connection, window);
                 }
                 Action::LimitRate(rate) => {
                     self.shared.note(Event::Limit { rate_bps: rate.map(Rate::as_bps) });
@@ -60,7 +61,7 @@ impl Owner {
             }
         }
         if self.shared.pacer.is_limited() {
-            self.links.mark(|id| self.session.brings_first_bytes(id));
+            self.connections.mark(|id| self.session.brings_first_bytes(id));
         }
     }
 
@@ -86,7 +87,7 @@ impl Owner {
         });
         let beginning =
             Beginning { shared, id: connection, path, first, coming, commands, allowance: allowance.clone() };
-        self.links.add(connection, sender, link::start(beginning), allowance);
+        self.connections.add(connection, sender, connection::start(beginning), allowance);
     }
 
     /// What helps when the session has failed: where no path leads to the film any more, it is what helps

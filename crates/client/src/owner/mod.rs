@@ -16,11 +16,11 @@ use anabranch_http::Connection;
 use anabranch_units::{Duration, Time};
 
 use crate::command::{End, Report};
+use crate::connections::Connections;
 use crate::disk::Backlog;
 use crate::error::{Cure, EngineError};
 use crate::first::First;
 use crate::groups::Groups;
-use crate::links::Links;
 use crate::notice::Event;
 use crate::published::{Figures, Standing};
 use crate::readers::Readers;
@@ -41,7 +41,7 @@ const FILE_READER: ReaderId = ReaderId(u32::MAX);
 pub(super) struct Owner {
     shared: Arc<Shared>,
     session: Session,
-    links: Links,
+    connections: Connections,
     groups: Groups,
     readers: Readers,
     /// First connections of the replicas, from the probing.
@@ -70,7 +70,7 @@ impl Owner {
         Self {
             shared,
             session,
-            links: Links::default(),
+            connections: Connections::default(),
             groups: Groups::default(),
             readers: Readers::default(),
             probed,
@@ -123,7 +123,7 @@ impl Owner {
                 error = &mut disk_failure => self.fail(error),
             }
         }
-        self.links.close_all();
+        self.connections.close_all();
         self.make_figures();
         self.publish();
     }
@@ -132,7 +132,7 @@ impl Owner {
         let now = self.shared.now();
         match report {
             Report::Connected { id, control, rtt } => {
-                if self.links.connected(id, control) {
+                if self.connections.connected(id, control) {
                     self.session.connected(id, rtt, now);
                 }
             }
@@ -160,7 +160,8 @@ impl Owner {
             Report::Ended { id, path, end } => self.ended(id, path, end, now),
             Report::Joining { path, answer } => _ = answer.send(self.group_name(path)),
             Report::Joined { id, path, number, control, rtt, answer } => {
-                let is_in = self.session.group_number(path) == number && self.links.connected(id, control);
+                let is_in =
+                    self.session.group_number(path) == number && self.connections.connected(id, control);
                 if is_in {
                     self.groups.work(path);
                     let url = self.shared.url(path).to_owned();
@@ -208,7 +209,7 @@ impl Owner {
     /// A connection's life has ended.
     fn ended(&mut self, id: ConnectionId, path: PathId, end: End, now: Time) {
         self.first_is_lost_with(id);
-        if !self.links.close(id) {
+        if !self.connections.close(id) {
             return;
         }
         let end = match end {
@@ -305,7 +306,7 @@ impl Owner {
                 Err(()) => self.forget_first(),
             }
         }
-        for (id, figures) in self.links.figures() {
+        for (id, figures) in self.connections.figures() {
             self.session.path_figures(id, &figures, now);
         }
         if self.shared.store.is_file() {

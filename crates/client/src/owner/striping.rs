@@ -37,7 +37,7 @@ impl Owner {
         now: Time,
     ) {
         // Closed meanwhile: nobody waits for it.
-        if !self.links.has(id) {
+        if !self.connections.has(id) {
             return;
         }
         self.session.heard(id, now);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anabranch_client::{Algorithm, Event, Settings};
+use anabranch_client::{Event, RateControl, Settings};
 use anabranch_film::multitcp;
 use anabranch_testkit::{Answer, Asked, ScriptedServer, film, status};
 
@@ -12,7 +12,7 @@ use crate::viewer::{Fetch, comes_right, is_left, millis, notice, open, read, set
 fn with_connections(count: u32, server: &ScriptedServer) -> Settings {
     let mut settings = settings(&[server.film_url()]);
     let parameters = multitcp::Parameters { connections: count, ..multitcp::Parameters::default() };
-    settings.algorithm = Algorithm::Basic(parameters);
+    settings.algorithm = RateControl::Basic(parameters);
     settings
 }
 

@@ -1,6 +1,6 @@
 //! Films that are segments of a playlist: their connections go on, and their first bytes are not waited for.
 
-use anabranch_client::{Segment, Settings};
+use anabranch_client::{PlaylistSegment, Settings};
 use anabranch_film::session::Pace;
 use anabranch_http::Pool;
 use anabranch_testkit::{ScriptedServer, film};
@@ -11,7 +11,7 @@ fn segment(server: &ScriptedServer, pool: &Pool) -> Settings {
     Settings {
         pace: Pace::Media(None),
         pool: Some(pool.clone()),
-        segment: Some(Segment { play_time: millis(4000), ahead: millis(0), connections: (1, 6) }),
+        segment: Some(PlaylistSegment { play_time: millis(4000), ahead: millis(0), connections: (1, 6) }),
         ..settings(&[server.film_url()])
     }
 }

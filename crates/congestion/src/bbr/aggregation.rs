@@ -26,8 +26,8 @@ impl Aggregation {
         self.start = now;
     }
 
-    /// `UpdateACKAggregation`: `acked` bytes are newly acknowledged in this round, where `bandwidth` bytes per
-    /// second are expected.
+    /// `UpdateACKAggregation`: `acked` bytes are newly acknowledged in this round, where `bandwidth` bytes
+    /// per second are expected.
     pub(super) fn update(
         &mut self,
         now: Time,

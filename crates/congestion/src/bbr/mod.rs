@@ -1,27 +1,29 @@
 //! BBRv3 (draft-ietf-ccwg-bbr-06, July 2026): a rate and a window from a model of the path.
 //!
-//! The model is the most that the path delivered lately, the least round trip, and what losses say of how much
-//! it holds. The states ask it in turn: for more bandwidth every two to three seconds, for the round trip without
-//! a queue every five. Each rule names its section and its name in the draft; constants are in `parameters`.
+//! The model is the most that the path delivered lately, the least round trip, and what losses say of how
+//! much it holds. The states ask it in turn: for more bandwidth every two to three seconds, for the round
+//! trip without a queue every five. Each rule names its section and its name in the draft; constants are in
+//! `parameters`.
 //!
-//! `state`, `rounds`, `filters`, `full_pipe`, `short_term`, `losses`, `min_rtt`, `aggregation` and `cycle` keep
-//! numbers, and `flow` has one of each. What is done with them is in `model`, in `volume` and `rate`, which make the
-//! window and the pacing rate, in `long_term`, and in `startup`, `probe_bw` and `probe_rtt`, the states.
+//! `state`, `rounds`, `filters`, `full_pipe`, `short_term`, `losses`, `min_rtt`, `aggregation` and `cycle`
+//! keep numbers, and `flow` has one of each. What is done with them is in `model`, in `volume` and `rate`,
+//! which make the window and the pacing rate, in `long_term`, and in `startup`, `probe_bw` and `probe_rtt`,
+//! the states.
 //!
 //! What is open in the draft, or otherwise here:
-//! - It has volumes in bytes and compares one with round trips (`IsRenoCoexistenceProbeTime`): segments are meant
-//!   (`T_reno` in section 5.3.3.8).
-//! - `Inflight` has one argument in some places and two in others: the bandwidth is `BBR.max_bw` where the draft
-//!   says so, and `BBR.bw` elsewhere.
+//! - It has volumes in bytes and compares one with round trips (`IsRenoCoexistenceProbeTime`): segments are
+//!   meant (`T_reno` in section 5.3.3.8).
+//! - `Inflight` has one argument in some places and two in others: the bandwidth is `BBR.max_bw` where the
+//!   draft says so, and `BBR.bw` elsewhere.
 //! - `lost_prefix` (section 5.5.10.2) can come out negative, where more was lost before a packet than is
 //!   tolerated: then it is zero.
 //! - A cycle in which nothing was measured does not move the filter of bandwidths, which would be empty.
-//! - In Startup, losses in six acknowledgements of a round trip stand for six ranges (section 5.3.1.3): a driver
-//!   tells of packets, and need not know where ranges begin.
+//! - In Startup, losses in six acknowledgements of a round trip stand for six ranges (section 5.3.1.3): a
+//!   driver tells of packets, and need not know where ranges begin.
 //! - After a time-out everything that was in flight counts as lost, so that the window is a segment
 //!   (`OnEnterRTO`, section 5.6.4.4).
-//! - No driver here notices that a recovery was not needed: `HandleSpuriousLossDetection` (section 5.5.11) and the
-//!   undo state that only it reads are not there.
+//! - No driver here notices that a recovery was not needed: `HandleSpuriousLossDetection` (section 5.5.11)
+//!   and the undo state that only it reads are not there.
 //! - `C.has_selective_acks` is true: both drivers have them.
 //! - The offload budget is TCP's, three quanta, for QUIC too: quinn hands packets over in trains as TCP does.
 //! - The pacing rate is at least a segment a second, so that a path that stood still is asked again.

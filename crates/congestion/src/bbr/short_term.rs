@@ -70,8 +70,8 @@ impl ShortTerm {
         self.inflight_latest = 0.0;
     }
 
-    /// `AdaptLowerBoundsFromCongestion` at the end of a round trip: with losses, and where the flow did not ask
-    /// for them, the bounds follow what was delivered, by no more than [`BETA`] at a time.
+    /// `AdaptLowerBoundsFromCongestion` at the end of a round trip: with losses, and where the flow did not
+    /// ask for them, the bounds follow what was delivered, by no more than [`BETA`] at a time.
     pub(super) fn adapt(&mut self, is_probing: bool, max_bandwidth: f64, cwnd: f64) {
         if self.is_round_start && !is_probing && self.is_loss_in_round {
             if self.bandwidth.is_infinite() {

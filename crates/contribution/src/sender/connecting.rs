@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-use anabranch_live::{ConnectionId, LinkId};
+use anabranch_live::{ConnectionId, UplinkId};
 use anabranch_protocol::live::hello::{Message, SESSION_BYTES};
 use bytes::Bytes;
 use quinn::{ClientConfig, Connection, ConnectionError, SendStream};
@@ -14,8 +14,8 @@ use tokio::time::{sleep, timeout};
 use super::super::code;
 use super::super::control::{read, write};
 use super::events::SendError;
-use super::link::Link;
 use super::settings::SenderSettings;
+use super::uplink::Uplink;
 
 /// The wait between two attempts to connect: it doubles from the first to the last.
 const LEAST_WAIT: Duration = Duration::from_millis(250);
@@ -29,7 +29,7 @@ const CRYPTO_ERROR: u64 = 0x100;
 
 /// What all connections need.
 pub(super) struct Shared {
-    pub(super) links: Arc<[Link]>,
+    pub(super) links: Arc<[Uplink]>,
     pub(super) config: ClientConfig,
     pub(super) settings: SenderSettings,
     pub(super) session: [u8; SESSION_BYTES],
@@ -41,7 +41,7 @@ pub(super) struct Shared {
 pub(super) enum Event {
     Up {
         id: ConnectionId,
-        link: LinkId,
+        link: UplinkId,
         connection: Connection,
         control: SendStream,
         latency: anabranch_units::Duration,
@@ -51,11 +51,11 @@ pub(super) enum Event {
     Done,
     Down(ConnectionId, String),
     /// No connection could be made.
-    Failed(LinkId, SendError),
+    Failed(UplinkId, SendError),
 }
 
 /// Keeps one connection up, until the driver is gone.
-pub(super) async fn connect_again(shared: Arc<Shared>, link: LinkId, slot: Arc<AtomicU32>) {
+pub(super) async fn connect_again(shared: Arc<Shared>, link: UplinkId, slot: Arc<AtomicU32>) {
     let mut wait = LEAST_WAIT;
     loop {
         let id = ConnectionId(shared.next_connection.fetch_add(1, Ordering::Relaxed));
@@ -113,7 +113,7 @@ fn failure(error: ConnectionError, shared: &Shared) -> SendError {
 
 async fn connect(
     shared: &Shared,
-    link: LinkId,
+    link: UplinkId,
 ) -> Result<(Connection, SendStream, quinn::RecvStream, anabranch_units::Duration), SendError> {
     let settings = &shared.settings;
     let nobody = || SendError::NoReceiver(settings.to);

@@ -9,7 +9,7 @@
 use std::ops::Range;
 
 use anabranch_protocol::ranges::RangeSet;
-use anabranch_protocol::stripe::Priority;
+use anabranch_protocol::stripe::QueueEnd;
 use anabranch_units::{Duration, Time};
 
 use super::Coordinator;
@@ -139,27 +139,27 @@ impl Coordinator {
     }
 
     /// Where a request goes in a group's queue: before everything if it is needed before everything.
-    pub(super) fn priority(&self, pipe: &Pipe, start: u64) -> Priority {
+    pub(super) fn priority(&self, pipe: &Pipe, start: u64) -> QueueEnd {
         if pipe.members == 0 {
-            return Priority::Back;
+            return QueueEnd::Back;
         }
         let own = self.soonest(start);
         let outstanding = pipe.queue.iter().filter_map(|id| self.segments.get(id));
         let first = outstanding.map(|segment| self.soonest(segment.next())).min();
-        if first.is_some_and(|first| own < first) { Priority::Front } else { Priority::Back }
+        if first.is_some_and(|first| own < first) { QueueEnd::Front } else { QueueEnd::Back }
     }
 
     /// Whether a pipe can take a request. A group is given what its connections bring together in a segment's
     /// time, whatever of it has come: a slow connection must not keep the others waiting. What is urgent
     /// finds room before.
-    pub(super) fn has_room(&self, pipe: &Pipe, priority: Priority) -> bool {
+    pub(super) fn has_room(&self, pipe: &Pipe, priority: QueueEnd) -> bool {
         let in_flight = self.policy.requests_in_flight;
         if pipe.members == 0 {
             return self.has_room_behind(pipe);
         }
         let segments = match priority {
-            Priority::Front => in_flight,
-            Priority::Back => in_flight.saturating_sub(1),
+            QueueEnd::Front => in_flight,
+            QueueEnd::Back => in_flight.saturating_sub(1),
         };
         let room = self.segment_length(pipe).saturating_mul(u64::try_from(segments).unwrap_or(u64::MAX));
         pipe.queue.len() < MOST_REQUESTS && pipe.asked - pipe.arrived <= room
@@ -170,7 +170,7 @@ impl Coordinator {
         if pipe.members == 0 {
             !pipe.rests && pipe.queue.len() <= self.policy.requests_in_flight
         } else {
-            self.has_room(pipe, Priority::Front)
+            self.has_room(pipe, QueueEnd::Front)
         }
     }
 

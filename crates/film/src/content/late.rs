@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use anabranch_protocol::stripe::Priority;
+use anabranch_protocol::stripe::QueueEnd;
 use anabranch_units::{Bytes, Duration, Ratio, Time};
 
 use super::Coordinator;
@@ -218,7 +218,7 @@ impl Coordinator {
             segment.needed_until = range.start;
             self.shared.insert(request);
         }
-        let again = self.assign(to, range, Priority::Front, why, now);
+        let again = self.assign(to, range, QueueEnd::Front, why, now);
         self.shared.insert(again.id);
         Reassignment { from, to, request: again }
     }

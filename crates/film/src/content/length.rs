@@ -5,8 +5,8 @@
 //! connections deliver, without any planning. While nobody waits, what a long one costs is bounded:
 //!
 //! - *The connection slows or fails.* What it has not brought comes from elsewhere (`late.rs`). A request
-//!   takes at most a quarter of the play time before its first byte, so that it may become four times as slow before
-//!   anybody notices, and another one of the same length still comes in time.
+//!   takes at most a quarter of the play time before its first byte, so that it may become four times as slow
+//!   before anybody notices, and another one of the same length still comes in time.
 //! - *It is not wanted any more*, after a seek or as the connection is given back. Its connection is closed
 //!   where the rest would take long ([`Coordinator::is_in_the_way`], [`Coordinator::outlasts`]). What was on
 //!   its way is lost: no more than a receive window.

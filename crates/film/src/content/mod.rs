@@ -26,7 +26,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
 
 use anabranch_protocol::ranges::RangeSet;
-use anabranch_protocol::stripe::Priority;
+use anabranch_protocol::stripe::QueueEnd;
 use anabranch_units::{Bytes, Duration, Rate, Time};
 
 use crate::control::ConnectionId;
@@ -214,7 +214,7 @@ impl Coordinator {
         let pipe = self.pipes.get(&connection)?;
         // A reader that has got nothing yet does not wait until a request of another one is answered.
         let first = self.first_bytes_wanted().filter(|_| self.has_room_for_repair(pipe));
-        if pipe.draining || !(first.is_some() || self.has_room(pipe, Priority::Front)) {
+        if pipe.draining || !(first.is_some() || self.has_room(pipe, QueueEnd::Front)) {
             return None;
         }
         let Gap { range: gap, reader, why } = self.best_gap(connection, now)?;
@@ -230,7 +230,7 @@ impl Coordinator {
     pub fn request_whole(&mut self, connection: ConnectionId, now: Time) -> Option<Request> {
         self.pipes.get(&connection)?;
         let end = self.size.unwrap_or(u64::MAX);
-        Some(self.assign(connection, 0..end, Priority::Back, "the server knows no ranges", now))
+        Some(self.assign(connection, 0..end, QueueEnd::Back, "the server knows no ranges", now))
     }
 
     /// Bytes have arrived as the answer to a request, in order from [`Coordinator::answering`]'s position.
@@ -271,7 +271,7 @@ impl Coordinator {
         &mut self,
         connection: ConnectionId,
         range: Range<u64>,
-        priority: Priority,
+        priority: QueueEnd,
         why: &'static str,
         now: Time,
     ) -> Request {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use anabranch_protocol::stripe::Priority;
+use anabranch_protocol::stripe::QueueEnd;
 
 use crate::control::ConnectionId;
 
@@ -18,7 +18,7 @@ pub struct Request {
     /// The bytes to ask for.
     pub range: Range<u64>,
     /// For a stripe group: whether they are needed before everything that it was asked for.
-    pub priority: Priority,
+    pub priority: QueueEnd,
     /// Why these.
     pub why: &'static str,
 }

@@ -180,8 +180,8 @@ impl Connection {
         }
     }
 
-    /// The interval ends: takes its rate into the average. One that is asked only so often has worked for long
-    /// enough when it has brought much.
+    /// The interval ends: takes its rate into the average. One that is asked only so often has worked for
+    /// long enough when it has brought much.
     pub(super) fn measure(&mut self, elapsed: Duration, is_spaced: bool) {
         let worked = self.worked.min(elapsed);
         let has_brought_much = is_spaced && Bytes::new(self.delivered) >= MUCH && !worked.is_zero();

@@ -202,7 +202,8 @@ proptest! {
 
     #[test]
     fn any_bytes_end_somehow(
-        start in prop::sample::select(vec!["", "HTTP/1.1 200 OK\r\n", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"]),
+        start in prop::sample::select(vec!["", "HTTP/1.1 200 OK\r\n", "HTTP/1.1 200 OK\r\nTransfer-Encoding: \
+            chunked\r\n\r\n"]),
         rest in prop::collection::vec(any::<u8>(), 0..300),
         piece in 1usize..50,
     ) {

@@ -20,12 +20,18 @@ async fn two_requests_in_flight_are_answered_in_order() {
         // Answers nothing before both requests are there.
         let heads = [read_head(&mut stream).await, read_head(&mut stream).await];
         for head in heads {
-            let first: usize =
-                head.split("bytes=").nth(1).and_then(|range| range.split('-').next()).unwrap().parse().unwrap();
+            let first: usize = head
+                .split("bytes=")
+                .nth(1)
+                .and_then(|range| range.split('-').next())
+                .unwrap()
+                .parse()
+                .unwrap();
             let body = film(3_000_000)[first..first + 1_000_000].to_vec();
             let last = first + 999_999;
             let head = format!(
-                "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes {first}-{last}/3000000\r\nContent-Length: 1000000\r\n\r\n"
+                "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes \
+                 {first}-{last}/3000000\r\nContent-Length: 1000000\r\n\r\n"
             );
             stream.write_all(head.as_bytes()).await.unwrap();
             stream.write_all(&body).await.unwrap();

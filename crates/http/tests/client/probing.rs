@@ -44,7 +44,8 @@ async fn by_head(
 fn first_of_200000() -> String {
     let body = "x".repeat(FIRST_BYTES.as_usize());
     format!(
-        "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 0-65535/200000\r\nContent-Length: 65536\r\nETag: \"v1\"\r\n\r\n{body}"
+        "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 0-65535/200000\r\nContent-Length: \
+         65536\r\nETag: \"v1\"\r\n\r\n{body}"
     )
 }
 

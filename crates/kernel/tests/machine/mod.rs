@@ -28,7 +28,8 @@ pub fn is_alone(test: &str) -> bool {
     if !free_names() {
         return false;
     }
-    let script = "mount -t bpf -o mode=0700 bpf /sys/fs/bpf || { echo 'SKIPPED: no BPF file system can be mounted (root?)'; exit 0; }
+    let script = "mount -t bpf -o mode=0700 bpf /sys/fs/bpf || \
+                  { echo 'SKIPPED: no BPF file system can be mounted (root?)'; exit 0; }
         exec \"$0\" \"$@\"";
     let status = Command::new("setpriv")
         .args(["--pdeathsig", "KILL", "unshare", "--mount", "--propagation", "private", "sh", "-c", script])

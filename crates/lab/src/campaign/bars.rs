@@ -19,7 +19,8 @@ pub(super) fn svg(title: &str, what: &str, bars: &[(&str, f64)]) -> String {
     let height = TOP + ROW * bars.len() as f64 + 12.0;
     let heading = if title.is_empty() { what.to_owned() } else { format!("{title}: {what}") };
     html! {
-        svg xmlns="http://www.w3.org/2000/svg" viewBox=(format!("0 0 {WIDTH} {height}")) width=(WIDTH) height=(height)
+        svg xmlns="http://www.w3.org/2000/svg" viewBox=(format!("0 0 \
+            {WIDTH} {height}")) width=(WIDTH) height=(height)
             role="img" aria-label=(heading) font-family=(FAMILY) font-size="12" {
             rect width=(WIDTH) height=(height) fill="#ffffff" {}
             text x=(WIDTH / 2.0) y="26" text-anchor="middle" font-size="15" { (heading) }

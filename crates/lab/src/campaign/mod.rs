@@ -1,7 +1,7 @@
 //! Benchmarks: campaigns that measure real programs, ours beside others.
 //!
-//! [`all`] reads the campaigns of a directory, one in each file: its aim, how it is run, and the tables and the
-//! plot that are made of its raw results. [`run()`] runs one and keeps the raw results under a date and a
+//! [`all`] reads the campaigns of a directory, one in each file: its aim, how it is run, and the tables and
+//! the plot that are made of its raw results. [`run()`] runs one and keeps the raw results under a date and a
 //! commit; [`Tables`] are made from these alone, at any time; [`page()`] puts them into a document.
 //!
 //! What a driver prints, and what the testbed leaves, are [`Row`]s: texts and numbers by name.

@@ -22,8 +22,8 @@ const LONGEST_LINE: u64 = 1 << 20;
 pub struct Row(BTreeMap<String, Value>);
 
 impl Row {
-    /// A result from what a program says: what is in an object within it has the names of both, `outer_inner`;
-    /// lists are left out.
+    /// A result from what a program says: what is in an object within it has the names of both,
+    /// `outer_inner`; lists are left out.
     ///
     /// # Errors
     /// It is no object of JSON, and why not.

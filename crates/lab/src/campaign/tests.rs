@@ -146,8 +146,10 @@ fn columns_over_time_are_measured_in_a_runs_files() {
     let directory = tempfile::tempdir().unwrap();
     let series = |take: &str| {
         let text = format!(
-            "{}\n[run]\nscenario = \"x.toml\"\nmeasure = [{{ name = \"rate\", file = \"traffic.csv\", of = {{ flow = \"film\" }}, from = 2, \
-             to = \"seconds + 0.5\", value = \"bps / 2\", take = \"{take}\" }}]\n[[table]]\nrow = [\"client\"]\ncolumn = [{{ title = \"a\", value = \"rate\" }}]",
+            "{}\n[run]\nscenario = \"x.toml\"\nmeasure = \
+             [{{ name = \"rate\", file = \"traffic.csv\", of = {{ flow = \"film\" }}, from = 2, \
+             to = \"seconds + 0.5\", value = \"bps / 2\", take = \"{take}\" \
+             }}]\n[[table]]\nrow = [\"client\"]\ncolumn = [{{ title = \"a\", value = \"rate\" }}]",
             "title = \"a\"\naim = \"b\""
         );
         let campaign = campaign(directory.path(), &text).unwrap();

@@ -1,4 +1,5 @@
-//! The experiments, which are folders in `papers/`, and the drivers of those that real programs can run as well.
+//! The experiments, which are folders in `papers/`, and the drivers of those that real programs can run as
+//! well.
 
 mod multfrc;
 mod multitcp;
@@ -47,13 +48,13 @@ pub const REAL: [&str; 7] = [
 /// The real runs of an experiment, if it has some.
 pub fn real(id: &str) -> Option<Real> {
     match id {
-        "multitcp-fig8.7" => Some(multitcp::real_figure_8_7()),
-        "rome-fig8" => Some(rome::real_figure_8()),
-        "multfrc-fig7i" => Some(multfrc::real_figure_7i()),
-        "vps-fig3" => Some(vps::real_figure_3()),
-        "ttfwc-fig5.16" => Some(ttfwc::real(TTFWC_0_0)),
-        "ttfwc-fig5.17" => Some(ttfwc::real(TTFWC_0_4)),
-        "ttfwc-fig5.18" => Some(ttfwc::real(TTFWC_0_9)),
+        "multitcp-fig8.7" => Some(multitcp::figure_8_7()),
+        "rome-fig8" => Some(rome::figure_8()),
+        "multfrc-fig7i" => Some(multfrc::figure_7i()),
+        "vps-fig3" => Some(vps::figure_3()),
+        "ttfwc-fig5.16" => Some(ttfwc::beside_reno(TTFWC_0_0)),
+        "ttfwc-fig5.17" => Some(ttfwc::beside_reno(TTFWC_0_4)),
+        "ttfwc-fig5.18" => Some(ttfwc::beside_reno(TTFWC_0_9)),
         _ => None,
     }
 }
@@ -102,7 +103,7 @@ mod tests {
             assert!(!real.differs.is_empty(), "{}: a real path is never the simulated one", experiment.id);
             let simulated: Vec<Case> =
                 experiment.jobs.of(1).unwrap().into_iter().map(|job| job.case).collect();
-            for trial in (real.trials)(1) {
+            for trial in (real.trials)(1).unwrap() {
                 assert!(simulated.contains(&trial.case), "{}: {}", experiment.id, trial.case);
                 let scenario = toml::from_str::<toml::Table>(&trial.scenario);
                 assert!(scenario.is_ok(), "{}, {}: {scenario:?}", experiment.id, trial.case);

@@ -8,8 +8,8 @@ use super::packets::Packet;
 /// No more frames are shown: each is looked at.
 const MOST_FRAMES: f64 = 1e6;
 
-/// A film in blocks of packets, each with Reed-Solomon parity: any so many of a block's packets give all of its
-/// media.
+/// A film in blocks of packets, each with Reed-Solomon parity: any so many of a block's packets give all of
+/// its media.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Clip {
     rate: Rate,
@@ -37,7 +37,8 @@ pub(super) struct Shown {
 }
 
 impl Clip {
-    /// `{ rate = "50kbps", length = "30s", media = 50, block = 56, packet_size = "760B", prebuffer = "10s", frames = 10 }`.
+    /// `{ rate = "50kbps", length = "30s", media = 50, block = 56, packet_size = "760B", prebuffer = "10s",
+    /// frames = 10 }`.
     pub(super) fn read(item: Item<'_>) -> Result<Self, Fault> {
         let mut table = item.table("a clip")?;
         let rate = table.need("rate", |item| match item.rate()? {
@@ -59,9 +60,9 @@ impl Clip {
         Ok(Self { rate: rate?, length, media, block, size: size?, prebuffer: prebuffer?, frames })
     }
 
-    /// Shows the clip over the `trace` (from second `from` to `until`), whose packets have the size `carrier`. A
-    /// packet of the film that has a byte in a lost packet of the trace is lost; a block that is not repaired is
-    /// shown with what arrived of it.
+    /// Shows the clip over the `trace` (from second `from` to `until`), whose packets have the size
+    /// `carrier`. A packet of the film that has a byte in a lost packet of the trace is lost; a block that is
+    /// not repaired is shown with what arrived of it.
     pub(super) fn show(&self, trace: &[Packet], carrier: Bytes, from: f64, until: f64) -> Shown {
         let media_bits = 8.0 * self.size.as_f64();
         let mut shown = Shown::default();

@@ -40,8 +40,8 @@ pub fn load_all(papers: &Papers) -> Result<Vec<Experiment>, Error> {
     folders.iter().map(|(paper, name)| load(papers, paper, name)).collect()
 }
 
-/// The experiment of a folder; its id is `PAPER-NAME`. A folder without a `paper.toml` means the built-in paper
-/// of its name.
+/// The experiment of a folder; its id is `PAPER-NAME`. A folder without a `paper.toml` means the built-in
+/// paper of its name.
 ///
 /// # Errors
 /// A file cannot be read, or something in it is wrong; the error says where.

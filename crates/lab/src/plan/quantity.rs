@@ -58,8 +58,8 @@ pub(super) enum Quantity {
     TimeShare,
     /// Packets that are lost in a row.
     LossBurst,
-    /// Of a film with parity that a flow's packets carry: how long the picture was frozen, how many packets were
-    /// not repaired, and what the player has.
+    /// Of a film with parity that a flow's packets carry: how long the picture was frozen, how many packets
+    /// were not repaired, and what the player has.
     Frozen,
     Unrepaired,
     ClipBuffer,

@@ -22,7 +22,8 @@ pub(super) type Changes = Vec<(String, Value)>;
 pub(super) struct Written {
     pub(super) scenario: Named,
     pub(super) runs: Vec<Run>,
-    /// So many of them, from the first on, are made when the plan is read; a grid's other paths when they run.
+    /// So many of them, from the first on, are made when the plan is read; a grid's other paths when they
+    /// run.
     pub(super) checked: usize,
     pub(super) figures: Vec<Figure>,
     pub(super) series: Vec<Series>,
@@ -59,7 +60,8 @@ pub(super) struct Runs {
 }
 
 impl Runs {
-    /// Reads the scenarios, and makes the models of the runs that are checked, so that what is wrong is known.
+    /// Reads the scenarios, and makes the models of the runs that are checked, so that what is wrong is
+    /// known.
     pub(super) fn load(
         papers: &Papers,
         folder: &Path,
@@ -95,14 +97,17 @@ impl Runs {
         Ok(job.models.iter().any(|model| *model != same_seed(model)))
     }
 
-    /// Whether seeds differ: what the plan says, which has to be so, or else what is known. `draws`: a run that
-    /// was checked draws something.
+    /// Whether seeds differ: what the plan says, which has to be so, or else what is known. `draws`: a run
+    /// that was checked draws something.
     fn chance(&self, draws: bool) -> Result<bool, Error> {
         let is_known = draws || self.written.checked >= self.written.runs.len();
         let fault = match self.written.random {
             Some((true, at)) if is_known && !draws => {
                 let fault = Fault::new(at, "no run draws anything: all seeds are the same");
-                fault.help("leave out `random`, or let the scenario draw: losses, starts between two times, `send_jitter`")
+                fault.help(
+                    "leave out `random`, or let the scenario draw: losses, starts between two times, \
+                            `send_jitter`",
+                )
             }
             Some((false, at)) if draws => {
                 Fault::new(at, "runs draw by chance: one seed is not enough").help("leave out `random`")

@@ -16,7 +16,8 @@ pub(super) fn media_rate(model: &Model, flow: FlowId) -> Option<Rate> {
     }
 }
 
-/// How a player would have fared whose play changes nothing in the run, beside a film that was not played there.
+/// How a player would have fared whose play changes nothing in the run, beside a film that was not played
+/// there.
 pub(super) fn played(
     run: &Recording,
     flow: FlowId,
@@ -30,8 +31,8 @@ pub(super) fn played(
     player.report()
 }
 
-/// The part of the samples in which a player that began at `start_up`, and never stood still, wants what is not
-/// there; not finite where none began or the media has no rate.
+/// The part of the samples in which a player that began at `start_up`, and never stood still, wants what is
+/// not there; not finite where none began or the media has no rate.
 pub(super) fn late<'a>(
     samples: impl Iterator<Item = &'a FlowSample>,
     start_up: Option<Duration>,

@@ -45,7 +45,8 @@ pub(crate) fn svg(plot: &Plot, curves: &[Drawn]) -> String {
     let y = Layout::new(&plot.y, ys, (BOTTOM, TOP));
     let middle = (LEFT + right) / 2.0;
     html! {
-        svg xmlns="http://www.w3.org/2000/svg" viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) width=(WIDTH) height=(HEIGHT)
+        svg xmlns="http://www.w3.org/2000/svg" viewBox=(format!("0 0 \
+            {WIDTH} {HEIGHT}")) width=(WIDTH) height=(HEIGHT)
             role="img" aria-label=(plot.title) font-family=(FAMILY) font-size="12" {
             rect width=(WIDTH) height=(HEIGHT) fill="#ffffff" {}
             text x=(middle) y="26" text-anchor="middle" font-size="15" { (plot.title) }
@@ -53,7 +54,8 @@ pub(crate) fn svg(plot: &Plot, curves: &[Drawn]) -> String {
             @for curve in curves { (marks::curve(curve, &x, &y)) }
             rect x=(LEFT) y=(TOP) width=(right - LEFT) height=(BOTTOM - TOP) fill="none" stroke="#000000" {}
             text x=(middle) y=(HEIGHT - 16.0) text-anchor="middle" font-size="13" { (label(&plot.x)) }
-            text transform=(format!("translate(20 {}) rotate(-90)", (TOP + BOTTOM) / 2.0)) text-anchor="middle"
+            text transform=(format!("translate(20 {}) \
+                                     rotate(-90)", (TOP + BOTTOM) / 2.0)) text-anchor="middle"
                 font-size="13" { (label(&plot.y)) }
             @for (index, curve) in curves.iter().enumerate() {
                 (marks::legend(curve, right + 14.0, TOP + 12.0 + 20.0 * index as f64))

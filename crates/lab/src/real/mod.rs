@@ -4,6 +4,8 @@
 //! What was measured stands beside what was simulated, in the same plots and in a table of its own. Verdicts
 //! stay those of the simulation.
 
+mod beside;
+mod error;
 mod observed;
 mod run;
 mod testbed;
@@ -12,10 +14,12 @@ use anabranch_units::Duration;
 
 use crate::case::{Case, Measured};
 
+pub(crate) use beside::{files, scenario, seed};
+pub use error::TestbedError;
 pub use observed::{Observed, Traffic};
 pub use run::{RealOptions, run};
+pub use testbed::Testbed;
 pub(crate) use testbed::is_installed;
-pub use testbed::{Testbed, TestbedError};
 
 /// The real runs of an experiment.
 pub struct Real {
@@ -28,7 +32,7 @@ pub struct Real {
 }
 
 /// Makes the real runs of a seed.
-pub type Trials = Box<dyn Fn(u64) -> Vec<Trial> + Send + Sync>;
+pub type Trials = Box<dyn Fn(u64) -> Result<Vec<Trial>, TestbedError> + Send + Sync>;
 /// Reads figures and series from what the testbed has written, under the names that the simulated run gives
 /// them.
 pub type Reading = Box<dyn Fn(&Observed) -> Result<Measured, String> + Send + Sync>;

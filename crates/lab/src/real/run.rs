@@ -36,9 +36,10 @@ pub fn run(experiments: &[(String, Real)], options: &RealOptions<'_>) -> Result<
     let cache = Cache::open(options.cache).map_err(|error| keep(options.cache, error))?;
     let mut planned = Vec::new();
     let mut forecast = Forecast::new(experiments.len(), 1);
-    for (index, (_, real)) in experiments.iter().enumerate() {
+    for (index, (id, real)) in experiments.iter().enumerate() {
         for seed in 1..=options.seeds {
-            for trial in (real.trials)(seed) {
+            let failed = |error| RunError::Real { run: id.clone(), error };
+            for trial in (real.trials)(seed).map_err(failed)? {
                 forecast.expect(index, trial.duration.as_secs_f64());
                 planned.push((index, seed, trial));
             }

@@ -10,9 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use thiserror::Error;
-
 use super::Trial;
+use super::error::TestbedError;
 use crate::path_error::PathError;
 
 const PROGRAM: &str = "anabranch-testbed";
@@ -21,47 +20,6 @@ const LOG: &str = "testbed.log";
 const SCENARIO: &str = "scenario.toml";
 /// How often it is looked whether a run has ended, or is to end.
 const LOOK: Duration = Duration::from_millis(100);
-
-/// Why a real run cannot be made.
-#[derive(Debug, Error)]
-pub enum TestbedError {
-    /// The testbed's program is not there.
-    #[error(
-        "cannot run {}: {error}. 'cargo build --release -p anabranch-testbed' builds it; --testbed FILE says where it is",
-        program.display()
-    )]
-    Missing {
-        /// What was tried.
-        program: PathBuf,
-        /// Why it does not run.
-        error: io::Error,
-    },
-    /// The testbed cannot run here.
-    #[error("real runs are not possible here: {0}")]
-    NotPossible(String),
-    /// A program is missing.
-    #[error("{0} is missing, which the real runs need; on Debian, 'apt-get install {1}' brings it")]
-    Program(&'static str, &'static str),
-    /// A run failed.
-    #[error("{what} failed: {said}")]
-    Failed {
-        /// What was run.
-        what: String,
-        /// What it said in the end.
-        said: String,
-    },
-    /// What a run has left cannot be read.
-    #[error("{}: {error}", directory.display())]
-    Results {
-        /// The directory of the run.
-        directory: PathBuf,
-        /// What is wrong with it.
-        error: String,
-    },
-    /// A file or directory cannot be read or written.
-    #[error(transparent)]
-    Path(#[from] PathError),
-}
 
 /// The testbed's program and ours.
 #[derive(Clone, Debug)]

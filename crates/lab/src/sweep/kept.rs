@@ -138,7 +138,8 @@ impl Journal {
             Some(kept) if kept.head != *head => {
                 return Err(SweepError::Kept {
                     path,
-                    what: "it was made from another sweep or scenario, or by another program; remove it, or name another --out"
+                    what: "it was made from another sweep or scenario, or by another program; remove it, or \
+                           name another --out"
                         .into(),
                 });
             }

@@ -34,7 +34,8 @@ pub fn merge(directory: &Path) -> Result<Vec<u8>, SweepError> {
         }
         if kept.head.whole() != *head {
             return Err(wrong(format!(
-                "{first} and {name} are not of the same sweep, or were made by different programs; run one of them again"
+                "{first} and {name} are not of the same sweep, or were made by different programs; run one \
+                 of them again"
             )));
         }
         if let Some((other, _)) = found.get(&kept.head.share) {

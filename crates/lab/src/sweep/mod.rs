@@ -20,7 +20,7 @@ use thiserror::Error;
 
 pub use merge::merge;
 pub(crate) use path::set;
-pub use run::{Options, run};
+pub use run::{SweepOptions, run};
 pub use share::Share;
 pub use spec::Sweep;
 

@@ -24,7 +24,7 @@ const SLICES: u64 = 200;
 const NO_RESULTS: [&str; 5] = ["version", "scenario", "seed", "name", "kind"];
 
 /// How runs are made.
-pub struct Options<'a> {
+pub struct SweepOptions<'a> {
     /// How many at a time.
     pub jobs: NonZeroUsize,
     /// Becomes true when it is to stop.
@@ -37,7 +37,12 @@ pub struct Options<'a> {
 ///
 /// # Errors
 /// A run's scenario is none (nothing is run then), a file cannot be read or written, or it was stopped.
-pub fn run(sweep: &Sweep, share: Share, directory: &Path, options: &Options<'_>) -> Result<(), SweepError> {
+pub fn run(
+    sweep: &Sweep,
+    share: Share,
+    directory: &Path,
+    options: &SweepOptions<'_>,
+) -> Result<(), SweepError> {
     let runs: Vec<usize> = (0..sweep.runs()).filter(|run| share.has(*run)).collect();
     // All of them, before the first takes its time.
     for run in &runs {

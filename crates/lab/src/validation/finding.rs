@@ -2,7 +2,7 @@
 
 /// One metric of one scenario.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Comparison {
+pub struct Ns2Comparison {
     /// The group of scenarios, such as `R2`.
     pub group: &'static str,
     /// The scenario's settings.
@@ -35,7 +35,7 @@ pub enum Finding {
     Differs,
 }
 
-impl Comparison {
+impl Ns2Comparison {
     /// What became of it.
     pub fn finding(&self) -> Finding {
         let is_within = |value: f64| (value - self.reference).abs() <= self.tolerance;

@@ -23,12 +23,12 @@ use anabranch_sim::model::Recovery;
 use crate::experiment::{Experiment, Job, Jobs};
 use crate::papers;
 use crate::results::Results;
-use crate::run::{Options, RunError, run};
+use crate::run::{RunError, RunOptions, run};
 use crate::scheme;
 use job::RECOVERIES;
 use reference::{Metrics, Summary, configurations, setting, windows};
 
-pub use finding::{Comparison, Finding};
+pub use finding::{Finding, Ns2Comparison};
 pub use table::{everything, page, summary};
 
 /// A group of scenarios: what ns-2 gave by configuration, and how one of them is run.
@@ -104,7 +104,7 @@ pub fn names() -> Vec<&'static str> {
 ///
 /// # Errors
 /// As [`run`].
-pub fn validate(wanted: &[String], options: &Options<'_>) -> Result<Vec<Comparison>, RunError> {
+pub fn validate(wanted: &[String], options: &RunOptions<'_>) -> Result<Vec<Ns2Comparison>, RunError> {
     let mut groups = groups();
     groups
         .retain(|group| wanted.is_empty() || wanted.iter().any(|name| group.name.starts_with(name.as_str())));
@@ -122,7 +122,7 @@ pub fn validate(wanted: &[String], options: &Options<'_>) -> Result<Vec<Comparis
 
 /// Whether the same comparison agrees where a random delay of sending takes the phases away: then it was they
 /// that made the difference.
-fn is_dephased(comparison: &Comparison, all: &[Comparison]) -> bool {
+fn is_dephased(comparison: &Ns2Comparison, all: &[Ns2Comparison]) -> bool {
     let (group, configuration) = match comparison.group {
         "R5 dumbbell" => ("R5 overhead", comparison.configuration.clone()),
         "R1" | "R1 variants" => {
@@ -133,10 +133,10 @@ fn is_dephased(comparison: &Comparison, all: &[Comparison]) -> bool {
         }
         _ => return false,
     };
-    let same = |other: &&Comparison| {
+    let same = |other: &&Ns2Comparison| {
         other.group == group && other.configuration == configuration && other.metric == comparison.metric
     };
-    let agrees = |other: &Comparison| matches!(other.finding(), Finding::Within | Finding::Ns2Rules);
+    let agrees = |other: &Ns2Comparison| matches!(other.finding(), Finding::Within | Finding::Ns2Rules);
     all.iter().find(same).is_some_and(agrees)
 }
 
@@ -164,7 +164,7 @@ fn experiment(group: &Group) -> Experiment {
     }
 }
 
-fn compare(group: &Group, results: &Results) -> Vec<Comparison> {
+fn compare(group: &Group, results: &Results) -> Vec<Ns2Comparison> {
     let mut comparisons = Vec::new();
     for (configuration, metrics) in &group.reference {
         for (metric, summary) in metrics {
@@ -177,7 +177,7 @@ fn compare(group: &Group, results: &Results) -> Vec<Comparison> {
             });
             // The reference's spreads and ratios between its own columns are not compared.
             let (Some(measured), Some(with_ns2_rules)) = (measured, with_ns2_rules) else { continue };
-            comparisons.push(Comparison {
+            comparisons.push(Ns2Comparison {
                 group: group.name,
                 configuration: configuration.clone(),
                 metric: metric.clone(),

@@ -1,6 +1,6 @@
 //! R2: one TCP over a lossy path.
 
-use anabranch_sim::model::{DelayedAck, Loss, Recovery};
+use anabranch_sim::model::{DelayedAck, LossModel, Recovery};
 use anabranch_units::Duration;
 
 use super::job::job;
@@ -14,7 +14,7 @@ pub(super) fn run(configuration: &str, seed: u64, recovery: Recovery) -> Job {
     let (sender, receiver) = (network.node(), network.node());
     let rtt = number(configuration, "rtt_prop_ms");
     let link = network.duplex(sender, receiver, number(configuration, "bw_mbps"), rtt / 2.0, 1000);
-    network.model.links[link].loss = Loss::Bernoulli(number(configuration, "p"));
+    network.model.links[link].loss = LossModel::Bernoulli(number(configuration, "p"));
     let mut tcp = tcp(recovery);
     if number(configuration, "delack") > 0.0 {
         tcp.delayed_ack = Some(DelayedAck { every: 2, delay: Duration::from_millis(100) });

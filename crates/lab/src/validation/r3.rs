@@ -2,7 +2,7 @@
 //! V).
 
 use anabranch_congestion::aggregate::Scheme;
-use anabranch_sim::model::{Kind, Loss, Recovery};
+use anabranch_sim::model::{Kind, LossModel, Recovery};
 use anabranch_units::{Bytes, Duration};
 
 use super::job::job;
@@ -21,7 +21,7 @@ pub(super) fn wireless(configuration: &str, seed: u64, recovery: Recovery) -> Jo
     let kept = 1.0 - number(configuration, "p_w");
     network.duplex(host, base, 100.0, 10.0, PLENTY);
     let bottleneck = network.duplex(base, mobile, mbps, 70.0, 50);
-    network.model.links[bottleneck].loss = Loss::Bernoulli(1.0 - kept);
+    network.model.links[bottleneck].loss = LossModel::Bernoulli(1.0 - kept);
     for _ in 0..number(configuration, "n") as usize {
         let size = Bytes::new(number(configuration, "psize_B") as u64);
         let kind =
@@ -53,7 +53,7 @@ pub(super) fn table_v(configuration: &str, seed: u64, recovery: Recovery) -> Job
     let (left, right) = (network.node(), network.node());
     let mbps = number(configuration, "bw_mbps");
     let bottleneck = network.duplex(left, right, mbps, 230.0, number(configuration, "qlimit_pkts") as u32);
-    network.model.links[bottleneck].loss = Loss::Bernoulli(number(configuration, "p_w"));
+    network.model.links[bottleneck].loss = LossModel::Bernoulli(number(configuration, "p_w"));
     let mut tcp = tcp(recovery);
     tcp.receive_window = Some(Bytes::new(number(configuration, "window") as u64 * 1000));
     for _ in 0..number(configuration, "n") as usize {

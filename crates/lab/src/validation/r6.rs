@@ -1,6 +1,6 @@
 //! R6: the course of one congestion window, with and without forced losses.
 
-use anabranch_sim::model::{DelayedAck, Loss, Recovery};
+use anabranch_sim::model::{DelayedAck, LossModel, Recovery};
 use anabranch_units::{Duration, Packets};
 
 use super::job::job;
@@ -16,8 +16,10 @@ pub(super) fn run(label: &'static str, windows: Vec<Window>, recovery: Recovery)
     let link = network.duplex(sender, receiver, 10.0, 50.0, 100);
     network.model.links[link].loss = match label.split_once("_drop") {
         // By the order of arrival behind the queue; the set-up's packet is number 0.
-        Some((_, places)) => Loss::Listed(places.split('_').filter_map(|place| place.parse().ok()).collect()),
-        None => Loss::None,
+        Some((_, places)) => {
+            LossModel::Listed(places.split('_').filter_map(|place| place.parse().ok()).collect())
+        }
+        None => LossModel::None,
     };
     let mut tcp = tcp(recovery);
     if label.starts_with("ss64") {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use super::finding::{Comparison, Finding};
+use super::finding::{Finding, Ns2Comparison};
 use crate::statistics::significant;
 
 /// What the page says before its tables.
@@ -19,7 +19,7 @@ fn in_words(finding: Finding) -> &'static str {
 }
 
 /// The numbers of comparisons by group and finding, as a table in Markdown.
-pub fn summary(comparisons: &[Comparison]) -> String {
+pub fn summary(comparisons: &[Ns2Comparison]) -> String {
     let mut text = String::from(
         "| group | compared | within | explained by ns-2's rules | phase effects | differs |\n\
          | --- | ---: | ---: | ---: | ---: | ---: |\n",
@@ -34,8 +34,8 @@ pub fn summary(comparisons: &[Comparison]) -> String {
     text
 }
 
-fn by_group(comparisons: &[Comparison]) -> BTreeMap<&str, Vec<&Comparison>> {
-    let mut groups: BTreeMap<&str, Vec<&Comparison>> = BTreeMap::new();
+fn by_group(comparisons: &[Ns2Comparison]) -> BTreeMap<&str, Vec<&Ns2Comparison>> {
+    let mut groups: BTreeMap<&str, Vec<&Ns2Comparison>> = BTreeMap::new();
     for comparison in comparisons {
         groups.entry(comparison.group).or_default().push(comparison);
     }
@@ -43,7 +43,7 @@ fn by_group(comparisons: &[Comparison]) -> BTreeMap<&str, Vec<&Comparison>> {
 }
 
 /// The page: what it is about, the summary, and every comparison that is not within the tolerance.
-pub fn page(comparisons: &[Comparison], seeds: u64) -> String {
+pub fn page(comparisons: &[Ns2Comparison], seeds: u64) -> String {
     let mut text = format!("{PREFACE}\n## Summary\n\nSeeds 1 to {seeds}.\n\n{}", summary(comparisons));
     for (name, group) in by_group(comparisons) {
         let outside = || group.iter().filter(|comparison| comparison.finding() != Finding::Within);
@@ -52,7 +52,8 @@ pub fn page(comparisons: &[Comparison], seeds: u64) -> String {
         }
         let _ = write!(
             text,
-            "\n## {name}: outside the tolerance\n\n| scenario | metric | ns-2 | tolerance | ours | with ns-2's rules | |\n\
+            "\n## {name}: outside the tolerance\n\n| scenario | metric | ns-2 | tolerance | ours | with \
+             ns-2's rules | |\n\
              | --- | --- | ---: | ---: | ---: | ---: | --- |\n"
         );
         for comparison in outside() {
@@ -73,11 +74,18 @@ pub fn page(comparisons: &[Comparison], seeds: u64) -> String {
 }
 
 /// Every comparison, as comma-separated values.
-pub fn everything(comparisons: &[Comparison]) -> String {
+pub fn everything(comparisons: &[Ns2Comparison]) -> String {
     let mut text = String::from("group,scenario,metric,ns2,tolerance,ours,with_ns2_rules,finding\n");
     for comparison in comparisons {
-        let Comparison {
-            group, configuration, metric, reference, tolerance, measured, with_ns2_rules, ..
+        let Ns2Comparison {
+            group,
+            configuration,
+            metric,
+            reference,
+            tolerance,
+            measured,
+            with_ns2_rules,
+            ..
         } = comparison;
         let finding = in_words(comparison.finding()).trim_matches('*');
         let [reference, tolerance, measured, with_ns2_rules] =

@@ -10,7 +10,7 @@ use super::super::connection::Load;
 use super::super::control::packet_size;
 use super::super::{ConnectionId, most_kept};
 use super::Sender;
-use super::protection::ParityPacket;
+use super::protection::WaitingParity;
 
 /// What leaves next.
 #[derive(Clone, Copy, Debug)]
@@ -71,7 +71,7 @@ impl Sender {
                 (encode_media(header, sequence, time, true, &payload), dropped)
             }
             Item::Parity => {
-                let ParityPacket { first, media, parity, index, shard, .. } = self.protection.pop()?;
+                let WaitingParity { first, media, parity, index, shard, .. } = self.protection.pop()?;
                 self.counts.parity += 1;
                 self.demand.add(packet_size(), now);
                 let (header, dropped) = connection.send(self.bursts.leaves(), Load::Parity, has_more, now);

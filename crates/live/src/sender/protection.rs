@@ -40,7 +40,7 @@ const MOST_OF_REST: Ratio = Ratio::new(4, 5);
 
 /// A parity packet that waits.
 #[derive(Clone, Debug)]
-pub(super) struct ParityPacket {
+pub(super) struct WaitingParity {
     /// When the block's first and last packet came into the sender.
     pub(super) first_time: Time,
     last_time: Time,
@@ -84,8 +84,8 @@ pub(super) struct Protection {
     fec: Fec,
     encoder: Encoder,
     /// Parity whose time to leave has come, and parity that leaves later.
-    waiting: VecDeque<ParityPacket>,
-    later: VecDeque<(Time, ParityPacket)>,
+    waiting: VecDeque<WaitingParity>,
+    later: VecDeque<(Time, WaitingParity)>,
     /// When the first and the last packet of the block that is open came into the sender.
     first_time: Time,
     last_time: Time,
@@ -134,11 +134,11 @@ impl Protection {
         self.waiting.len()
     }
 
-    pub(super) fn front(&self) -> Option<&ParityPacket> {
+    pub(super) fn front(&self) -> Option<&WaitingParity> {
         self.waiting.front()
     }
 
-    pub(super) fn pop(&mut self) -> Option<ParityPacket> {
+    pub(super) fn pop(&mut self) -> Option<WaitingParity> {
         self.waiting.pop_front()
     }
 
@@ -250,7 +250,7 @@ impl Protection {
         let spacing = span / u64::from(parity.max(1));
         self.later.extend((0..parity).zip(shards).map(|(index, shard)| {
             let leaves = now + spacing * (u64::from(index) + 1);
-            (leaves, ParityPacket { first_time, last_time, first, media, parity, index, shard })
+            (leaves, WaitingParity { first_time, last_time, first, media, parity, index, shard })
         }));
         while self.later.len() > MOST_PARITY {
             self.later.pop_front();

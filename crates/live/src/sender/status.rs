@@ -4,7 +4,7 @@ use anabranch_units::{Bytes, Duration, Rate, Ratio};
 
 use super::super::fec::Code;
 use super::super::fec::choice::Losses;
-use super::super::{ConnectionId, LinkId};
+use super::super::{ConnectionId, UplinkId};
 
 /// How a connection is doing.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -12,7 +12,7 @@ pub struct ConnectionStatus {
     /// Which.
     pub id: ConnectionId,
     /// Its link.
-    pub link: LinkId,
+    pub link: UplinkId,
     /// The smoothed round-trip time, once it is known.
     pub rtt: Option<Duration>,
     /// What the control of its rate allows, with headers.

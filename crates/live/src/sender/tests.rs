@@ -29,7 +29,7 @@ impl<F: FnMut(ConnectionId, bool, u64, Time) -> Option<Duration>> World<F> {
         let mut sender = Sender::new(settings);
         let mut receiver = Receiver::new(settings.latency, 0);
         for link in 0..links {
-            assert!(sender.connection_up(ConnectionId(link), LinkId(link), Duration::from_millis(50)));
+            assert!(sender.connection_up(ConnectionId(link), UplinkId(link), Duration::from_millis(50)));
             assert!(receiver.connection_up(ConnectionId(link)));
         }
         // Not at the epoch, and where the low 32 bits of microseconds are about to start anew.
@@ -399,7 +399,7 @@ proptest! {
         let mut sender = Sender::new(Settings { scheme, ..settings(true, fec) });
         let mut now = Time::ZERO + Duration::from_secs(100);
         for link in 0..2 {
-            sender.connection_up(ConnectionId(link), LinkId(link), Duration::from_millis(50));
+            sender.connection_up(ConnectionId(link), UplinkId(link), Duration::from_millis(50));
         }
         let mut pushed = 0;
         for ((age, mut report), millis, packets, id) in steps {
@@ -425,7 +425,7 @@ proptest! {
             let status = sender.status();
             prop_assert!(status.media + status.dropped.0 <= pushed);
             prop_assert!(status.connections.iter().all(|connection| connection.flows <= 100.0));
-            prop_assert!(sender.wanted_connections(LinkId(0)) <= MAX_CONNECTIONS / 2);
+            prop_assert!(sender.wanted_connections(UplinkId(0)) <= MAX_CONNECTIONS / 2);
         }
         // What is old is forgotten.
         now += LATENCY * 3;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use anabranch_congestion::algorithm::Algorithm;
 use anabranch_live::control::packet_size;
 use anabranch_live::fec::Code;
-use anabranch_live::{ConnectionId, Fec, LinkId, PACKET_OVERHEAD, Receiver, Scheme, Sender, Settings};
+use anabranch_live::{ConnectionId, Fec, PACKET_OVERHEAD, Receiver, Scheme, Sender, Settings, UplinkId};
 use anabranch_testkit::Events;
 use anabranch_units::{Bytes, Duration, Rate, Ratio, Time};
 
@@ -69,7 +69,7 @@ impl World {
         let now = Time::ZERO + Duration::from_secs(1);
         let mut sender = Sender::new(settings);
         let mut receiver = Receiver::new(settings.latency, 0);
-        assert!(sender.connection_up(ID, LinkId(0), row.rtt) && receiver.connection_up(ID));
+        assert!(sender.connection_up(ID, UplinkId(0), row.rtt) && receiver.connection_up(ID));
         let link = |loss, seed| {
             let mut link = Link::new(row.rate, row.rtt / 2, row.queue, loss, seed);
             link.jitter = row.jitter;

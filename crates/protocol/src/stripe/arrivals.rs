@@ -170,7 +170,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::stripe::{Block, Priority, Striper};
+    use crate::stripe::{Block, QueueEnd, Striper};
 
     enum Sent {
         Block(Block),
@@ -191,7 +191,7 @@ mod tests {
                 striper.connected(ConnectionId(id));
                 arrivals.connected(ConnectionId(id));
             }
-            striper.want(0..SIZE, Priority::Back).unwrap();
+            striper.want(0..SIZE, QueueEnd::Back).unwrap();
             arrivals.wanted(0..SIZE);
             let (mut here, mut lost_with_them, mut asked_again) = (RangeSet::new(), RangeSet::new(), 0);
             let mut step = 0;
@@ -226,7 +226,7 @@ mod tests {
                     Some(Sent::Synced(mark, queued)) => {
                         for range in arrivals.synced(id, mark, &queued).unwrap() {
                             asked_again += range.end - range.start;
-                            striper.want(range.clone(), Priority::Front).unwrap();
+                            striper.want(range.clone(), QueueEnd::Front).unwrap();
                             arrivals.wanted(range);
                         }
                     }

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use super::{MAX_BLOCK_BYTES, MAX_QUEUED_RANGES, Priority};
+use super::{MAX_BLOCK_BYTES, MAX_QUEUED_RANGES, QueueEnd};
 
 /// Length of the part that all frames have in common.
 pub const HEADER_BYTES: usize = 8;
@@ -41,7 +41,7 @@ pub enum Frame<'a> {
         /// Not empty.
         range: Range<u64>,
         /// Where in the queue.
-        priority: Priority,
+        priority: QueueEnd,
     },
     /// Client to server: do not send these bytes, unless they are on their way.
     Cancel {
@@ -96,8 +96,8 @@ impl<'a> Frame<'a> {
             }
             Self::Want { range, priority } => {
                 let flags = match priority {
-                    Priority::Front => FRONT,
-                    Priority::Back => 0,
+                    QueueEnd::Front => FRONT,
+                    QueueEnd::Back => 0,
                 };
                 out.extend_from_slice(&header(WANT, flags, 16));
                 put_range(out, range);
@@ -156,7 +156,7 @@ impl<'a> Frame<'a> {
                 Self::Data { sequence, offset, payload }
             }
             WANT => {
-                let priority = if flags & FRONT == 0 { Priority::Back } else { Priority::Front };
+                let priority = if flags & FRONT == 0 { QueueEnd::Back } else { QueueEnd::Front };
                 Self::Want { range: range_of(body)?, priority }
             }
             CANCEL => Self::Cancel { range: range_of(body)? },
@@ -229,8 +229,8 @@ mod tests {
         ) {
             let frames = [
                 Frame::Data { sequence, offset, payload: &payload },
-                Frame::Want { range: wanted.clone(), priority: Priority::Front },
-                Frame::Want { range: wanted.clone(), priority: Priority::Back },
+                Frame::Want { range: wanted.clone(), priority: QueueEnd::Front },
+                Frame::Want { range: wanted.clone(), priority: QueueEnd::Back },
                 Frame::Cancel { range: wanted },
                 Frame::End,
                 Frame::Sync { mark },

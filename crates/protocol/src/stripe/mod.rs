@@ -13,7 +13,7 @@ mod striper;
 use http::HeaderName;
 
 pub use arrivals::{Arrivals, UnexpectedFrame};
-pub use striper::{Block, Priority, Striper, WantError};
+pub use striper::{Block, QueueEnd, Striper, WantError};
 
 /// The token of a group in the request that joins it: 32 hexadecimal digits that the client drew at random.
 pub const TOKEN_HEADER: HeaderName = HeaderName::from_static("anabranch-stripe");

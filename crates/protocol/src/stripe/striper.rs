@@ -8,7 +8,7 @@ use crate::ConnectionId;
 
 /// Where a wanted range goes in the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Priority {
+pub enum QueueEnd {
     /// Before everything that is queued.
     Front,
     /// Behind everything that is queued.
@@ -79,19 +79,19 @@ impl Striper {
     ///
     /// # Errors
     /// Nothing of the range is queued.
-    pub fn want(&mut self, range: Range<u64>, priority: Priority) -> Result<(), WantError> {
+    pub fn want(&mut self, range: Range<u64>, priority: QueueEnd) -> Result<(), WantError> {
         if range.end > self.size {
             return Err(WantError::BeyondEnd);
         }
         match priority {
-            Priority::Front => {
+            QueueEnd::Front => {
                 let mut queue = without(&self.queue, &range);
                 if !range.is_empty() {
                     queue.push_front(range);
                 }
                 self.replace(queue)
             }
-            Priority::Back => {
+            QueueEnd::Back => {
                 let mut new = VecDeque::from([range]);
                 new.retain(|range| !range.is_empty());
                 for queued in &self.queue {
@@ -180,7 +180,7 @@ mod tests {
     fn a_blocked_connection_is_passed_over_and_gets_its_next_turn() {
         let mut striper = Striper::new(100 * BLOCK);
         (1..=5).for_each(|id| striper.connected(ConnectionId(id)));
-        striper.want(0..100 * BLOCK, Priority::Back).unwrap();
+        striper.want(0..100 * BLOCK, QueueEnd::Back).unwrap();
         let first = striper.next_block(|connection| connection != ConnectionId(1)).unwrap();
         assert_eq!(first, (ConnectionId(2), Block { sequence: 0, range: 0..BLOCK }));
         let next: Vec<u32> = (0..5).map(|_| striper.next_block(|_| true).unwrap().0.0).collect();
@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn joining_and_leaving_keep_the_order_of_turns() {
         let mut striper = Striper::new(100 * BLOCK);
-        striper.want(0..100 * BLOCK, Priority::Back).unwrap();
+        striper.want(0..100 * BLOCK, QueueEnd::Back).unwrap();
         assert_eq!(striper.next_block(|_| true), None);
         (1..=3).for_each(|id| striper.connected(ConnectionId(id)));
         let turns = |striper: &mut Striper, count: usize| -> Vec<u32> {
@@ -209,27 +209,27 @@ mod tests {
     #[test]
     fn the_front_moves_what_is_queued_and_the_back_leaves_it() {
         let mut striper = Striper::new(1000);
-        striper.want(0..500, Priority::Back).unwrap();
-        striper.want(400..600, Priority::Back).unwrap();
-        striper.want(100..200, Priority::Front).unwrap();
+        striper.want(0..500, QueueEnd::Back).unwrap();
+        striper.want(400..600, QueueEnd::Back).unwrap();
+        striper.want(100..200, QueueEnd::Front).unwrap();
         striper.cancel(&(550..560)).unwrap();
         assert_eq!(
             striper.queued().cloned().collect::<Vec<_>>(),
             [100..200, 0..100, 200..500, 500..550, 560..600]
         );
-        assert_eq!(striper.want(900..1001, Priority::Back), Err(WantError::BeyondEnd));
+        assert_eq!(striper.want(900..1001, QueueEnd::Back), Err(WantError::BeyondEnd));
     }
 
     #[test]
     fn the_queue_is_bounded() {
         let mut striper = Striper::new(u64::MAX);
         for at in 0..1024 {
-            striper.want(at * 10..at * 10 + 5, Priority::Back).unwrap();
+            striper.want(at * 10..at * 10 + 5, QueueEnd::Back).unwrap();
         }
-        assert_eq!(striper.want(100_000..100_001, Priority::Back), Err(WantError::TooManyRanges));
-        assert_eq!(striper.want(100_000..100_001, Priority::Front), Err(WantError::TooManyRanges));
+        assert_eq!(striper.want(100_000..100_001, QueueEnd::Back), Err(WantError::TooManyRanges));
+        assert_eq!(striper.want(100_000..100_001, QueueEnd::Front), Err(WantError::TooManyRanges));
         assert_eq!(striper.cancel(&(2..3)), Err(WantError::TooManyRanges));
-        striper.want(0..20_000, Priority::Front).unwrap();
+        striper.want(0..20_000, QueueEnd::Front).unwrap();
         assert_eq!(striper.queued().count(), 1);
     }
 
@@ -262,7 +262,7 @@ mod tests {
                     striper.cancel(&range).unwrap();
                     range.filter(|at| was_queued(*at)).for_each(|at| due[at as usize] -= 1);
                 } else {
-                    striper.want(range.clone(), if front { Priority::Front } else { Priority::Back }).unwrap();
+                    striper.want(range.clone(), if front { QueueEnd::Front } else { QueueEnd::Back }).unwrap();
                     range.filter(|at| !was_queued(*at)).for_each(|at| due[at as usize] += 1);
                 }
                 for _ in 0..blocks {

@@ -1,6 +1,6 @@
 //! Whether chance has a part in what becomes of a model.
 
-use super::{Change, Discipline, Flow, Jitter, Kind, Link, Loss, Model, Pattern, Spread, Tcp, When};
+use super::{Change, Discipline, Flow, Jitter, Kind, Link, LossModel, Model, Pattern, Spread, Tcp, When};
 
 impl Model {
     /// Whether the world that runs it draws anything: losses, drops, delays, starts. What was drawn when the
@@ -13,13 +13,13 @@ impl Model {
 impl Link {
     fn draws(&self) -> bool {
         let early = matches!(self.queue.discipline, Discipline::Red(_) | Discipline::Pie(_));
-        let later = |change: &Change| change.loss.as_ref().is_some_and(Loss::draws);
+        let later = |change: &Change| change.loss.as_ref().is_some_and(LossModel::draws);
         let jitter = self.jitter.as_ref().is_some_and(Jitter::draws);
         early || self.loss.draws() || jitter || self.duplicate > 0.0 || self.changes.iter().any(later)
     }
 }
 
-impl Loss {
+impl LossModel {
     fn draws(&self) -> bool {
         match self {
             Self::None | Self::Listed(_) => false,

@@ -24,7 +24,7 @@ pub struct Link {
     /// What lets packets wait in the queue, beyond what the rate does.
     pub shaper: Option<TokenBucket>,
     /// What gets lost on the wire, after it was transmitted.
-    pub loss: Loss,
+    pub loss: LossModel,
     /// What a packet's way takes beyond the delay.
     pub jitter: Option<Jitter>,
     /// The probability that a packet which arrives does so twice.
@@ -108,7 +108,7 @@ pub struct FqCoDel {
 
 /// Losses on the wire.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Loss {
+pub enum LossModel {
     /// None.
     None,
     /// Each packet with this probability.
@@ -183,7 +183,7 @@ pub struct Change {
     /// A new delay. Packets do not overtake each other for it.
     pub delay: Option<Duration>,
     /// A new loss.
-    pub loss: Option<Loss>,
+    pub loss: Option<LossModel>,
 }
 
 /// A link that transmits up to `size` bytes at given moments, again and again (mahimahi's trace: 1500 bytes
@@ -211,7 +211,7 @@ impl Link {
             queue: Queue { limit: Limit::Packets(packets), discipline: Discipline::DropTail },
             policer: None,
             shaper: None,
-            loss: Loss::None,
+            loss: LossModel::None,
             jitter: None,
             duplicate: 0.0,
             changes: Vec::new(),

@@ -21,7 +21,7 @@ pub struct Media {
     /// What is held: the media's rate with a buffer, this rate exactly, or as much as comes.
     pub pace: anabranch_film::session::Pace,
     /// How many connections, which windows.
-    pub algorithm: Algorithm,
+    pub algorithm: RateControl,
     /// When the player starts and stops.
     pub playback: anabranch_film::playback::Parameters,
     /// How the player takes what has arrived; `None`: all of it at once.
@@ -65,7 +65,7 @@ pub enum Act {
 
 /// How many connections, and which windows.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Algorithm {
+pub enum RateControl {
     /// A fixed number over all servers, each with this receive window (`None`: as large as can be).
     Fixed {
         /// How many connections.

@@ -14,10 +14,10 @@ use anabranch_units::{Bytes, Duration, Rate, Time};
 
 pub use ids::{FlowId, LinkId, NodeId};
 pub use link::{
-    Change, CoDel, Discipline, FqCoDel, GilbertElliott, Jitter, Limit, Link, Loss, Opportunities, Pie, Queue,
-    Red, Spread, TokenBucket,
+    Change, CoDel, Discipline, FqCoDel, GilbertElliott, Jitter, Limit, Link, LossModel, Opportunities, Pie,
+    Queue, Red, Spread, TokenBucket,
 };
-pub use media::{Act, Algorithm, Media, Reader};
+pub use media::{Act, Media, RateControl, Reader};
 pub use server::{Above, MostConnections, Server};
 pub use tcp::{Congestion, DelayedAck, Form, Recovery, Rto, Share, Tcp};
 

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use anabranch_protocol::stripe::Priority;
+use anabranch_protocol::stripe::QueueEnd;
 use anabranch_protocol::stripe::frame::Frame;
 use anabranch_server::{Config, Shape};
 use anabranch_units::Rate;
@@ -91,7 +91,7 @@ async fn a_group_whose_file_is_overwritten_gets_no_mix() {
     let (mut stream, head) = stripe::join(&server, "/film.mp4", stripe::TOKEN).await;
     assert!(head.contains(" 101 "), "{head}");
     let mut order = Vec::new();
-    Frame::Want { range: 0..film.len() as u64, priority: Priority::Back }.encode(&mut order);
+    Frame::Want { range: 0..film.len() as u64, priority: QueueEnd::Back }.encode(&mut order);
     stream.write_all(&order).await.unwrap();
     let mut input = vec![0];
     stream.read_exact(&mut input).await.unwrap();

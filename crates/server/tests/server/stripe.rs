@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anabranch_protocol::ConnectionId;
 use anabranch_protocol::stripe::frame::Frame;
-use anabranch_protocol::stripe::{Arrivals, Priority};
+use anabranch_protocol::stripe::{Arrivals, QueueEnd};
 use anabranch_server::Shape;
 use anabranch_units::Rate;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -104,7 +104,7 @@ async fn three_connections_bring_every_byte_once() {
     let film = server.put("film.mp4", 5_000_001);
     let mut group = Group::open(&server, 3).await;
     let all = 0..film.len() as u64;
-    group.order(1, Frame::Want { range: all.clone(), priority: Priority::Back }).await;
+    group.order(1, Frame::Want { range: all.clone(), priority: QueueEnd::Back }).await;
     let mut arrivals = Arrivals::new();
     (0..3).for_each(|connection| arrivals.connected(id(connection)));
     arrivals.wanted(all);
@@ -141,7 +141,7 @@ async fn a_connection_that_is_not_read_holds_nobody_up() {
     let (_stuck, head) = join(&server, "/film.mp4", TOKEN).await;
     assert!(head.contains(" 101 "), "{head}");
     let mut group = Group::open(&server, 2).await;
-    group.order(0, Frame::Want { range: 0..film.len() as u64, priority: Priority::Back }).await;
+    group.order(0, Frame::Want { range: 0..film.len() as u64, priority: QueueEnd::Back }).await;
     let mut got = 0;
     while let Ok(Some((_, Brought::Block(_, _, payload)))) =
         tokio::time::timeout(Duration::from_secs(1), group.brought.recv()).await
@@ -160,7 +160,7 @@ async fn a_connection_that_dies_loses_nothing() {
     let film = server.put("film.mp4", 3_000_000);
     let mut group = Group::open(&server, 3).await;
     let all = 0..film.len() as u64;
-    group.order(0, Frame::Want { range: all.clone(), priority: Priority::Back }).await;
+    group.order(0, Frame::Want { range: all.clone(), priority: QueueEnd::Back }).await;
     let mut arrivals = Arrivals::new();
     (0..3).for_each(|connection| arrivals.connected(id(connection)));
     arrivals.wanted(all);
@@ -193,7 +193,7 @@ async fn a_connection_that_dies_loses_nothing() {
             (connection, Brought::Synced(mark, queued)) => {
                 for range in arrivals.synced(id(connection), mark, &queued).unwrap() {
                     lost += range.end - range.start;
-                    group.order(1, Frame::Want { range: range.clone(), priority: Priority::Front }).await;
+                    group.order(1, Frame::Want { range: range.clone(), priority: QueueEnd::Front }).await;
                     arrivals.wanted(range);
                 }
             }
@@ -212,8 +212,8 @@ async fn the_front_of_the_queue_comes_first_and_cancelled_bytes_do_not() {
     });
     server.put("film.mp4", 1_000_000);
     let mut group = Group::open(&server, 1).await;
-    group.order(0, Frame::Want { range: 0..1_000_000, priority: Priority::Back }).await;
-    group.order(0, Frame::Want { range: 900_000..900_100, priority: Priority::Front }).await;
+    group.order(0, Frame::Want { range: 0..1_000_000, priority: QueueEnd::Back }).await;
+    group.order(0, Frame::Want { range: 900_000..900_100, priority: QueueEnd::Front }).await;
     group.order(0, Frame::Cancel { range: 200_000..1_000_000 }).await;
     let mut offsets = Vec::new();
     let mut total = 0;
@@ -258,7 +258,7 @@ async fn garbage_closes_its_connection_and_no_other() {
     let mut group = Group::open(&server, 4).await;
     group.writers[0].write_all(b"GET / HTTP/1.1\r\n").await.unwrap();
     group.order(1, Frame::Data { sequence: 0, offset: 0, payload: b"x" }).await;
-    group.order(2, Frame::Want { range: 0..100_001, priority: Priority::Back }).await;
+    group.order(2, Frame::Want { range: 0..100_001, priority: QueueEnd::Back }).await;
     let mut closed = Vec::new();
     for _ in 0..3 {
         let (connection, Brought::Closed) = group.next().await else { panic!("closed only") };
@@ -266,7 +266,7 @@ async fn garbage_closes_its_connection_and_no_other() {
     }
     closed.sort_unstable();
     assert_eq!(closed, [0, 1, 2]);
-    group.order(3, Frame::Want { range: 0..100_000, priority: Priority::Back }).await;
+    group.order(3, Frame::Want { range: 0..100_000, priority: QueueEnd::Back }).await;
     let mut got = Vec::new();
     while got.len() < film.len() {
         let (3, Brought::Block(_, _, payload)) = group.next().await else { panic!("blocks of connection 3") };
@@ -282,7 +282,7 @@ async fn a_stop_sends_what_was_wanted() {
     });
     server.put("film.mp4", 1_000_000);
     let mut group = Group::open(&server, 2).await;
-    group.order(0, Frame::Want { range: 0..1_000_000, priority: Priority::Back }).await;
+    group.order(0, Frame::Want { range: 0..1_000_000, priority: QueueEnd::Back }).await;
     let (mut got, mut closed) = (0, 0);
     while closed < 2 {
         match group.next().await.1 {
@@ -306,7 +306,7 @@ async fn orders_do_not_keep_a_group_that_takes_nothing() {
     let (mut stream, head) = join(&server, "/film.mp4", TOKEN).await;
     assert!(head.contains(" 101 "), "{head}");
     let mut order = Vec::new();
-    Frame::Want { range: 0..64 << 20, priority: Priority::Back }.encode(&mut order);
+    Frame::Want { range: 0..64 << 20, priority: QueueEnd::Back }.encode(&mut order);
     let began = std::time::Instant::now();
     // It orders again and again, and reads nothing.
     while server.metrics.connections.load(Ordering::Relaxed) > 0 {
@@ -338,10 +338,10 @@ async fn a_client_that_orders_without_end_takes_nothing_from_others() {
                 let start = (state >> 20) % 999_000;
                 let range = start..start + 1 + (state >> 50) % 900;
                 match state >> 62 {
-                    0 => Frame::Want { range, priority: Priority::Front }.encode(&mut orders),
+                    0 => Frame::Want { range, priority: QueueEnd::Front }.encode(&mut orders),
                     1 => Frame::Cancel { range }.encode(&mut orders),
                     2 => Frame::Sync { mark: state }.encode(&mut orders),
-                    _ => Frame::Want { range, priority: Priority::Back }.encode(&mut orders),
+                    _ => Frame::Want { range, priority: QueueEnd::Back }.encode(&mut orders),
                 }
             }
             // Too many ranges at a time end it; that is as good.
@@ -369,7 +369,7 @@ async fn more_connections_than_a_group_takes_are_closed_and_the_others_go_on() {
     let closed = tokio::time::timeout(Duration::from_secs(10), beyond.read(&mut [0; 1])).await;
     assert!(matches!(closed.expect("closed"), Ok(0) | Err(_)));
     let mut order = Vec::new();
-    Frame::Want { range: 0..film.len() as u64, priority: Priority::Back }.encode(&mut order);
+    Frame::Want { range: 0..film.len() as u64, priority: QueueEnd::Back }.encode(&mut order);
     members[5].write_all(&order).await.unwrap();
     assert_eq!(members[0].read(&mut [0; 1]).await.unwrap(), 1);
 }

@@ -3,7 +3,7 @@
 use anabranch_units::Time;
 
 use super::bounds::{Checked, MOST, ensure};
-use crate::model::{Discipline, FqCoDel, Limit, Link, Loss};
+use crate::model::{Discipline, FqCoDel, Limit, Link, LossModel};
 
 /// Checks one direction of a link among so many nodes.
 pub(super) fn check_link(link: &Link, nodes: usize) -> Checked {
@@ -12,7 +12,9 @@ pub(super) fn check_link(link: &Link, nodes: usize) -> Checked {
     })?;
     ensure(link.from != link.to, || "the link leads from a node to itself".to_owned())?;
     ensure(!link.rate.is_zero() || link.opportunities.is_some(), || {
-        "the rate is zero: give one, like \"10Mbps\" (a link that is down for a while has a change of its rate)".to_owned()
+        "the rate is zero: give one, like \"10Mbps\" (a link that is down for a while has a change \
+         of its rate)"
+            .to_owned()
     })?;
     let holds_something = match link.queue.limit {
         Limit::Packets(most) => most > 0,
@@ -72,11 +74,11 @@ pub(super) fn check_link(link: &Link, nodes: usize) -> Checked {
     })
 }
 
-fn check_loss(loss: &Loss) -> Checked {
+fn check_loss(loss: &LossModel) -> Checked {
     let probabilities = match loss {
-        Loss::None | Loss::Listed(_) => return Ok(()),
-        Loss::Bernoulli(probability) => vec![*probability],
-        Loss::GilbertElliott(g) => vec![g.to_bad, g.to_good, g.loss_good, g.loss_bad],
+        LossModel::None | LossModel::Listed(_) => return Ok(()),
+        LossModel::Bernoulli(probability) => vec![*probability],
+        LossModel::GilbertElliott(g) => vec![g.to_bad, g.to_good, g.loss_good, g.loss_bad],
     };
     match probabilities.iter().find(|p| !(0.0..=1.0).contains(*p)) {
         Some(wrong) => Err(format!("{wrong} is no probability: it must be from 0 to 1 (1 % is 0.01)")),

@@ -1,6 +1,6 @@
 //! Losses on a wire.
 
-use crate::model::{GilbertElliott, Loss};
+use crate::model::{GilbertElliott, LossModel};
 use anabranch_scenario::random::Random;
 
 /// A loss model at work.
@@ -20,14 +20,14 @@ pub(super) enum Losses {
 }
 
 impl Losses {
-    pub(super) fn new(loss: &Loss) -> Self {
+    pub(super) fn new(loss: &LossModel) -> Self {
         match loss {
-            Loss::None => Self::None,
-            Loss::Bernoulli(probability) => Self::Bernoulli(*probability),
-            Loss::GilbertElliott(parameters) => {
+            LossModel::None => Self::None,
+            LossModel::Bernoulli(probability) => Self::Bernoulli(*probability),
+            LossModel::GilbertElliott(parameters) => {
                 Self::GilbertElliott { parameters: *parameters, is_bad: false }
             }
-            Loss::Listed(places) => {
+            LossModel::Listed(places) => {
                 let mut places = places.clone();
                 places.sort_unstable_by(|a, b| b.cmp(a));
                 places.dedup();

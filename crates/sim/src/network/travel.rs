@@ -5,7 +5,7 @@ use anabranch_units::{Bytes, Time};
 use super::state::{Kind, Network};
 use crate::link::Fate;
 use crate::packet::{Packet, What, blocks};
-use crate::report::{PacketRecord, Segment};
+use crate::report::{PacketKind, PacketRecord};
 use crate::route::ARRIVED;
 
 impl Network {
@@ -143,16 +143,16 @@ impl Network {
             _ => 0,
         };
         let what = match packet.what {
-            What::Syn => Segment::Syn,
-            What::SynAck => Segment::SynAck,
-            What::Data => Segment::Data(packet.sequence),
-            What::Ack => Segment::Ack {
+            What::Syn => PacketKind::Syn,
+            What::SynAck => PacketKind::SynAck,
+            What::Data => PacketKind::Data(packet.sequence),
+            What::Ack => PacketKind::Ack {
                 acknowledged: packet.sequence,
                 window: packet.window.get(),
                 sack: blocks(packet.sequence, self.packets.extra(packet)),
             },
-            What::Reset => Segment::Reset,
-            What::Datagram | What::TfrcData | What::TfrcFeedback => Segment::Datagram(packet.sequence),
+            What::Reset => PacketKind::Reset,
+            What::Datagram | What::TfrcData | What::TfrcFeedback => PacketKind::Datagram(packet.sequence),
         };
         let record = PacketRecord {
             at: Time::from_nanos(self.links[link as usize].last_start()),

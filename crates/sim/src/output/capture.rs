@@ -19,7 +19,7 @@ use pcap_file::pcapng::{PcapNgBlock, PcapNgWriter};
 use pcap_file::{DataLink, Endianness, PcapError};
 
 use crate::model::{FlowId, Kind, Model, NodeId};
-use crate::report::{PacketRecord, Segment};
+use crate::report::{PacketKind, PacketRecord};
 
 /// All headers fit.
 const SNAP_LENGTH: u32 = 128;
@@ -93,7 +93,7 @@ impl Capture {
         let (source, destination) = (address(packet.source), address(packet.destination));
         let payload = usize::try_from(packet.payload.get()).unwrap_or(usize::MAX);
         let (protocol, header, payload) = match packet.what {
-            Segment::Datagram(_) => {
+            PacketKind::Datagram(_) => {
                 let (ports, header) = (self.ports(packet), Ipv4Header::MIN_LEN + UdpHeader::LEN);
                 let payload = payload.saturating_sub(header).min(PAYLOAD.len() - 1 - header);
                 let mut header =
@@ -149,7 +149,7 @@ impl Capture {
         let mut header = TcpHeader::new(source, destination, 0, side.window);
         let mut options = Vec::new();
         match packet.what {
-            Segment::Syn | Segment::SynAck => {
+            PacketKind::Syn | PacketKind::SynAck => {
                 header.syn = true;
                 header.window_size = u16::MAX;
                 options.extend([
@@ -159,11 +159,11 @@ impl Capture {
                 ]);
                 *side = Side { window: u16::MAX, ..Side::default() };
             }
-            Segment::Data(position) => {
+            PacketKind::Data(position) => {
                 side.sent = side.sent.max(position + packet.payload.get());
                 header.sequence_number = sequence(position);
             }
-            Segment::Ack { acknowledged, window, sack } => {
+            PacketKind::Ack { acknowledged, window, sack } => {
                 // Rounded up: the sender knows the window to the byte.
                 let units = window.div_ceil(1 << WINDOW_SCALE).min(u16::MAX.into());
                 (side.acknowledged, side.window) = (acknowledged, low_16(units));
@@ -178,13 +178,13 @@ impl Capture {
                     options.push(TcpOptionElement::SelectiveAcknowledgement(first, rest));
                 }
             }
-            Segment::Reset => {
+            PacketKind::Reset => {
                 header.rst = true;
                 header.sequence_number = sequence(side.sent);
             }
-            Segment::Datagram(_) => {}
+            PacketKind::Datagram(_) => {}
         }
-        if packet.what != Segment::Syn {
+        if packet.what != PacketKind::Syn {
             header.ack = true;
             header.acknowledgment_number = sequence(side.acknowledged);
         }

@@ -154,7 +154,7 @@ fn a_link_s_capacity_follows_its_changes() {
         queue: Queue { limit: Limit::Bytes(Bytes::kib(64)), discipline: Discipline::DropTail },
         policer: None,
         shaper: None,
-        loss: Loss::None,
+        loss: LossModel::None,
         jitter: None,
         duplicate: 0.0,
         changes: vec![

@@ -1,4 +1,5 @@
-//! Scenario files: what `anabranch-scenario` reads becomes a [`Model`] that can be simulated. The format is in
+//! Scenario files: what `anabranch-scenario` reads becomes a [`Model`] that can be simulated. The format is
+//! in
 //! `docs/scenario.md`.
 //!
 //! Whatever is wrong is told with its place and with what would be right ([`Error`]).
@@ -66,7 +67,8 @@ fn check_rows(item: Item<'_>, model: &Model) -> Result<(), Fault> {
     let mut table = item.table("[run]")?;
     let item = table.item("sampling").or(table.item("duration")).unwrap_or(item);
     let fault = item.fault(format_args!(
-        "{intervals} intervals of {flows} flows and {links} links would give {rows} rows of output, more than {MOST_ROWS}"
+        "{intervals} intervals of {flows} flows and {links} links would give {rows} rows of output, more \
+         than {MOST_ROWS}"
     ));
     Err(fault.help("make `sampling` longer or `duration` shorter"))
 }

@@ -159,8 +159,8 @@ impl Flow {
         }
     }
 
-    /// Something has happened that may let more be sent: whether it was the application that held the flow back
-    /// until now.
+    /// Something has happened that may let more be sent: whether it was the application that held the flow
+    /// back until now.
     pub(super) fn check_app_limited(&mut self) {
         if let Some(paced) = &mut self.paced {
             paced.check_app_limited(self.next < self.written, &self.window);

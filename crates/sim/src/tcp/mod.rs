@@ -2,8 +2,8 @@
 //! them.
 //!
 //! A [`Sender`] keeps the books of its flow (`flow`), has its window from a controller or a group (`window`,
-//! `grants`), paces it where the controller answers a rate (`paced`), and asks the rules of its loss recovery what to send: those of the RFCs (`sack`) or ns-2's
-//! (`ns2`), chosen when it begins.
+//! `grants`), paces it where the controller answers a rate (`paced`), and asks the rules of its loss recovery
+//! (`recovery`) what to send: those of the RFCs (`sack`) or ns-2's (`ns2`), chosen when it begins (`rules`).
 
 mod flow;
 mod grants;
@@ -12,6 +12,7 @@ mod paced;
 mod receiver;
 mod recovery;
 mod rto;
+mod rules;
 mod sack;
 mod scoreboard;
 mod sender;

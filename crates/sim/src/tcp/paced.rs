@@ -1,5 +1,5 @@
-//! What a flow with a paced controller keeps beside the books of the others: its packets on their way one by one,
-//! what they say of the path, and when the next one leaves.
+//! What a flow with a paced controller keeps beside the books of the others: its packets on their way one by
+//! one, what they say of the path, and when the next one leaves.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -64,7 +64,8 @@ impl Paced {
         self.is_waiting.then_some(self.next_departure)
     }
 
-    /// Whether a segment may leave now, if `has_segment` says that there is one which the window has room for.
+    /// Whether a segment may leave now, if `has_segment` says that there is one which the window has room
+    /// for.
     pub(super) fn may_depart(&mut self, now: u64, has_segment: bool) -> bool {
         self.is_waiting = has_segment && now < self.next_departure;
         has_segment && !self.is_waiting
@@ -123,8 +124,9 @@ impl Paced {
         self.obey(window);
     }
 
-    /// What was sent again and is lost again, bytes `[start, end)`: something has arrived that was sent later, by
-    /// a quarter of the least round trip (RFC 8985, section 6.2; RFC 6675 has only the timer for this).
+    /// What was sent again and is lost again, bytes `[start, end)`: something has arrived that was sent
+    /// later, by a quarter of the least round trip (RFC 8985, section 6.2; RFC 6675 has only the timer for
+    /// this).
     pub(super) fn lost_again(&mut self, now: u64, window: &mut Window) -> Vec<(u64, u64)> {
         let reordering = self.rate.least_rtt().unwrap_or(Duration::ZERO) / 4;
         let mut found = Vec::new();
@@ -152,8 +154,8 @@ impl Paced {
         self.obey(window);
     }
 
-    /// Whether the application holds the sender back (section 4.1.2.4), where `has_unsent` says whether it has
-    /// written more than was sent.
+    /// Whether the application holds the sender back (section 4.1.2.4), where `has_unsent` says whether it
+    /// has written more than was sent.
     pub(super) fn check_app_limited(&mut self, has_unsent: bool, window: &Window) {
         if !has_unsent && self.missing == 0 && self.rate.in_flight().get() < window.bytes() {
             self.rate.on_app_limited();

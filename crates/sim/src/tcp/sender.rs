@@ -7,13 +7,9 @@ use anabranch_congestion::tfwc::Tuning;
 use anabranch_units::Bytes;
 
 use super::flow::{Acknowledgement, Flow};
-use super::grants::{Grants, Note};
-use super::ns2::{self, Ns2};
-use super::recovery::LossRecovery;
-use super::rto::RoundTrip;
-use super::sack::Sack;
-use super::window::Window;
-use crate::model::{Recovery, Tcp};
+use super::grants::Note;
+use super::rules::Rules;
+use crate::model::Tcp;
 
 /// A segment to send: bytes `[start, end)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,29 +17,6 @@ pub(crate) struct Segment {
     pub start: u64,
     pub end: u64,
     pub is_retransmission: bool,
-}
-
-/// The rules of a sender, in its own memory.
-#[derive(Debug)]
-enum Rules {
-    Sack(Sack),
-    Ns2(Ns2),
-}
-
-impl Rules {
-    fn get(&self) -> &dyn LossRecovery {
-        match self {
-            Self::Sack(rules) => rules,
-            Self::Ns2(rules) => rules,
-        }
-    }
-
-    fn get_mut(&mut self) -> &mut dyn LossRecovery {
-        match self {
-            Self::Sack(rules) => rules,
-            Self::Ns2(rules) => rules,
-        }
-    }
 }
 
 /// The state of the sending half. Times are in nanoseconds.
@@ -56,12 +29,7 @@ pub(crate) struct Sender {
 impl Sender {
     /// One that is not set up yet, and has so many bytes to send; `seed`: of its controller's random numbers.
     pub(crate) fn new(tcp: &Tcp, written: u64, seed: u64) -> Self {
-        let (rules, window, round_trip) = match tcp.recovery {
-            Recovery::Sack => (Rules::Sack(Sack::new(tcp)), Window::new(tcp, seed), RoundTrip::new(&tcp.rto)),
-            Recovery::Ns2Sack1 => {
-                (Rules::Ns2(Ns2::new(tcp)), ns2::window(tcp), RoundTrip::in_ticks(&tcp.rto))
-            }
-        };
+        let (rules, window, round_trip) = Rules::of(tcp, seed);
         Self { flow: Flow::new(tcp, written, window, round_trip), rules }
     }
 
@@ -122,8 +90,8 @@ impl Sender {
 
     /// The congestion window; in a group, what is on its way and granted.
     pub(crate) fn cwnd(&self) -> u64 {
-        match self.member() {
-            Some((rules, allowance)) => rules.pipe(&self.flow) + allowance,
+        match self.rules.in_group() {
+            Some((rules, grants)) => rules.pipe(&self.flow) + grants.allowance,
             None => self.flow.window.bytes(),
         }
     }
@@ -228,27 +196,16 @@ impl Sender {
     }
 }
 
-/// In a group, which decides what may be sent. ns-2 knows no groups.
+/// In a group, which decides what may be sent.
 impl Sender {
-    /// The rules, and what the group allows now; `None`: the flow is in no group.
-    fn member(&self) -> Option<(&Sack, u64)> {
-        let Rules::Sack(rules) = &self.rules else { return None };
-        Some((rules, rules.grants()?.allowance))
-    }
-
-    fn grants_mut(&mut self) -> Option<&mut Grants> {
-        let Rules::Sack(rules) = &mut self.rules else { return None };
-        rules.grants_mut()
-    }
-
     /// Whether a group decides what may be sent.
     pub(crate) fn is_shared(&self) -> bool {
-        self.member().is_some()
+        self.rules.in_group().is_some()
     }
 
     /// What the group has to hear of.
     pub(crate) fn take_notes(&mut self) -> Vec<Note> {
-        self.grants_mut().map(Grants::take_notes).unwrap_or_default()
+        self.rules.grants_mut().map(|grants| grants.take_notes()).unwrap_or_default()
     }
 
     /// The round trip that the last acknowledgement measured, once.
@@ -258,14 +215,14 @@ impl Sender {
 
     /// What the group lets it send now.
     pub(crate) fn set_allowance(&mut self, bytes: u64) {
-        if let Some(grants) = self.grants_mut() {
+        if let Some(grants) = self.rules.grants_mut() {
             grants.allowance = bytes;
         }
     }
 
     /// How much it could send now if it were allowed, in whole segments.
     pub(crate) fn could_send(&self) -> u64 {
-        match self.member() {
+        match self.rules.in_group() {
             Some((rules, _)) if self.flow.is_established => rules.could_send(&self.flow),
             _ => 0,
         }

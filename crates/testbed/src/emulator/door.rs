@@ -17,16 +17,16 @@ const HTTP: u16 = 80;
 
 /// The places of a server, which all its paths share.
 #[derive(Debug)]
-pub struct Door {
+pub struct ServerPlaces {
     bound: MostConnections,
     /// Address and port of the clients' ends.
     taken: BTreeSet<([u8; 4], u16)>,
 }
 
 /// A door's two sides share it.
-pub type Shared = Arc<Mutex<Door>>;
+pub type Shared = Arc<Mutex<ServerPlaces>>;
 
-impl Door {
+impl ServerPlaces {
     /// One before which nobody stands. `None`: the server answers by itself what is above.
     pub fn new(bound: MostConnections) -> Option<Shared> {
         let own = bound.above != Above::Busy;
@@ -122,9 +122,9 @@ mod tests {
 
     #[test]
     fn a_place_is_taken_by_the_first_packet_and_left_by_a_farewell_of_either_end() {
-        let door = Door::new(MostConnections { most: 2, above: Above::Drop }).unwrap();
+        let door = ServerPlaces::new(MostConnections { most: 2, above: Above::Drop }).unwrap();
         let mut door = door.lock().unwrap();
-        let comes = |door: &mut Door, port, flags| door.comes(&from_client(port, flags));
+        let comes = |door: &mut ServerPlaces, port, flags| door.comes(&from_client(port, flags));
         assert!(comes(&mut door, 1, SYN) && comes(&mut door, 2, SYN));
         assert!(!comes(&mut door, 3, SYN) && comes(&mut door, 1, SYN), "a set-up is tried again");
         assert!(comes(&mut door, 2, FIN) && comes(&mut door, 3, SYN));
@@ -135,6 +135,6 @@ mod tests {
 
     #[test]
     fn a_server_that_answers_that_it_is_busy_has_no_door() {
-        assert!(Door::new(MostConnections { most: 2, above: Above::Busy }).is_none());
+        assert!(ServerPlaces::new(MostConnections { most: 2, above: Above::Busy }).is_none());
     }
 }

@@ -1,8 +1,8 @@
 //! The paths: for each, a chain of `rattan-core` cells in either direction.
 //!
 //! Towards the client: meter, policer, queue with its discipline, bandwidth, delay, loss, wire, meter. With a
-//! shaper the queue is the shaper's. Towards the server the same without meters. There are no cells for what a
-//! link does not have. Before a server with a bound on its connections is a door.
+//! shaper the queue is the shaper's. Towards the server the same without meters. There are no cells for what
+//! a link does not have. Before a server with a bound on its connections is a door.
 //!
 //! The client's own traffic and the cross traffic of a path go through the same chain; what is for cross
 //! traffic's receivers that are farther away takes a delay of its own at its end.
@@ -37,7 +37,7 @@ use crate::meter::{Count, Meter};
 use crate::scenario::{Change, Path, Scenario, Way};
 use crate::topology::{self, Topology};
 use builder::{Builder, Cells, bandwidth};
-use door::Door;
+use door::ServerPlaces;
 
 /// The niceness of the emulator's threads: its packets must be on time even when the programs keep all cores
 /// busy.
@@ -77,7 +77,7 @@ impl Emulator {
         let core = RattanCore::new(Arc::clone(&runtime), CancellationToken::new(), CancellationToken::new());
         let mut emulator = Self { cells: Builder::new(core, runtime), paths: Vec::new() };
         let bounds = scenario.servers.iter().map(|server| server.allows.connections);
-        let doors: Vec<_> = bounds.map(|bound| bound.and_then(Door::new)).collect();
+        let doors: Vec<_> = bounds.map(|bound| bound.and_then(ServerPlaces::new)).collect();
         for (index, (path, (to_client, to_server))) in scenario.paths.iter().zip(&topology.pairs).enumerate()
         {
             // Each direction draws its own losses.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use anabranch_scenario::model::{Congestion, Flow, Kind, NodeId, Pattern, Source, Tcp, When};
-use anabranch_scenario::{Described, Fault, Item, Origin, Table};
+use anabranch_scenario::{Described, Fault, Item, SourceTable, Table};
 use anabranch_units::{Bytes, Duration, Rate, Time};
 
 use super::paths::{MOST, Network};
@@ -85,7 +85,7 @@ pub(super) fn read(
 /// The copies of one `[[flow]]`.
 fn group(
     copies: &[Flow],
-    origin: &Origin<'_>,
+    origin: &SourceTable<'_>,
     network: &Network,
     servers: &[NodeId],
     kernel: &mut BTreeMap<&str, Item<'_>>,
@@ -143,7 +143,7 @@ fn ends(kind: &Kind) -> Option<(NodeId, NodeId)> {
 /// Both ends of a flow, and how it sends, unless it is asked for what programs do not do.
 fn transport(
     kind: &Kind,
-    origin: &Origin<'_>,
+    origin: &SourceTable<'_>,
     control: Option<Item<'_>>,
 ) -> Result<(NodeId, NodeId, Transport), Fault> {
     match kind {
@@ -190,7 +190,7 @@ fn transport(
 }
 
 /// The kernel's name of a flow's congestion control.
-fn congestion(tcp: &Tcp, origin: &Origin<'_>) -> Result<String, Fault> {
+fn congestion(tcp: &Tcp, origin: &SourceTable<'_>) -> Result<String, Fault> {
     let expected = Tcp { congestion: tcp.congestion, ..Tcp::DEPLOYED };
     if *tcp != expected {
         return Err(

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use anabranch_scenario::model::{
-    self, Discipline, GilbertElliott, Jitter, Limit, Link, Loss, NodeId, TokenBucket,
+    self, Discipline, GilbertElliott, Jitter, Limit, Link, LossModel, NodeId, TokenBucket,
 };
-use anabranch_scenario::{Described, Fault, Origin, Table};
+use anabranch_scenario::{Described, Fault, SourceTable, Table};
 use anabranch_units::{Duration, Rate, Time};
 
 /// How many paths, servers, clients, groups or events a file may have; addresses are numbered in one byte.
@@ -62,7 +62,8 @@ pub struct Change {
     pub loss: Option<LossPattern>,
 }
 
-/// The probabilities that a packet is lost, after none, one, ... lost before it; the last holds from there on.
+/// The probabilities that a packet is lost, after none, one, ... lost before it; the last holds from there
+/// on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LossPattern(pub Vec<f64>);
 
@@ -118,7 +119,7 @@ impl Network {
 struct Duplex<'m, 'a> {
     forward: &'m Link,
     reverse: &'m Link,
-    origin: &'m Origin<'a>,
+    origin: &'m SourceTable<'a>,
 }
 
 /// Sorts the links into paths and what is behind the client; `servers` are the servers' nodes.
@@ -205,7 +206,7 @@ fn path(link: &Duplex<'_, '_>, server: usize, is_towards_client: bool) -> Result
 }
 
 /// A direction, unless it is asked for what the emulator does not have.
-fn direction(link: &Link, origin: &Origin<'_>) -> Result<Direction, Fault> {
+fn direction(link: &Link, origin: &SourceTable<'_>) -> Result<Direction, Fault> {
     let fault = |key, message| Err(origin.fault(key, message));
     if link.opportunities.is_some() {
         return fault("trace", "the testbed has traces of rates, and none of moments at which packets leave");
@@ -216,7 +217,7 @@ fn direction(link: &Link, origin: &Origin<'_>) -> Result<Direction, Fault> {
     if matches!(link.queue.discipline, Discipline::Red(_)) {
         return fault("discipline", "the testbed has droptail, codel, fq-codel and pie");
     }
-    let pattern = |loss: &Loss, key| pattern(loss).map_err(|message| origin.fault(key, message));
+    let pattern = |loss: &LossModel, key| pattern(loss).map_err(|message| origin.fault(key, message));
     let changes = link.changes.iter().map(|change| {
         let model::Change { at, rate, delay, loss } = change;
         let loss = loss.as_ref().map(|loss| pattern(loss, "changes")).transpose()?;
@@ -237,18 +238,18 @@ fn direction(link: &Link, origin: &Origin<'_>) -> Result<Direction, Fault> {
 }
 
 /// Losses as the emulator has them: by how many were lost just before.
-fn pattern(loss: &Loss) -> Result<LossPattern, &'static str> {
+fn pattern(loss: &LossModel) -> Result<LossPattern, &'static str> {
     match *loss {
-        Loss::None => Ok(LossPattern(vec![0.0])),
-        Loss::Bernoulli(probability) => Ok(LossPattern(vec![probability])),
+        LossModel::None => Ok(LossPattern(vec![0.0])),
+        LossModel::Bernoulli(probability) => Ok(LossPattern(vec![probability])),
         // Each packet of the bad state is lost, so that its successor's state is known from the loss.
-        Loss::GilbertElliott(GilbertElliott { to_bad, to_good, loss_good: 0.0, loss_bad: 1.0 }) => {
+        LossModel::GilbertElliott(GilbertElliott { to_bad, to_good, loss_good: 0.0, loss_bad: 1.0 }) => {
             Ok(LossPattern(vec![to_bad, 1.0 - to_good]))
         }
-        Loss::GilbertElliott(_) => {
+        LossModel::GilbertElliott(_) => {
             Err("the testbed loses every packet in the bad state and none in the good one")
         }
-        Loss::Listed(_) => Err("the testbed loses packets by chance, and none by their place"),
+        LossModel::Listed(_) => Err("the testbed loses packets by chance, and none by their place"),
     }
 }
 
@@ -261,7 +262,8 @@ fn behind(link: &Duplex<'_, '_>, client: NodeId, paths: &[Path]) -> Result<(Node
     } else if forward.to == client {
         (forward.from, (reverse, &back_origin), (forward, origin))
     } else {
-        let message = "this link leads neither from a [[server]]'s node to the client's, nor from there to a receiver behind it";
+        let message = "this link leads neither from a [[server]]'s node to the client's, nor from there to a \
+                       receiver behind it";
         return Err(origin.fault("from", message));
     };
     for (link, origin) in [away, (back, back_origin)] {
@@ -282,7 +284,8 @@ fn behind(link: &Duplex<'_, '_>, client: NodeId, paths: &[Path]) -> Result<(Node
             }
         }
         if paths.iter().any(|path| path.to_client.rate > link.rate) {
-            let message = "behind the client the testbed has a delay alone: the rate is at least that of the servers' links";
+            let message = "behind the client the testbed has a delay alone: the rate is at least that of the \
+                           servers' links";
             return Err(origin.fault("rate", message));
         }
     }

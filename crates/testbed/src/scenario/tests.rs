@@ -104,7 +104,8 @@ kind = \"dumbbell\"
 pairs = 1
 bottleneck = { rate = \"1M\", delay = \"1ms\" }";
     let queue = "queue = \"50 packets\"";
-    let simplex = "[[link]]\nfrom = \"origin\"\nto = \"viewer\"\nrate = \"1M\"\nsimplex = true\ndelay = \"0s\"\n[[flow]]";
+    let simplex = "[[link]]\nfrom = \"origin\"\nto = \"viewer\"\nrate = \"1M\"\nsimplex = true\ndelay \
+                   = \"0s\"\n[[flow]]";
     for (from, to, line, expected) in [
         ("duration = \"10s\"", "duration = \"30h\"", 2, "a run of the testbed is at most"),
         ("seed = 7", "warm_up = \"1s\"", 3, "the testbed counts from the beginning"),

@@ -1,6 +1,9 @@
 //! How often and for how much a session asks.
 
+use std::ops::Range;
+
 use super::*;
+use crate::content::ReaderId;
 
 const MIB: u64 = 1 << 20;
 

@@ -45,8 +45,9 @@ fn bins(seconds: &[Vec<f64>], weights: &[f64], plain: usize, scale: usize) -> (V
     (accuracies, ratios)
 }
 
-/// Both metrics over all time scales, and of the whole run, of what each flow delivered in every second: first
-/// those with weights, then as many plain ones, or the sum of these. The first `warm_up` seconds do not count.
+/// Both metrics over all time scales, and of the whole run, of what each flow delivered in every second:
+/// first those with weights, then as many plain ones, or the sum of these. The first `warm_up` seconds do not
+/// count.
 pub(super) fn metrics_of(all: &[Vec<f64>], weights: &[f64], warm_up: usize) -> Measured {
     let counted = all.get(warm_up.min(all.len() / 2)..).unwrap_or_default();
     let plain = weights.len();

@@ -1,4 +1,5 @@
-//! A grid: many paths, each with a value of every axis, numbers across the schemes of each, and tables of them.
+//! A grid: many paths, each with a value of every axis, numbers across the schemes of each, and tables of
+//! them.
 
 mod across;
 mod breakdown;

@@ -68,8 +68,8 @@ pub(crate) struct Half {
 }
 
 impl Half {
-    /// One that is not set up yet. `paths`: of its data, and of the acknowledgements; `seed`: of its sender's random
-    /// numbers.
+    /// One that is not set up yet. `paths`: of its data, and of the acknowledgements; `seed`: of its sender's
+    /// random numbers.
     pub(in crate::network) fn new(
         flow: FlowId,
         connection: u32,

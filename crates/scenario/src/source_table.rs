@@ -8,13 +8,13 @@ use crate::table::{Item, Table};
 
 /// The table of a document that describes something.
 #[derive(Clone, Debug)]
-pub struct Origin<'a> {
+pub struct SourceTable<'a> {
     /// Its heading, or all of it where it has none.
     pub span: Span,
     items: Rc<[Item<'a>]>,
 }
 
-impl<'a> Origin<'a> {
+impl<'a> SourceTable<'a> {
     pub(crate) fn of(table: &Table<'a>) -> Self {
         Self { span: table.span, items: table.entries().collect() }
     }
@@ -40,7 +40,7 @@ impl<'a> Origin<'a> {
 }
 
 /// Whether it is the same table.
-impl PartialEq for Origin<'_> {
+impl PartialEq for SourceTable<'_> {
     fn eq(&self, other: &Self) -> bool {
         self.span == other.span
     }

@@ -63,7 +63,7 @@ async fn run(beginning: Beginning) {
             let (control, rtt) = (connection.control(), connection.handshake_rtt());
             shared.report(Report::Connected { id, control, rtt }).await;
             let first = Asked { request: None, range: 0..coming };
-            Link {
+            RangeConnection {
                 shared: &shared,
                 id,
                 path,
@@ -86,7 +86,8 @@ async fn run(beginning: Beginning) {
     shared.report(Report::Ended { id, path, end }).await;
 }
 
-struct Link<'a> {
+/// A connection by itself, which is asked for ranges; one of a stripe group is a [`stripe::Member`].
+struct RangeConnection<'a> {
     shared: &'a Arc<Shared>,
     id: ConnectionId,
     path: PathId,
@@ -104,7 +105,7 @@ struct Link<'a> {
     allowance: &'a Allowance,
 }
 
-impl Link<'_> {
+impl RangeConnection<'_> {
     async fn serve(mut self, mut commands: mpsc::UnboundedReceiver<Command>) -> End {
         let mut buffer = BytesMut::with_capacity(LARGEST_READ.as_usize());
         // A server without ranges began its answer when it was probed.

@@ -15,7 +15,7 @@ use super::command::Command;
 
 /// The connections. Those that are dropped are closed.
 #[derive(Default)]
-pub(super) struct Links(BTreeMap<ConnectionId, Handle>);
+pub(super) struct Connections(BTreeMap<ConnectionId, Handle>);
 
 struct Handle {
     /// The session has few requests under way.
@@ -32,7 +32,7 @@ impl Drop for Handle {
     }
 }
 
-impl Links {
+impl Connections {
     pub(super) fn add(
         &mut self,
         id: ConnectionId,
@@ -58,44 +58,44 @@ impl Links {
 
     /// Tells a connection's task what to do; false: there is none.
     pub(super) fn command(&self, id: ConnectionId, command: Command) -> bool {
-        let link = self.0.get(&id);
-        if let Some(link) = link {
+        let connection = self.0.get(&id);
+        if let Some(connection) = connection {
             // A task that has ended tells so itself.
-            let _ = link.commands.send(command);
+            let _ = connection.commands.send(command);
         }
-        link.is_some()
+        connection.is_some()
     }
 
     /// It is set up; false: nobody wants it any more.
     pub(super) fn connected(&mut self, id: ConnectionId, control: SocketControl) -> bool {
-        let link = self.0.get_mut(&id);
-        let is_there = link.is_some();
-        if let Some(link) = link {
-            link.control = Some(control);
+        let connection = self.0.get_mut(&id);
+        let is_there = connection.is_some();
+        if let Some(connection) = connection {
+            connection.control = Some(control);
         }
         is_there
     }
 
     pub(super) fn set_window(&mut self, id: ConnectionId, window: Option<Bytes>) {
-        if let Some(link) = self.0.get_mut(&id) {
-            link.window = window;
-            link.apply_window();
+        if let Some(connection) = self.0.get_mut(&id) {
+            connection.window = window;
+            connection.apply_window();
         }
     }
 
     /// Lets those read at once that bring the first bytes of a reader.
     pub(super) fn mark(&self, brings_first_bytes: impl Fn(ConnectionId) -> bool) {
-        for (id, link) in &self.0 {
-            link.allowance.set_brings_first_bytes(brings_first_bytes(*id));
+        for (id, connection) in &self.0 {
+            connection.allowance.set_brings_first_bytes(brings_first_bytes(*id));
         }
     }
 
     /// What the sockets know of their paths. Windows are kept on the way.
     pub(super) fn figures(&self) -> impl Iterator<Item = (ConnectionId, PathFigures)> {
-        self.0.iter().filter_map(|(id, link)| {
-            let control = link.control.as_ref()?;
+        self.0.iter().filter_map(|(id, connection)| {
+            let control = connection.control.as_ref()?;
             let _ = control.keep_window();
-            let (unread, held) = (control.unread(), link.allowance.pacer.held());
+            let (unread, held) = (control.unread(), connection.allowance.pacer.held());
             let known = control.info().map(|info| PathFigures {
                 rtt: info.rtt,
                 packet_size: info.mss,

@@ -1,9 +1,10 @@
 //! Figures 5.16 to 5.18 with the kernel's TCP: TTFWC as a congestion control of the kernel, beside its Reno.
 
 use anabranch_units::Duration;
+use toml::Value;
 
 use crate::case::{Case, Measured};
-use crate::real::{Observed, Real, Trial};
+use crate::real::{self, Observed, Real, TestbedError, Trial};
 use crate::scheme::Scheme;
 use crate::statistics::mean;
 
@@ -14,8 +15,6 @@ const TCP_RATE: &str = "throughput of TCP";
 
 /// Round trips without a queue, ms.
 const TRIPS: [f64; 5] = [16.0, 32.0, 120.0, 240.0, 320.0];
-/// How much farther away the farthest receiver is than at its round trip, ms.
-const SPREAD_MS: f64 = 2.6;
 const SECONDS: u64 = 60;
 /// What counts: the last second of a run is not whole.
 const COUNTED_S: std::ops::Range<f64> = 15.5..SECONDS as f64 - 0.5;
@@ -29,13 +28,15 @@ pub(super) fn beside_reno(scheme: Scheme) -> Real {
     Real {
         differs: [
             "60 s in place of 200 s, of which the first 15 do not count",
-            "TTFWC runs in the kernel (anabranch cc load ttfwc), iperf3 sends, and receivers acknowledge as the kernel does",
-            "the path is emulated: 10 Mbps and a queue of 50 packets as in the thesis. TTFWC's flows and Reno's are in turn at the six distances, so that Reno has the farthest one",
+            "TTFWC runs in the kernel (anabranch cc load ttfwc), iperf3 sends, and receivers acknowledge as \
+             the kernel does",
+            "the path is emulated: 10 Mbps and a queue of 50 packets as in the thesis. TTFWC's flows and \
+             Reno's are in turn at the six distances, so that Reno has the farthest one",
         ]
         .map(Into::into)
         .into(),
         needs: &["ip", "ss", "unshare", "nginx", "iperf3", "ffmpeg"],
-        trials: Box::new(move |seed| TRIPS.map(|trip| trial(scheme, trip, seed)).into()),
+        trials: Box::new(move |seed| TRIPS.into_iter().map(|trip| trial(scheme, trip, seed)).collect()),
     }
 }
 
@@ -44,77 +45,24 @@ fn tuning(scheme: Scheme) -> &'static str {
     scheme.name.rsplit(' ').next().unwrap_or_default()
 }
 
-fn trial(scheme: Scheme, trip_ms: f64, seed: u64) -> Trial {
-    let flows: String = (0..FLOWS).map(|number| flow(number, seed)).collect();
-    let controls: String = (0..FLOWS).map(control).collect();
-    Trial {
+fn trial(scheme: Scheme, trip_ms: f64, seed: u64) -> Result<Trial, TestbedError> {
+    let starts: Vec<(String, Value)> = (0..FLOWS)
+        .map(|number| {
+            let start_s = (5 * number + seed) % FLOWS;
+            (format!("flow.{}.start", name(number)), format!("{start_s}s").into())
+        })
+        .collect();
+    let changes =
+        [("run.seed", real::seed(seed)), ("link.main.delay", format!("{}ms", trip_ms / 2.0).into())];
+    let starts = starts.iter().map(|(key, start)| (key.as_str(), start.clone()));
+    Ok(Trial {
         case: Case { setting: SETTING.into(), ..Case::new(scheme, trip_ms) },
-        scenario: format!(
-            r#"
-[run]
-duration = "{SECONDS}s"
-seed = {seed}
-[film]
-rate = "800k"
-duration = "2s"
-[[node]]
-name = "origin"
-[[node]]
-name = "client"
-[[link]]
-name = "main"
-from = "origin"
-to = "client"
-rate = "10M"
-delay = "{}ms"
-queue = "50 packets"
-[[server]]
-node = "origin"
-[[client]]
-name = "wait"
-command = ["sleep", "{SECONDS}"]
-output = "none"
-{flows}[kernel]
-{controls}"#,
-            trip_ms / 2.0
-        ),
+        scenario: real::scenario("ttfwc/real.toml", changes.into_iter().chain(starts))?,
         files: Vec::new(),
         kernel: ["ttfwc", "--tuning", tuning(scheme)].map(Into::into).into(),
         duration: Duration::from_secs(SECONDS),
         reading: Box::new(read),
-    }
-}
-
-/// A flow whose receiver is farther away by its number, behind the client; it begins within the first 5 s,
-/// each seed in another order.
-fn flow(number: u64, seed: u64) -> String {
-    let name = name(number);
-    // All of it is on one way.
-    let delay_ms = 2.0 * SPREAD_MS * number as f64 / (FLOWS - 1) as f64;
-    let start_s = (5 * number + seed) % FLOWS;
-    format!(
-        r#"[[node]]
-name = "receiver{number}"
-[[link]]
-from = "client"
-to = "receiver{number}"
-rate = "1Gbps"
-delay = "{delay_ms:.2}ms"
-reverse = {{ delay = "0s" }}
-[[flow]]
-name = "{name}"
-kind = "tcp"
-from = "origin"
-to = "receiver{number}"
-start = "{start_s}s"
-"#
-    )
-}
-
-/// The control of a flow: a line of `[kernel]`.
-fn control(number: u64) -> String {
-    let control = if number.is_multiple_of(2) { "ttfwc" } else { "reno" };
-    format!("{} = \"{control}\"\n", name(number))
+    })
 }
 
 fn name(number: u64) -> String {

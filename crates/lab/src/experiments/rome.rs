@@ -3,13 +3,9 @@
 use anabranch_units::Duration;
 
 use crate::case::{Case, Measured};
-use crate::real::{Observed, Real, Traffic, Trial};
+use crate::real::{self, Observed, Real, TestbedError, Traffic, Trial};
 use crate::scheme::{AUTO, ROME, SINGLE, Scheme};
 
-/// Access links: kbit/s and delay in ms.
-const ACCESS: [(u64, u64); 3] = [(1500, 10), (1500, 20), (2500, 30)];
-/// When the TCP on each of them begins, in seconds.
-const CROSS_FROM: [u64; 3] = [10, 40, 70];
 /// Name, from and to in seconds.
 const PHASES: [(&str, u64, u64); 4] =
     [("alone", 3, 10), ("one TCP", 15, 40), ("two TCPs", 42, 70), ("three TCPs", 72, 100)];
@@ -24,79 +20,36 @@ const MOST_CONNECTIONS: &str = "most connections";
 const CONNECTION: [&str; 3] = ["connection 1", "connection 2", "connection 3"];
 
 const SECONDS: u64 = 100;
-/// Longer than the run: who is ahead of the player would have all of it before the end.
-const FILM_SECONDS: u64 = SECONDS + 30;
-/// From each link to the client and back: 19 ms behind the core, 1 ms before the access link, one way.
-const ELSEWHERE_MS: u64 = 20;
 
 pub(super) fn figure_8() -> Real {
     Real {
         differs: [
-            "nginx, the kernel's Reno with SACK, iperf3 as cross traffic; the paths are emulated, each by itself. Packets have 1448 bytes in place of \
+            "nginx, the kernel's Reno with SACK, iperf3 as cross traffic; the paths are emulated, each by \
+             itself. Packets have 1448 bytes in place of \
              1000, so that queues have 35 of them: as many bytes as 50",
-            "the kernel has delayed acknowledgements, an initial window of 10 and timestamps; nothing waits for a random time",
-            "TCP-ROME and auto are 'anabranch play' with a player that holds all that it gets, the single flow is curl at the film's rate; every \
+            "the kernel has delayed acknowledgements, an initial window of 10 and timestamps; nothing waits \
+             for a random time",
+            "TCP-ROME and auto are 'anabranch play' with a player that holds all that it gets, the single \
+             flow is curl at the film's rate; every \
              connection is asked for two ranges ahead",
         ]
         .map(Into::into)
         .into(),
         needs: &["ip", "ss", "unshare", "nginx", "iperf3", "ffmpeg", "curl"],
-        trials: Box::new(|seed| [ROME, SINGLE, AUTO].map(|scheme| trial(scheme, seed)).into()),
+        trials: Box::new(|seed| [ROME, SINGLE, AUTO].into_iter().map(|scheme| trial(scheme, seed)).collect()),
     }
 }
 
-fn trial(scheme: Scheme, seed: u64) -> Trial {
-    let paths = ACCESS.iter().zip(CROSS_FROM).enumerate().map(|(number, ((kbps, delay_ms), from))| {
-        let delay_ms = delay_ms + ELSEWHERE_MS;
-        format!(
-            r#"
-[[node]]
-name = "server{number}"
-[[link]]
-name = "path{number}"
-from = "server{number}"
-to = "client"
-rate = "{kbps}k"
-delay = "{delay_ms}ms"
-queue = "35 packets"
-[[server]]
-node = "server{number}"
-congestion = "reno"
-[[flow]]
-name = "tcp{number}"
-kind = "tcp"
-from = "server{number}"
-to = "client"
-tcp = {{ congestion = "reno" }}
-start = "{from}s"
-"#
-        )
-    });
-    let paths: String = paths.collect();
-    Trial {
+fn trial(scheme: Scheme, seed: u64) -> Result<Trial, TestbedError> {
+    let changes = [("run.seed", real::seed(seed)), ("client.stream.command", command(scheme).into())];
+    Ok(Trial {
         case: Case::new(scheme, 0.0),
-        scenario: format!(
-            r#"
-[run]
-duration = "{SECONDS}s"
-seed = {seed}
-[film]
-rate = "3M"
-duration = "{FILM_SECONDS}s"
-[[node]]
-name = "client"
-{paths}
-[[client]]
-name = "stream"
-command = {:?}
-"#,
-            command(scheme)
-        ),
+        scenario: real::scenario("rome/fig8/real.toml", changes)?,
         files: Vec::new(),
         kernel: Vec::new(),
         duration: Duration::from_secs(SECONDS),
         reading: Box::new(read),
-    }
+    })
 }
 
 /// What stands for a scheme of the figure.
@@ -123,9 +76,9 @@ fn read(observed: &Observed) -> Result<Measured, String> {
         let name = format!("path{number}");
         stream.iter().filter(|row| row.path == name).cloned().collect::<Vec<_>>()
     };
-    let links: Vec<Vec<Traffic>> = (0..ACCESS.len()).map(of_path).collect();
+    let links: Vec<Vec<Traffic>> = (0..CONNECTION.len()).map(of_path).collect();
     let mut cross = Vec::new();
-    for number in 0..ACCESS.len() {
+    for number in 0..CONNECTION.len() {
         cross.extend(observed.traffic(&format!("tcp{number}"))?);
     }
     let mut measured = Measured::default();

@@ -13,13 +13,13 @@ use super::events::SendError;
 
 /// An interface, or what the system chooses.
 #[derive(Debug)]
-pub(super) struct Link {
+pub(super) struct Uplink {
     to: SocketAddr,
     interface: Option<Interface>,
     endpoint: Mutex<Option<Endpoint>>,
 }
 
-impl Link {
+impl Uplink {
     pub(super) fn new(to: SocketAddr, interface: Option<Interface>) -> Self {
         Self { to, interface, endpoint: Mutex::new(None) }
     }

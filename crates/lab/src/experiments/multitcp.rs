@@ -3,13 +3,11 @@
 use anabranch_units::Duration;
 
 use crate::case::{Case, Measured};
-use crate::real::{Observed, Real, Trial};
+use crate::real::{self, Observed, Real, TestbedError, Trial};
 use crate::scheme::{ADVANCED, AUTO, N1, N2, N3, N4, N5, Scheme};
 use crate::statistics::mean;
 
 const SECONDS: u64 = 200;
-/// Longer than the run: who is ahead of the player would have all of it before the end.
-const FILM_SECONDS: u64 = SECONDS + 30;
 /// What the figures are of: behind the first ten seconds, as in the simulated runs.
 const COUNTED_S: std::ops::Range<f64> = 10.5..200.5;
 /// Seconds for a point of a course.
@@ -18,63 +16,34 @@ const BIN: usize = 5;
 pub(super) fn figure_8_7() -> Real {
     Real {
         differs: [
-            "nginx, the kernel's Reno with SACK, iperf3 as cross traffic; the path is emulated. Packets have 1448 bytes in place of 1000, \
+            "nginx, the kernel's Reno with SACK, iperf3 as cross traffic; the path is emulated. Packets have \
+             1448 bytes in place of 1000, \
              so that the queue has 35 of them: as many bytes as 50",
-            "the kernel has delayed acknowledgements, an initial window of 10 and timestamps; nothing waits for a random time",
-            "N = 1 to 5 and the advanced algorithm are 'anabranch fetch --rate', auto is 'anabranch play' with a player that holds all that it gets; \
+            "the kernel has delayed acknowledgements, an initial window of 10 and timestamps; nothing waits \
+             for a random time",
+            "N = 1 to 5 and the advanced algorithm are 'anabranch fetch --rate', auto is 'anabranch play' \
+             with a player that holds all that it gets; \
              the player of section 8.3 is modelled behind what arrives",
         ]
         .map(Into::into)
         .into(),
         needs: &["ip", "ss", "unshare", "nginx", "iperf3", "ffmpeg", "curl"],
-        trials: Box::new(|seed| [N1, N2, N3, N4, N5, ADVANCED, AUTO].map(|scheme| trial(scheme, seed)).into()),
+        trials: Box::new(|seed| {
+            [N1, N2, N3, N4, N5, ADVANCED, AUTO].into_iter().map(|scheme| trial(scheme, seed)).collect()
+        }),
     }
 }
 
-fn trial(scheme: Scheme, seed: u64) -> Trial {
-    Trial {
+fn trial(scheme: Scheme, seed: u64) -> Result<Trial, TestbedError> {
+    let changes = [("run.seed", real::seed(seed)), ("client.stream.command", command(scheme).into())];
+    Ok(Trial {
         case: Case::new(scheme, 0.0),
-        scenario: format!(
-            r#"
-[run]
-duration = "{SECONDS}s"
-seed = {seed}
-[film]
-rate = "720k"
-duration = "{FILM_SECONDS}s"
-playback = {{ prebuffer = "10s", pause = "5s" }}
-[[node]]
-name = "origin"
-[[node]]
-name = "client"
-[[link]]
-name = "main"
-from = "origin"
-to = "client"
-rate = "6M"
-delay = "40ms"
-queue = "35 packets"
-[[server]]
-node = "origin"
-congestion = "reno"
-[[flow]]
-name = "tcps"
-kind = "tcp"
-count = 9
-from = "origin"
-to = "client"
-tcp = {{ congestion = "reno" }}
-[[client]]
-name = "stream"
-command = {:?}
-"#,
-            command(scheme)
-        ),
+        scenario: real::scenario("multitcp/fig8.7/real.toml", changes)?,
         files: Vec::new(),
         kernel: Vec::new(),
         duration: Duration::from_secs(SECONDS),
         reading: Box::new(move |observed| read(observed, scheme)),
-    }
+    })
 }
 
 /// What stands for a scheme of the figure.
@@ -97,8 +66,8 @@ fn command(scheme: Scheme) -> Vec<&'static str> {
     command
 }
 
-/// The figures by the names that the plan of figure 8.7 gives them. The thesis's algorithms have a player beside
-/// them, `auto` has its own.
+/// The figures by the names that the plan of figure 8.7 gives them. The thesis's algorithms have a player
+/// beside them, `auto` has its own.
 fn read(observed: &Observed, scheme: Scheme) -> Result<Measured, String> {
     let (stalls, stalled) = match scheme {
         AUTO => ("stalls", "stall time"),

@@ -3,7 +3,7 @@
 use anabranch_units::Duration;
 
 use crate::case::{Case, Measured};
-use crate::real::{Observed, Real, Traffic, Trial};
+use crate::real::{self, Observed, Real, TestbedError, Traffic, Trial};
 use crate::scheme::{AUTO, MULTFRC, Scheme};
 use crate::statistics::mean;
 
@@ -29,9 +29,12 @@ pub(super) fn figure_7i() -> Real {
     Real {
         differs: [
             "90 s in place of 9,000 s, of which the first 30 do not count",
-            "QUIC datagrams of live media ('anabranch send' and 'receive') with about 1,380 bytes in place of 1000; the queue has 36 packets, as many bytes as 50. The \
-             stream has 1.3 Mbps, more than the link; what is too late at the sender is dropped there. There are retransmissions, and no parity",
-            "the path is emulated; the round trip is the sender's estimate, and the least is 160 ms and the time of a packet on the link. How many \
+            "QUIC datagrams of live media ('anabranch send' and 'receive') with about 1,380 bytes in place \
+             of 1000; the queue has 36 packets, as many bytes as 50. The \
+             stream has 1.3 Mbps, more than the link; what is too late at the sender is dropped there. There \
+             are retransmissions, and no parity",
+            "the path is emulated; the round trip is the sender's estimate, and the least is 160 ms and the \
+             time of a packet on the link. How many \
              connections auto stands for is not told",
         ]
         .map(Into::into)
@@ -44,61 +47,23 @@ pub(super) fn figure_7i() -> Real {
     }
 }
 
-fn trial(look: Scheme, name: &str, loss: f64, seed: u64) -> Trial {
-    Trial {
+fn trial(look: Scheme, name: &str, loss: f64, seed: u64) -> Result<Trial, TestbedError> {
+    let mut sender = vec!["sh", "{here}/send.sh", "{anabranch}", "{latency}ms", "{address1}"];
+    sender.push(name);
+    let changes = [
+        ("run.seed", real::seed(seed)),
+        ("link.main.loss", loss.into()),
+        ("client.stream.sender", sender.into()),
+    ];
+    Ok(Trial {
         case: Case::new(look, loss),
-        scenario: format!(
-            r#"
-[run]
-duration = "{}s"
-seed = {seed}
-[film]
-rate = "1300k"
-duration = "{SECONDS}s"
-[live]
-latency = "672ms"
-[[node]]
-name = "studio"
-[[node]]
-name = "viewer"
-[[link]]
-name = "main"
-from = "studio"
-to = "viewer"
-rate = "{LINK_KBPS}k"
-delay = "{}ms"
-queue = "36 packets"
-loss = {loss:?}
-reverse = {{ loss = 0 }}
-[[server]]
-node = "studio"
-[[client]]
-name = "stream"
-command = ["sh", "{{here}}/receive.sh", "{{anabranch}}", "{{latency}}ms"]
-sender = ["sh", "{{here}}/send.sh", "{{anabranch}}", "{{latency}}ms", "{{address1}}", "{name}"]
-output = "none"
-"#,
-            SECONDS + 60,
-            TRIP_MS / 2.0
-        ),
-        files: vec![("receive.sh", RECEIVE.into()), ("send.sh", SEND.into())],
+        scenario: real::scenario("multfrc/fig7i/real.toml", changes)?,
+        files: real::files("multfrc/fig7i", &["receive.sh", "send.sh"])?,
         kernel: Vec::new(),
         duration: Duration::from_secs(SECONDS + 10),
         reading: Box::new(move |observed| read(observed, look, loss)),
-    }
+    })
 }
-
-/// Arguments: our program, the latency.
-const RECEIVE: &str = r#"cd "$(dirname "$0")" || exit 1
-openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=testbed -keyout key.pem -out cert.pem || exit 1
-openssl x509 -in cert.pem -outform DER | sha256sum | cut -d ' ' -f 1 > fingerprint.new && mv fingerprint.new fingerprint
-exec "$1" receive --quiet --listen 0.0.0.0:9000 --output udp://127.0.0.1:6000 --cert cert.pem --key key.pem --latency "$2" --stats receive.jsonl
-"#;
-/// Arguments: our program, the latency, the receiver, the scheme.
-const SEND: &str = r#"cd "$(dirname "$0")" || exit 1
-until [ -e fingerprint ]; do sleep 0.1; done
-exec "$1" send --quiet --to "$3:9000" --input udp://127.0.0.1:5000 --fingerprint "$(cat fingerprint)" --scheme "$4" --latency "$2" --stats send.jsonl
-"#;
 
 fn read(observed: &Observed, look: Scheme, loss: f64) -> Result<Measured, String> {
     let traffic = observed.traffic("film")?;
