@@ -118,7 +118,8 @@ fn a_queue_that_drains_now_and_then_is_no_other_route() {
 
 #[test]
 fn a_queue_far_beyond_the_goal_is_drained_for_two_averages() {
-    let mut path = Path::new(Parameters::AUTO);
+    // What comes at once and does not vary would be taken for another route.
+    let mut path = Path::new(Parameters { tells_jitter: false, ..Parameters::AUTO });
     while path.controller.target() < 4.0 {
         path.until_decision(&[100]);
     }
@@ -131,6 +132,98 @@ fn a_queue_far_beyond_the_goal_is_drained_for_two_averages() {
     let after = path.until_decision(&[100]);
     assert!((after.target - (before - 0.3)).abs() < 1e-9, "{after:?}");
     assert_eq!(path.until_decision(&[100]).reason, Reason::RoomLeft);
+}
+
+/// Draws from 0 to 1, the same ones each time.
+fn draws() -> impl FnMut() -> f64 {
+    let mut state = 1_u32;
+    move || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        f64::from(state >> 8) / f64::from(1 << 24)
+    }
+}
+
+/// A report in each of so many round trips, of these lengths: how often another route was found, and after how many of
+/// them at first.
+fn reports(path: &mut Path, round_trips: u32, mut rtt: impl FnMut(u32) -> Duration) -> (u32, Option<u32>) {
+    let (mut found, mut first) = (0, None);
+    for number in 0..round_trips {
+        let sample = rtt(number);
+        path.now += sample;
+        if path
+            .controller
+            .rtt(path.now, sample)
+            .is_some_and(|decision| decision.reason == Reason::RouteChanged)
+        {
+            found += 1;
+            first.get_or_insert(number);
+        }
+    }
+    (found, first)
+}
+
+#[test]
+fn jitter_is_no_queue() {
+    for longest in [0, 20, 40, 60] {
+        let (mut path, mut draw) = (Path::new(Parameters::AUTO), draws());
+        let jitter = millis(longest);
+        // Each way has a jitter of its own.
+        let found = reports(&mut path, 600, |_| {
+            millis(100) + jitter * Ratio::from_f64(draw()) + jitter * Ratio::from_f64(draw())
+        });
+        // 40 means: without jitter it grows to 6.4.
+        let target = path.controller.target();
+        assert!(found.0 == 0 && target > 5.0, "{longest} ms: {target}, {found:?}");
+    }
+    // The paper's rule, and one that compares means with the shortest round trip, take it for one.
+    let (mut path, mut draw) = (Path::new(Parameters { tells_jitter: false, ..Parameters::AUTO }), draws());
+    reports(&mut path, 600, |_| millis(100) + millis(120) * Ratio::from_f64(draw()));
+    assert_eq!(path.controller.connections(), 1);
+}
+
+#[test]
+fn a_longer_route_is_found_within_fifty_round_trips_in_spite_of_jitter() {
+    for longest in [0, 6, 20] {
+        let (mut path, mut draw) = (Path::new(Parameters::AUTO), draws());
+        let mut rtt = |route: u64| millis(route) + millis(longest) * Ratio::from_f64(draw());
+        assert_eq!(reports(&mut path, 300, |_| rtt(168)).0, 0);
+        let before = path.controller.target();
+        let (found, first) = reports(&mut path, 100, |_| rtt(218));
+        assert!(found == 1 && first.is_some_and(|first| first < 50), "{longest} ms: {found}, {first:?}");
+        let after = path.controller.target();
+        assert!(before > 3.0 && after >= before, "{longest} ms: {before} and {after}");
+    }
+}
+
+#[test]
+fn a_queue_that_grows_and_falls_is_no_route_however_it_began() {
+    for (least, most, round_trips) in [(220, 420, 9), (300, 400, 20), (500, 700, 60)] {
+        let (mut path, mut draw) = (Path::new(Parameters::AUTO), draws());
+        assert_eq!(reports(&mut path, 300, |_| millis(168) + millis(6) * Ratio::from_f64(draw())).0, 0);
+        // It begins within a round trip.
+        let tooth =
+            |number: u32| least + (most - least) * u64::from(number % round_trips) / u64::from(round_trips);
+        let (found, _) =
+            reports(&mut path, 600, |number| millis(tooth(number)) + millis(6) * Ratio::from_f64(draw()));
+        assert_eq!((found, path.controller.connections()), (0, 1), "{least} to {most} ms in {round_trips}");
+    }
+}
+
+#[test]
+fn what_was_taken_for_a_route_and_becomes_shorter_was_a_queue_and_the_next_needs_more() {
+    let mut path = Path::new(Parameters::AUTO);
+    reports(&mut path, 100, |_| millis(100));
+    let mut queue = |round_trips| {
+        let (found, first) = reports(&mut path, round_trips, |_| millis(200));
+        // A quarter of it goes, and comes back.
+        let shorter = path.until_decision(&[160, 160, 200]);
+        (found, first, shorter.least)
+    };
+    let (found, first, least) = queue(60);
+    assert!(found == 1 && least == millis(100), "{found}, {least}");
+    reports(&mut path, 60, |_| millis(100));
+    let (again, later) = reports(&mut path, 60, |_| millis(200));
+    assert!(again == 1 && later > first.map(|first| first + 10), "{first:?} and {later:?}");
 }
 
 #[test]
@@ -166,6 +259,7 @@ fn parameters() -> impl Strategy<Value = Parameters> {
             most_connections,
             route_change,
             startup: !is_paper,
+            tells_jitter: !is_paper,
         },
     )
 }

@@ -18,8 +18,8 @@ pub enum Reason {
     /// The queue had grown far beyond what is borne, and is drained for a while; see
     /// [`Law::Proportional`](super::Law::Proportional).
     Draining,
-    /// With a single connection all round trips stayed long, and nearly equally long: that is no queue but
-    /// another path, and its least round-trip time is the new measure.
+    /// All round trips stayed long, and equally long but for jitter: that is no queue but another path, and its least
+    /// round-trip time is the new measure.
     RouteChanged,
 }
 
@@ -32,7 +32,7 @@ impl fmt::Display for Reason {
             Self::Queue => "the round-trip time tells of a queue",
             Self::Draining => "a long queue is drained",
             Self::RouteChanged => {
-                "the round-trip time stays long with a single connection, so the route has changed"
+                "the round-trip time stays long and does not vary as a queue does, so the route has changed"
             }
         })
     }

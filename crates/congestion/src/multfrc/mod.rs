@@ -14,8 +14,10 @@ pub mod analysis;
 mod ceiling;
 mod decision;
 mod law;
+mod noise;
 mod parameters;
 mod path;
+mod route;
 mod startup;
 mod usage;
 mod window;
@@ -28,6 +30,7 @@ pub use law::Law;
 pub use parameters::Parameters;
 pub use path::Least;
 use path::LeastRtt;
+use route::Route;
 use startup::{Startup, Step};
 pub use usage::Usage;
 use window::{Average, Window};
@@ -38,6 +41,11 @@ const MOST_BESIDE_OTHERS: f64 = 3.0;
 /// A stream saves what one connection would have sent beyond it, for so many seconds at the rate that it
 /// wants.
 const MOST_SAVED: f64 = 10.0;
+
+/// So many times what is borne is far beyond it, if it came at once.
+const FAR_AT_ONCE: f64 = 1.25;
+/// How many connections a stream had before it gave way counts for so long.
+const RECENTLY: Duration = Duration::from_secs(30);
 
 /// Measures the round-trip time and chooses the number of connections.
 #[derive(Clone, Debug)]
@@ -66,7 +74,12 @@ impl MulTfrc {
             target: 1.0,
             draining: None,
             window: Window::new(parameters.round_trips),
-            least: LeastRtt::new(parameters.least, parameters.route_change),
+            least: LeastRtt::new(
+                parameters.least,
+                parameters.tolerance,
+                parameters.route_change,
+                parameters.tells_jitter,
+            ),
             startup: parameters.startup.then(Startup::new),
             ceiling: Ceiling::new(),
             need: Need::default(),
@@ -91,8 +104,9 @@ impl MulTfrc {
         }
         self.need.report(usage);
         let path = self.least.rtt();
-        let longest =
-            path + path * Ratio::from_f64(self.parameters.law.goal(self.target, self.parameters.tolerance));
+        let longest = self.least.jitter()
+            + path
+            + path * Ratio::from_f64(self.parameters.law.goal(self.target, self.parameters.tolerance));
         self.ceiling.report(now, sample, usage, |mean| mean > longest);
         let least = self.least_needed(now, usage);
         let decision = self.sample(now, sample, Some(usage));
@@ -126,6 +140,10 @@ impl MulTfrc {
     }
 
     fn sample(&mut self, now: Time, sample: Duration, usage: Option<&Usage>) -> Option<Decision> {
+        if let Some(route) = self.least.sample(now, sample) {
+            return Some(self.go_on(&route));
+        }
+        self.suspect(now);
         if let Some(usage) = usage {
             let decision = self.look(now, sample, usage);
             if decision.is_some() || self.startup.as_ref().is_some_and(Startup::is_on) {
@@ -134,9 +152,9 @@ impl MulTfrc {
         }
         let average = self.window.sample(now, sample)?;
         let is_alone = self.connections() == 1;
-        let is_new_route = self.least.update(average, self.parameters.tolerance, is_alone);
+        let is_new_route = self.least.update(average, is_alone);
         let least = self.least.rtt();
-        let queueing = (average.mean - least).ratio_to(least);
+        let queueing = self.least.queueing(average.mean);
         let need = std::mem::take(&mut self.need);
         let was_draining = self.draining.is_some();
         let before = self.target;
@@ -172,8 +190,8 @@ impl MulTfrc {
         let need = self.need(usage);
         let (startup, path) = (self.startup.as_mut()?, &mut self.least);
         let (average, step) = startup.report(now, sample, usage, need, |mean, shortest| {
-            path.update(Average { mean, shortest }, tolerance, is_alone);
-            ((mean - path.rtt()).ratio_to(path.rtt()), goal)
+            path.update(Average { mean, shortest }, is_alone);
+            (path.queueing(mean), goal)
         })?;
         let (factor, reason) = match step {
             Step::Grow(factor) => (factor, Reason::RoomLeft),
@@ -188,6 +206,26 @@ impl MulTfrc {
         self.target = self.bounded(self.target * factor);
         let (connections, target) = (self.connections(), self.target);
         Some(Decision { connections, target, average, least: self.least.rtt(), reason })
+    }
+
+    /// What came at once, and is far beyond what is borne, is a new route or a burst of others'.
+    fn suspect(&mut self, now: Time) {
+        let Parameters { law, tolerance, .. } = self.parameters;
+        if self.least.is_step(FAR_AT_ONCE * law.goal(self.target, tolerance)) {
+            self.least.suspect(now, self.target);
+        }
+    }
+
+    /// The route is another one: the stream goes on with what it had before it gave way, if that was of late.
+    fn go_on(&mut self, route: &Route) -> Decision {
+        if route.since <= RECENTLY {
+            self.target = self.bounded(self.target.max(route.connections));
+        }
+        self.draining = None;
+        self.window = Window::new(self.parameters.round_trips);
+        self.need = Need::default();
+        let (connections, target, least) = (self.connections(), self.target, self.least.rtt());
+        Decision { connections, target, average: route.level, least, reason: Reason::RouteChanged }
     }
 
     /// The next number of connections, not yet bounded.

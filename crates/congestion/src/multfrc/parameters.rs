@@ -21,6 +21,8 @@ pub struct Parameters {
     /// After so many averages with a single connection and a queue that does not go, the path is taken for
     /// another one; `None`: never, as in the paper. See [`RouteChanged`](super::Reason::RouteChanged).
     pub route_change: Option<u32>,
+    /// Whether jitter is told from queues, and another route found by that (`noise.rs`, `route.rs`). Ours.
+    pub tells_jitter: bool,
     /// Whether the number is looked for by a part of it at a time, not by a step, while no queue is seen
     /// (`startup.rs`), and does not grow beyond what the sender has use for. In the paper neither is so.
     pub startup: bool,
@@ -36,6 +38,7 @@ impl Parameters {
         least: Least::Average,
         most_connections: 50,
         route_change: Some(10),
+        tells_jitter: false,
         startup: false,
     };
 
@@ -49,6 +52,7 @@ impl Parameters {
         round_trips: 15,
         least: Least::Sample,
         route_change: Some(30),
+        tells_jitter: true,
         startup: true,
         ..Self::PAPER
     };
