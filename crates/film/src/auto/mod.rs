@@ -64,6 +64,8 @@ const ROUND_TRIPS_OF_CHANGES: u64 = 40;
 const NOTICEABLE: f64 = 0.05;
 /// A rate that is so many times what it was a few round trips ago is on its way up.
 const RISES: f64 = 1.25;
+/// Those are four, and at most this long: where they take longer it is mostly a queue's doing.
+const LONGEST_LOOK: Duration = Duration::from_secs(2);
 /// Rates are averaged over this long at most.
 const MEMORY: Duration = Duration::from_secs(8);
 
@@ -269,9 +271,13 @@ impl Auto {
     }
 
     /// Whether the rate rises as in slow start, and will be there soon if it goes on like that: then nothing is
-    /// missed yet, and more connections would only meet the first ones at the top.
+    /// missed yet, and more connections would only meet the first ones at the top. A queue says that slow
+    /// start is over; whose buffer is low cannot wait for what else may let the rate rise.
     fn rises_to(&self, needed: Rate, sample: &Sample<'_>) -> bool {
-        let span = Duration::from_millis(500).max(sample.mean_rtt() * 4);
+        if self.is_hurried(sample) && !self.sees_no_queue(sample) {
+            return false;
+        }
+        let span = (sample.mean_rtt() * 4).max(Duration::from_millis(500)).min(LONGEST_LOOK);
         let before = self.throughput_between(sample.now - span * 2, sample.now - span).as_f64();
         let last = self.throughput(span, sample.now).as_f64();
         let growth = last / before.max(1.0);
