@@ -125,13 +125,15 @@ impl Watch {
         }
     }
 
-    /// Who belongs elsewhere, if anybody: see [`Move`]. At most one judgement in half of the intervals, and
-    /// one move in it, for each changes what the others' company is.
-    pub(super) fn judge(&mut self, now: Time, company: &BTreeMap<MemberId, u64>) -> Option<Move> {
+    /// Whether it is time to judge: once in half of the intervals.
+    pub(super) fn is_due(&mut self, now: Time) -> bool {
         self.advance(now);
-        if self.since_judged < self.settings.intervals / 2 {
-            return None;
-        }
+        self.since_judged >= self.settings.intervals / 2
+    }
+
+    /// Who belongs elsewhere, if anybody: see [`Move`]. At most one move in a judgement, for each changes what
+    /// the others' company is.
+    pub(super) fn judge(&mut self, company: &BTreeMap<MemberId, u64>) -> Option<Move> {
         self.since_judged = 0;
         let mut known: BTreeMap<(MemberId, MemberId), f64> = BTreeMap::new();
         for one in company.keys() {
@@ -197,16 +199,16 @@ impl Watch {
     fn correlation(&self, one: MemberId, other: MemberId) -> Option<f64> {
         let (one, other) = (self.delays.get(&one)?, self.delays.get(&other)?);
         // Newest first: the younger one has fewer.
-        let pairs: Vec<(f64, f64)> =
-            one.means.iter().rev().zip(other.means.iter().rev()).filter_map(|(a, b)| a.zip(*b)).collect();
-        if pairs.len() * 2 < self.settings.intervals {
+        let pairs = || one.means.iter().rev().zip(other.means.iter().rev()).filter_map(|(a, b)| a.zip(*b));
+        let number = pairs().count();
+        if number * 2 < self.settings.intervals {
             return None;
         }
-        let count = pairs.len() as f64;
-        let (sum_a, sum_b) = pairs.iter().fold((0.0, 0.0), |sum, pair| (sum.0 + pair.0, sum.1 + pair.1));
+        let count = number as f64;
+        let (sum_a, sum_b) = pairs().fold((0.0, 0.0), |sum, pair| (sum.0 + pair.0, sum.1 + pair.1));
         let (mean_a, mean_b) = (sum_a / count, sum_b / count);
         let (mut product, mut square_a, mut square_b) = (0.0, 0.0, 0.0);
-        for (a, b) in pairs {
+        for (a, b) in pairs() {
             product += (a - mean_a) * (b - mean_b);
             square_a += (a - mean_a) * (a - mean_a);
             square_b += (b - mean_b) * (b - mean_b);

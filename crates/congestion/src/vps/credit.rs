@@ -56,6 +56,7 @@ impl Group {
                 && let Some((served, id)) = pool.waiting.pop_first()
             {
                 let Some(member) = self.members.get_mut(&id) else { continue };
+                pool.stand_back(id, member);
                 let bytes = member.room().min(self.segment);
                 pool.clock = pool.clock.max(served);
                 pool.reserved += bytes;
@@ -66,13 +67,11 @@ impl Group {
                 *grants.entry(id).or_default() += bytes;
             }
             // Flows that have credit left were not held back by their windows.
-            let is_left = pool.free >= pool.reserved + self.segment;
-            for (free, id) in &pool.ready {
-                if is_left
-                    && *free >= self.segment
-                    && let Some(flow) = self.virtuals.get_mut(id)
-                {
-                    flow.is_limited = false;
+            if pool.free >= pool.reserved + self.segment {
+                for id in std::mem::take(&mut pool.limited) {
+                    if let Some(flow) = self.virtuals.get_mut(&id) {
+                        flow.is_limited = false;
+                    }
                 }
             }
         }
@@ -94,11 +93,14 @@ impl Group {
     /// Does something with a virtual flow, and keeps its pool's books. One that is gone is left alone.
     pub(super) fn with_flow(&mut self, id: VirtualId, act: impl FnOnce(&mut VirtualFlow)) {
         let Some(flow) = self.virtuals.get_mut(&id) else { return };
-        let before = flow.free();
+        let (before, was_limited) = (flow.free(), flow.is_limited);
         act(flow);
         let (after, pool) = (flow.free(), flow.pool);
         if let Some(shared) = self.pools.get_mut(&pool) {
             shared.set_ready(id, before, after);
+            if (was_limited && before > 0) != (flow.is_limited && after > 0) {
+                shared.set_limited(id, flow.is_limited && after > 0);
+            }
             if after < before {
                 self.settle(pool);
             }
@@ -149,16 +151,15 @@ impl Group {
         let Some(pool) = self.pools.get_mut(&id) else { return };
         let mut changed = BTreeSet::new();
         while pool.reserved > pool.free {
-            let rich =
-                self.members.iter_mut().filter(|(_, member)| member.pool == id && member.allowance > 0);
-            let Some((name, member)) = rich.max_by_key(|(_, member)| member.served) else { break };
-            changed.insert(*name);
+            let Some((_, name)) = pool.rich.pop_last() else { break };
+            let Some(member) = self.members.get_mut(&name) else { continue };
+            changed.insert(name);
             let back = member.allowance.min(pool.reserved - pool.free).min(self.segment);
-            pool.stand_back(*name, member);
+            pool.stand_back(name, member);
             member.allowance -= back;
             member.served = member.served.less(back, member.weight);
             pool.reserved -= back;
-            pool.queue(*name, member);
+            pool.queue(name, member);
         }
         changed.into_iter().for_each(|name| self.tell_needs(name));
     }

@@ -24,6 +24,7 @@ impl Group {
         member.wanted = member.wanted.saturating_sub(bytes);
         member.touched = now;
         member.in_flight += bytes;
+        pool.note_rich(id, member);
         // What is sent together stands for one virtual flow as long as that has credit: a burst is dropped
         // together as well.
         let may_send = |id: &VirtualId| {

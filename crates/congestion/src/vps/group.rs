@@ -81,6 +81,7 @@ impl Group {
             && let Some(pool) = self.pools.get_mut(&flow.pool)
         {
             pool.set_ready(gone.own, flow.free(), 0);
+            pool.set_limited(gone.own, false);
         }
         if let Some(watch) = &mut self.watch {
             watch.forget(member);

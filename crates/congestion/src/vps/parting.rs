@@ -24,9 +24,12 @@ impl Group {
     /// watches; to be called now and then. Answers who was moved.
     pub fn regroup(&mut self, now: Time) -> Vec<Regrouped> {
         let Some(watch) = &mut self.watch else { return Vec::new() };
+        if !watch.is_due(now) {
+            return Vec::new();
+        }
         let company: BTreeMap<MemberId, u64> =
             self.members.iter().map(|(id, member)| (*id, member.pool.0)).collect();
-        let Some(found) = watch.judge(now, &company) else { return Vec::new() };
+        let Some(found) = watch.judge(&company) else { return Vec::new() };
         let pool = PoolId(found.to.unwrap_or(self.next_id));
         self.next_id += u64::from(found.to.is_none());
         for id in &found.members {
@@ -55,9 +58,13 @@ impl Group {
         if let Some(flow) = self.virtuals.get_mut(&own) {
             flow.pool = pool;
             let free = flow.free();
-            self.pools.entry(pool).or_default().set_ready(own, 0, free);
+            let is_limited = flow.is_limited && free > 0;
+            let shared = self.pools.entry(pool).or_default();
+            shared.set_ready(own, 0, free);
+            shared.set_limited(own, is_limited);
             if let Some(old) = self.pools.get_mut(&from) {
                 old.set_ready(own, free, 0);
+                old.set_limited(own, false);
             }
         }
         self.settle(from);

@@ -15,8 +15,12 @@ pub(super) struct Pool {
     pub reserved: u64,
     /// Members that could use more, the one first that is owed most.
     pub waiting: BTreeSet<(Served, MemberId)>,
+    /// Members with credit that they have not used, the one last that has had most.
+    pub rich: BTreeSet<(Served, MemberId)>,
     /// Virtual flows by what their windows leave free, without those that leave nothing.
     pub ready: BTreeSet<(u64, VirtualId)>,
+    /// Those of them that were held back by their windows when they sent last.
+    pub limited: BTreeSet<VirtualId>,
     /// The virtual flow that what was sent last stands for.
     pub sending: Option<VirtualId>,
     /// What the member was served that was granted last: where one begins that comes back.
@@ -24,9 +28,17 @@ pub(super) struct Pool {
 }
 
 impl Pool {
-    /// A member is about to change: it leaves its place among those that wait.
+    /// A member is about to change: it leaves its places among those that wait and those that have.
     pub(super) fn stand_back(&mut self, id: MemberId, member: &Member) {
         self.waiting.remove(&(member.served, id));
+        self.rich.remove(&(member.served, id));
+    }
+
+    /// A member may have something that could be taken back.
+    pub(super) fn note_rich(&mut self, id: MemberId, member: &Member) {
+        if member.allowance > 0 {
+            self.rich.insert((member.served, id));
+        }
     }
 
     /// A member has changed. Who could use no more credit for a time and now can is owed nothing for that
@@ -40,6 +52,7 @@ impl Pool {
             }
             self.waiting.insert((member.served, id));
         }
+        self.note_rich(id, member);
     }
 
     /// A virtual flow's window leaves `after` free instead of `before`.
@@ -52,5 +65,14 @@ impl Pool {
             self.ready.insert((after, flow));
         }
         self.free = self.free - before + after;
+    }
+
+    /// A virtual flow is ready though it was held back when it sent last, or is not.
+    pub(super) fn set_limited(&mut self, flow: VirtualId, is_limited: bool) {
+        if is_limited {
+            self.limited.insert(flow);
+        } else {
+            self.limited.remove(&flow);
+        }
     }
 }
