@@ -9,7 +9,7 @@
 use libfuzzer_sys::fuzz_target;
 use anabranch_live::fec::Code;
 use anabranch_protocol::live::wire::{Datagram, encode_data, encode_report};
-use anabranch_live::{ConnectionId, Fec, UplinkId, Receiver, Scheme, Sender, Settings};
+use anabranch_live::{ConnectionId, Fec, Receiver, Scheme, Sender, Settings, UplinkId};
 use anabranch_units::{Duration, Time};
 
 const LATENCY: Duration = Duration::from_millis(300);
