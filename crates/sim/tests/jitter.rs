@@ -1,5 +1,6 @@
-//! `auto` and the published controls over links whose packets have jitter, on routes that become longer, and beside
-//! TCP. `cargo test -p anabranch-sim --test jitter -- --nocapture` prints the figures of docs/live-control.md.
+//! `auto` and the published controls over links whose packets have jitter, on routes that become longer, and
+//! beside TCP. `cargo test -p anabranch-sim --test jitter -- --nocapture` prints the figures of
+//! docs/live-control.md.
 
 use anabranch_sim::Simulation;
 use anabranch_sim::model::Model;

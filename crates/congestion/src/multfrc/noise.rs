@@ -1,10 +1,10 @@
 //! What of the round-trip time comes and goes from one round trip to the next: jitter, and no queue.
 //!
-//! The model: a round trip is what the route takes, and a queue, and jitter. A route stays as it is. A queue is
-//! what was sent before and has not left yet; from one round trip to the next it changes little, but for the moment in
-//! which much is dropped. Jitter is drawn anew. So the differences of round trips that follow each other are those of
-//! draws of the jitter, whatever the queue is. Their median passes over what a route that changes, or a queue that
-//! falls, adds now and then.
+//! The model: a round trip is what the route takes, and a queue, and jitter. A route stays as it is. A queue
+//! is what was sent before and has not left yet; from one round trip to the next it changes little, but for
+//! the moment in which much is dropped. Jitter is drawn anew. So the differences of round trips that follow
+//! each other are those of draws of the jitter, whatever the queue is. Their median passes over what a route
+//! that changes, or a queue that falls, adds now and then.
 
 use std::collections::VecDeque;
 
@@ -14,8 +14,8 @@ use anabranch_units::{Duration, Ratio, Time};
 const DIFFERENCES: usize = 32;
 /// Fewer say nothing.
 const LEAST_DIFFERENCES: usize = 4;
-/// The deviation as a part of the median of the differences, which is 0.6745 times the square root of two of it where
-/// the draws are normal.
+/// The deviation as a part of the median of the differences, which is 0.6745 times the square root of two of
+/// it where the draws are normal.
 const DEVIATION: Ratio = Ratio::new(1048, 1000);
 
 /// The jitter of a path, from round trips that follow each other.

@@ -55,17 +55,17 @@ struct Jitter {
     trial: Trial,
 }
 
-/// A mean round trip is so many deviations of the jitter above the shortest of many: what it is above that by is a
-/// queue's.
+/// A mean round trip is so many deviations of the jitter above the shortest of many: what it is above that by
+/// is a queue's.
 const DEVIATIONS: u64 = 4;
 
-/// Jitter counts for this part of the shortest round trip at the most: what others' flows make a long queue vary by from
-/// one round trip to the next looks the same.
+/// Jitter counts for this part of the shortest round trip at the most: what others' flows make a long queue
+/// vary by from one round trip to the next looks the same.
 const MOST_JITTER: Ratio = Ratio::new(3, 4);
 
 impl LeastRtt {
-    /// `tolerance`: what is borne, as a part of the least; `patience`: after how many averages the path counts as
-    /// another one; `tells_jitter`: also by single round trips.
+    /// `tolerance`: what is borne, as a part of the least; `patience`: after how many averages the path
+    /// counts as another one; `tells_jitter`: also by single round trips.
     pub(super) fn new(measure: Least, tolerance: Ratio, patience: Option<u32>, tells_jitter: bool) -> Self {
         let jitter = tells_jitter.then(Jitter::default);
         Self { least: Duration::MAX, measure, tolerance, patience, suspicion: NO_SUSPICION, jitter }
@@ -76,8 +76,8 @@ impl LeastRtt {
         self.least.max(Duration::from_nanos(1))
     }
 
-    /// What jitter adds to a mean round trip, beside what is borne of a queue. Both vary by themselves, so their squares
-    /// add up: a little jitter is within what is borne, and much of it counts in full.
+    /// What jitter adds to a mean round trip, beside what is borne of a queue. Both vary by themselves, so
+    /// their squares add up: a little jitter is within what is borne, and much of it counts in full.
     pub(super) fn jitter(&self) -> Duration {
         let Some(jitter) = &self.jitter else { return Duration::ZERO };
         let borne = self.rtt().as_secs_f64() * self.tolerance.as_f64();
@@ -85,7 +85,8 @@ impl LeastRtt {
         Duration::from_secs_f64(borne.hypot(added) - borne).min(self.rtt() * MOST_JITTER)
     }
 
-    /// What a queue adds to a mean round trip, as a part of the shortest; nothing while nothing is known of the jitter.
+    /// What a queue adds to a mean round trip, as a part of the shortest; nothing while nothing is known of
+    /// the jitter.
     pub(super) fn queueing(&self, mean: Duration) -> f64 {
         match &self.jitter {
             Some(jitter) if !jitter.noise.is_known() => 0.0,
@@ -111,8 +112,8 @@ impl LeastRtt {
         Some(route)
     }
 
-    /// Whether the last few round trips are beyond the shortest by more than `borne`, a part of it, and came to be so at
-    /// once.
+    /// Whether the last few round trips are beyond the shortest by more than `borne`, a part of it, and came
+    /// to be so at once.
     pub(super) fn is_step(&self, borne: f64) -> bool {
         let Some(jitter) = &self.jitter else { return false };
         jitter.trial.recent().is_some_and(|recent| {

@@ -1,17 +1,18 @@
 //! When a round trip that stays long is the route's, and not a queue's.
 //!
-//! A route changes at once and stays as it is then. A queue builds up over some round trips, and then grows and shrinks:
-//! its own stream's as that sends more and less, that of others as they find their rates. So a round trip that is
-//! beyond what is borne is taken for another route's when two things are so:
+//! A route changes at once and stays as it is then. A queue builds up over some round trips, and then grows
+//! and shrinks: its own stream's as that sends more and less, that of others as they find their rates. So a
+//! round trip that is beyond what is borne is taken for another route's when two things are so:
 //!
 //! - it came at once: half of what was added, or more, was added from one round trip to the next;
-//! - it is steady: what varies slowly, beside the jitter ([`super::noise`]), is little. A median tells, so that a burst of
-//!   the stream's own does not matter; what grows and falls like a saw's teeth is far from its median all the time.
+//! - it is steady: what varies slowly, beside the jitter ([`super::noise`]), is little. A median tells, so
+//!   that a burst of the stream's own does not matter; what grows and falls like a saw's teeth is far from
+//!   its median all the time.
 //!
-//! A queue can look so for a while, when a flow with a large first window begins, or while CUBIC is near its largest
-//! window. So a route is on probation: a round trip that is shorter by a part of what the route was longer by tells that
-//! it was a queue. Then the shortest round trip is what it was before, and the next time twice as many round trips have
-//! to speak for a route. What was so for a minute is a route for good.
+//! A queue can look so for a while, when a flow with a large first window begins, or while CUBIC is near its
+//! largest window. So a route is on probation: a round trip that is shorter by a part of what the route was
+//! longer by tells that it was a queue. Then the shortest round trip is what it was before, and the next time
+//! twice as many round trips have to speak for a route. What was so for a minute is a route for good.
 
 use std::collections::VecDeque;
 
@@ -19,10 +20,12 @@ use anabranch_units::{Duration, Ratio, Time};
 
 use super::noise::distance;
 
-/// So many round trips have to speak for a route at first, and at the most. If they do not, twice as many are looked at.
+/// So many round trips have to speak for a route at first, and at the most. If they do not, twice as many are
+/// looked at.
 const ROUND_TRIPS: usize = 16;
 const MOST_ROUND_TRIPS: usize = 512;
-/// Before they are looked at so many pass, in which the stream's own queue drains that the longer route leaves.
+/// Before they are looked at so many pass, in which the stream's own queue drains that the longer route
+/// leaves.
 const DRAINING: usize = 8;
 /// What was added at once is what two of them are longer than the two before.
 const BEFORE: usize = 2;
@@ -32,8 +35,8 @@ const RECENT: usize = 3;
 const REACH: usize = RECENT + 2;
 /// At least this part of what is beyond the shortest round trip and its jitter came at once.
 const AT_ONCE: Ratio = Ratio::new(1, 2);
-/// At least this part of the round trip was added, and at most so many times it: less is hardly beyond what is borne, and
-/// more is a long queue rather than a route.
+/// At least this part of the round trip was added, and at most so many times it: less is hardly beyond what
+/// is borne, and more is a long queue rather than a route.
 const LEAST_ADDED: Ratio = Ratio::new(1, 10);
 const MOST_ADDED: u64 = 2;
 /// What varies slowly is at most this part of the variance, and its deviation this part of what was added.
@@ -101,7 +104,8 @@ impl Trial {
         mean(self.round_trips.range(first..).copied())
     }
 
-    /// Whether `added` beyond the shortest round trip and its jitter came at once, a little before the last so many.
+    /// Whether `added` beyond the shortest round trip and its jitter came at once, a little before the last
+    /// so many.
     pub(super) fn is_step(&self, added: Duration, since: usize) -> bool {
         let last = self.round_trips.len().saturating_sub(AFTER);
         let first = self.round_trips.len().saturating_sub(since + REACH).max(BEFORE);
@@ -117,8 +121,8 @@ impl Trial {
         self.suspicion = Some(Suspicion { began: now, connections, passed: 0 });
     }
 
-    /// A round trip that does not overlap with the one before. `floor` is the shortest and what jitter adds to a mean,
-    /// `jitter` its deviation.
+    /// A round trip that does not overlap with the one before. `floor` is the shortest and what jitter adds
+    /// to a mean, `jitter` its deviation.
     pub(super) fn round_trip(
         &mut self,
         now: Time,
@@ -180,8 +184,8 @@ impl Trial {
     }
 }
 
-/// Whether round trips differ as draws of the jitter do, or hardly at all; they are longer by `added` than those before.
-/// By the median of their distances, which bursts of the stream's own leave as it is.
+/// Whether round trips differ as draws of the jitter do, or hardly at all; they are longer by `added` than
+/// those before. By the median of their distances, which bursts of the stream's own leave as it is.
 fn is_steady(seen: &mut [Duration], level: Duration, added: Duration, jitter: Duration) -> bool {
     seen.iter_mut().for_each(|sample| *sample = distance(*sample, level));
     let variance = median(seen).map_or(0.0, |distance| (DEVIATION * distance.as_secs_f64()).powi(2));
