@@ -1,11 +1,14 @@
 //! What drops packets before the queue is full.
 
+use anabranch_queues::PieState;
 use anabranch_scenario::random::Random;
 use anabranch_units::Rate;
 
-use super::pie::PieState;
 use super::red::RedAverage;
 use crate::model::{Pie, Red};
+
+/// Of so many packets PIE drops nothing early.
+const FEW: usize = 2;
 
 /// By which rule.
 #[derive(Debug)]
@@ -31,7 +34,7 @@ impl Early {
         match self {
             Self::Never => true,
             Self::Red(red) => red.passes(waiting, busy_until, now, random),
-            Self::Pie(pie) => pie.passes(waiting, busy_until, now, random),
+            Self::Pie(pie) => pie.passes(waiting <= FEW, now, |at| busy_until.saturating_sub(at), random),
         }
     }
 }

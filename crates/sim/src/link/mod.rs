@@ -2,13 +2,10 @@
 //! queue drops it, when its transmission ends, whether the wire loses it, when it arrives. Only a queue that
 //! decides when a packet leaves it (CoDel, FQ-CoDel) has to be asked again.
 
-mod bucket;
 mod codel;
 mod early;
 mod fq_codel;
-mod jitter;
 mod loss;
-mod pie;
 mod red;
 mod schedule;
 mod served;
@@ -17,8 +14,8 @@ use std::collections::VecDeque;
 use std::hint::black_box;
 
 use crate::model::{self, Discipline, Limit};
+use anabranch_queues::{Bucket, delay_beyond};
 use anabranch_scenario::random::Random;
-use bucket::Bucket;
 use codel::{CoDelQueue, Head};
 use early::Early;
 use fq_codel::FlowQueues;
@@ -188,7 +185,7 @@ impl LinkDirection {
         }
         let arrival = end.saturating_add(*self.delay.at(end));
         let Some(drawn) =
-            self.jitter.as_ref().map(|drawn| (drawn, jitter::draw(&drawn.spread, &mut self.random)))
+            self.jitter.as_ref().map(|drawn| (drawn, delay_beyond(&drawn.spread, &mut self.random)))
         else {
             return self.arrives_in_order(arrival);
         };

@@ -1,7 +1,7 @@
 //! What changes on a link by the clock: values by steps, and the transmitter.
 
-use super::bucket::Bucket;
 use crate::model::{Opportunities, TokenBucket};
+use anabranch_queues::Bucket;
 
 /// A value that changes at known times. It is asked for times that never go back.
 #[derive(Clone, Debug)]

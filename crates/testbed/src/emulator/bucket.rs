@@ -1,82 +1,43 @@
 //! A token bucket in real time: a policer that drops what finds it empty, and a shaper that lets it wait.
 
+use anabranch_queues::Bucket;
 use anabranch_scenario::model::TokenBucket;
 use rattan_core::cells::bandwidth::queue::PacketQueue;
 use rattan_core::cells::{Packet, StdPacket};
-use tokio::time::{Duration, Instant};
+use tokio::time::Instant;
 
 use super::cell::{Look, Work};
+use super::since::Since;
 
-/// The bucket at work, in bytes of the network layer.
-#[derive(Debug)]
-struct Bucket {
-    bytes_per_second: f64,
-    most: f64,
-    tokens: f64,
-    counted: Option<Instant>,
-}
-
-impl Bucket {
-    /// A full one.
-    fn new(bucket: &TokenBucket) -> Self {
-        let most = bucket.burst.as_f64();
-        Self { bytes_per_second: bucket.rate.bytes_per_second(), most, tokens: most, counted: None }
-    }
-
-    fn fill(&mut self, now: Instant) {
-        if let Some(since) = self.counted {
-            let brought = now.saturating_duration_since(since).as_secs_f64() * self.bytes_per_second;
-            self.tokens = (self.tokens + brought).min(self.most);
-        }
-        self.counted = self.counted.max(Some(now));
-    }
-
-    fn takes(&mut self, size: f64, now: Instant) -> bool {
-        self.fill(now);
-        let has_enough = self.tokens >= size;
-        if has_enough {
-            self.tokens -= size;
-        }
-        has_enough
-    }
-
-    /// When so much is there, from `now` on; it is taken then.
-    fn take_when_ready(&mut self, size: f64, now: Instant) -> Instant {
-        let now = self.counted.map_or(now, |counted| counted.max(now));
-        self.fill(now);
-        let size = size.min(self.most);
-        let missing = (size - self.tokens).max(0.0) / self.bytes_per_second;
-        let ready = now + Duration::from_secs_f64(missing);
-        self.fill(ready);
-        self.tokens -= size;
-        ready
-    }
-}
-
-fn size(packet: &StdPacket) -> f64 {
-    anabranch_units::Bytes::of(packet.l3_length()).as_f64()
+/// In bytes of the network layer.
+fn size(packet: &StdPacket) -> u32 {
+    u32::try_from(packet.l3_length()).unwrap_or(u32::MAX)
 }
 
 /// Drops what comes faster than its rate, beyond its burst.
 #[derive(Debug)]
-pub struct Policer(Bucket);
+pub struct Policer {
+    bucket: Bucket,
+    since: Since,
+}
 
 impl Policer {
     /// One that begins with a full bucket.
     pub fn new(bucket: &TokenBucket) -> Self {
-        Self(Bucket::new(bucket))
+        Self { bucket: Bucket::new(bucket), since: Since::now() }
     }
 }
 
 impl Look for Policer {
     fn passes(&mut self, packet: &StdPacket) -> bool {
-        self.0.takes(size(packet), packet.get_timestamp())
+        self.bucket.passes(size(packet), self.since.nanos(packet.get_timestamp()))
     }
 }
 
 /// Lets what comes faster than its rate, beyond its burst, wait in a queue.
 pub struct Shaper<Q> {
     bucket: Bucket,
+    since: Since,
     queue: Q,
     /// The packet that leaves next, with the moment when it does.
     head: Option<StdPacket>,
@@ -85,15 +46,15 @@ pub struct Shaper<Q> {
 impl<Q: PacketQueue<StdPacket> + 'static> Shaper<Q> {
     /// One that begins with a full bucket, and this queue behind the packet that leaves next.
     pub fn new(bucket: &TokenBucket, queue: Q) -> Self {
-        Self { bucket: Bucket::new(bucket), queue, head: None }
+        Self { bucket: Bucket::new(bucket), since: Since::now(), queue, head: None }
     }
 
     fn advance(&mut self, now: Instant) {
         self.head = self.queue.dequeue();
         if let Some(head) = &mut self.head {
-            let from = head.get_timestamp().max(now);
+            let from = self.since.nanos(head.get_timestamp().max(now));
             let ready = self.bucket.take_when_ready(size(head), from);
-            head.delay_until(ready);
+            head.delay_until(self.since.at(ready));
         }
     }
 }
@@ -120,6 +81,8 @@ impl<Q: PacketQueue<StdPacket> + 'static> Work for Shaper<Q> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use anabranch_units::{Bytes, Rate};
     use rattan_core::cells::bandwidth::BwType;
     use rattan_core::cells::bandwidth::queue::{DropTailQueue, DropTailQueueConfig};

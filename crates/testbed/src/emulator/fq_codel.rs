@@ -1,7 +1,7 @@
 //! Queues of flows in turn by bytes, each with CoDel (RFC 8290): the scheduler around the emulator's CoDel.
 
-use std::collections::{BTreeMap, VecDeque};
-
+use anabranch_queues::FlowTurns;
+use anabranch_units::Bytes;
 use rattan_core::cells::Packet;
 use rattan_core::cells::bandwidth::queue::{CoDelQueue, CoDelQueueConfig, PacketQueue};
 
@@ -12,40 +12,24 @@ type Key = [u8; 13];
 const ADDRESSES: std::ops::Range<usize> = 26..34;
 const PROTOCOL: usize = 23;
 
-#[derive(Debug)]
-struct Flow<P> {
-    queue: CoDelQueue<P>,
-    /// What it may send in its turn, in bytes.
-    credit: i64,
-}
-
-/// The queues. A flow that has none begins a new one, and goes before those that have sent.
+/// The queues.
 #[derive(Debug)]
 pub struct FlowQueues<P> {
     codel: CoDelQueueConfig,
-    quantum: i64,
     limit: usize,
-    flows: BTreeMap<Key, Flow<P>>,
-    new: VecDeque<Key>,
-    old: VecDeque<Key>,
+    turns: FlowTurns<Key, CoDelQueue<P>>,
 }
 
 impl<P: Packet> FlowQueues<P> {
     /// So many packets in all, and so many bytes in a turn.
-    pub fn new(codel: CoDelQueueConfig, quantum: i64, limit: usize) -> Self {
-        let (flows, new, old) = (BTreeMap::new(), VecDeque::new(), VecDeque::new());
-        Self { codel, quantum, limit, flows, new, old }
+    pub fn new(codel: CoDelQueueConfig, quantum: Bytes, limit: usize) -> Self {
+        Self { codel, limit, turns: FlowTurns::new(quantum) }
     }
 
-    /// The longest loses its head.
+    /// The longest loses its head. CoDel's queue tells its length in packets.
     fn make_room(&mut self) {
-        let longest = self.flows.values_mut().max_by_key(|flow| flow.queue.length());
-        _ = longest.and_then(|flow| flow.queue.dequeue());
-    }
-
-    fn take_turn(&mut self) -> Option<(Key, bool)> {
-        let new = self.new.pop_front().map(|key| (key, true));
-        new.or_else(|| self.old.pop_front().map(|key| (key, false)))
+        let longest = self.turns.longest(|queue| Bytes::of(queue.length()).get());
+        _ = longest.and_then(CoDelQueue::dequeue);
     }
 }
 
@@ -72,49 +56,28 @@ impl<P: Packet> PacketQueue<P> for FlowQueues<P> {
         if self.length() >= self.limit {
             self.make_room();
         }
-        let key = key(packet.as_slice());
-        let flow = self.flows.entry(key).or_insert_with(|| {
-            self.new.push_back(key);
-            Flow { queue: CoDelQueue::new(self.codel.clone()), credit: self.quantum }
-        });
-        flow.queue.enqueue(packet);
+        let queue = self.turns.queue(key(packet.as_slice()), || CoDelQueue::new(self.codel.clone()));
+        queue.enqueue(packet);
     }
 
     fn dequeue(&mut self) -> Option<P> {
-        while let Some((key, is_new)) = self.take_turn() {
-            let Some(flow) = self.flows.get_mut(&key) else { continue };
-            if flow.credit <= 0 {
-                flow.credit += self.quantum;
-                self.old.push_back(key);
-                continue;
-            }
-            if let Some(packet) = flow.queue.dequeue() {
-                flow.credit -= i64::try_from(packet.l3_length()).unwrap_or(i64::MAX);
-                let list = if is_new { &mut self.new } else { &mut self.old };
-                list.push_front(key);
-                return Some(packet);
-            }
-            if is_new && !self.old.is_empty() {
-                // So that a flow cannot stay new for ever.
-                self.old.push_back(key);
-            } else {
-                self.flows.remove(&key);
-            }
-        }
-        None
+        self.turns.pop(|queue| {
+            let packet = queue.dequeue()?;
+            let size = Bytes::of(packet.l3_length()).get();
+            Some((packet, size))
+        })
     }
 
     fn is_empty(&self) -> bool {
-        self.flows.values().all(|flow| flow.queue.is_empty())
+        self.turns.queues().all(PacketQueue::is_empty)
     }
 
     fn get_front_size(&self) -> Option<usize> {
-        let order = self.new.iter().chain(&self.old);
-        order.filter_map(|key| self.flows.get(key)?.queue.get_front_size()).next()
+        self.turns.in_turn().filter_map(PacketQueue::get_front_size).next()
     }
 
     fn length(&self) -> usize {
-        self.flows.values().map(|flow| flow.queue.length()).sum()
+        self.turns.queues().map(PacketQueue::length).sum()
     }
 }
 
@@ -135,7 +98,7 @@ mod tests {
 
     #[test]
     fn flows_take_turns_and_a_new_one_goes_first() {
-        let mut queues = FlowQueues::new(CoDelQueueConfig::default(), 1000, 100);
+        let mut queues = FlowQueues::new(CoDelQueueConfig::default(), Bytes::new(1000), 100);
         (0..6).for_each(|_| queues.enqueue(packet(1, 1000)));
         (0..12).for_each(|_| queues.enqueue(packet(2, 500)));
         let mut order = |count: usize| -> Vec<u8> {
@@ -149,7 +112,7 @@ mod tests {
 
     #[test]
     fn the_longest_queue_makes_room() {
-        let mut queues = FlowQueues::new(CoDelQueueConfig::default(), 1500, 10);
+        let mut queues = FlowQueues::new(CoDelQueueConfig::default(), Bytes::new(1500), 10);
         (0..20).for_each(|_| queues.enqueue(packet(1, 1000)));
         (0..3).for_each(|_| queues.enqueue(packet(2, 1000)));
         assert_eq!(queues.length(), 10);

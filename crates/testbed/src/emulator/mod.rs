@@ -16,6 +16,7 @@ mod pie;
 mod queue;
 mod reset;
 mod segment;
+mod since;
 mod wire;
 
 use std::sync::Arc;

@@ -2,22 +2,15 @@
 
 use std::collections::VecDeque;
 
+use anabranch_queues::PieState;
 use anabranch_scenario::model::Pie;
-use rand::rngs::StdRng;
-use rand::{RngExt, SeedableRng};
+use anabranch_scenario::random::Random;
 use rattan_core::cells::Packet;
 use rattan_core::cells::bandwidth::queue::PacketQueue;
-use tokio::time::{Duration, Instant};
+use tokio::time::Instant;
 
-/// T_UPDATE.
-const UPDATE: Duration = Duration::from_millis(15);
-/// MAX_BURST.
-const BURST: Duration = Duration::from_millis(150);
-/// ALPHA and BETA, per second.
-const GAINS: (f64, f64) = (0.125, 1.25);
-/// Below a probability of the first the gains are divided by the second.
-const SCALE: [(f64, f64); 6] =
-    [(1e-6, 2048.0), (1e-5, 512.0), (1e-4, 128.0), (1e-3, 32.0), (1e-2, 8.0), (0.1, 2.0)];
+use super::since::Since;
+
 /// Of so few bytes nothing is dropped early: two mean packets.
 const FEW: usize = 2 * 1500;
 
@@ -27,13 +20,9 @@ pub struct PieQueue<P> {
     waiting: VecDeque<P>,
     bytes: usize,
     limit: usize,
-    target: f64,
-    probability: f64,
-    /// The delay of the last update, in seconds.
-    before: f64,
-    burst: Duration,
-    next_update: Option<Instant>,
-    random: StdRng,
+    state: PieState,
+    random: Random,
+    since: Since,
 }
 
 impl<P: Packet> PieQueue<P> {
@@ -43,49 +32,16 @@ impl<P: Packet> PieQueue<P> {
             waiting: VecDeque::new(),
             bytes: 0,
             limit,
-            target: pie.target.as_secs_f64(),
-            probability: 0.0,
-            before: 0.0,
-            burst: BURST,
-            next_update: None,
-            random: StdRng::seed_from_u64(seed),
+            state: PieState::new(pie),
+            random: Random::new(seed, 0),
+            since: Since::now(),
         }
     }
 
-    /// How long the first packet has waited.
-    fn delay(&self, now: Instant) -> f64 {
-        let since = self.waiting.front().map(Packet::get_timestamp);
-        since.map_or(0.0, |since| now.saturating_duration_since(since).as_secs_f64())
-    }
-
-    /// The updates that were due until now.
-    fn update_until(&mut self, now: Instant) {
-        let mut at = self.next_update.unwrap_or(now + UPDATE);
-        while at <= now {
-            self.update(self.delay(at));
-            at += UPDATE;
-        }
-        self.next_update = Some(at);
-    }
-
-    fn update(&mut self, delay: f64) {
-        let change = GAINS.0 * (delay - self.target) + GAINS.1 * (delay - self.before);
-        let scale = SCALE.iter().find(|(below, _)| self.probability < *below).map_or(1.0, |(_, by)| *by);
-        let change = change / scale;
-        // No more than two percent at a time where it is high.
-        let change = if self.probability >= 0.1 { change.min(0.02) } else { change };
-        self.probability = (self.probability + change).clamp(0.0, 1.0);
-        if delay <= 0.0 && self.before <= 0.0 {
-            self.probability *= 0.98;
-        }
-        let is_calm = self.probability <= 0.0 && delay.max(self.before) < self.target / 2.0;
-        self.burst = if is_calm { BURST } else { self.burst.saturating_sub(UPDATE) };
-        self.before = delay;
-    }
-
-    fn drops_early(&mut self) -> bool {
-        let is_safe = self.before < self.target / 2.0 && self.probability < 0.2;
-        self.burst.is_zero() && !is_safe && self.bytes > FEW && self.random.random::<f64>() < self.probability
+    /// How long the first packet has waited at a moment.
+    fn delay(&self) -> impl Fn(u64) -> u64 + use<P> {
+        let came = self.waiting.front().map(|packet| self.since.nanos(packet.get_timestamp()));
+        move |at| came.map_or(0, |came| at.saturating_sub(came))
     }
 }
 
@@ -95,15 +51,16 @@ impl<P: Packet> PacketQueue<P> for PieQueue<P> {
     fn configure(&mut self, (): ()) {}
 
     fn enqueue(&mut self, packet: P) {
-        self.update_until(packet.get_timestamp());
-        if self.waiting.len() < self.limit && !self.drops_early() {
+        let now = self.since.nanos(packet.get_timestamp());
+        let (is_short, delay) = (self.bytes <= FEW, self.delay());
+        if self.waiting.len() < self.limit && self.state.passes(is_short, now, delay, &mut self.random) {
             self.bytes += packet.l3_length();
             self.waiting.push_back(packet);
         }
     }
 
     fn dequeue(&mut self) -> Option<P> {
-        self.update_until(Instant::now());
+        self.state.update(self.since.nanos(Instant::now()), self.delay());
         let packet = self.waiting.pop_front()?;
         self.bytes -= packet.l3_length();
         Some(packet)
@@ -124,22 +81,34 @@ impl<P: Packet> PacketQueue<P> for PieQueue<P> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use rattan_core::cells::StdPacket;
 
     use super::*;
 
-    #[test]
-    fn the_probability_follows_the_delay() {
+    /// Offers a packet a millisecond; how many stay while one in two milliseconds leaves if `is_slow`, else all do.
+    async fn kept(is_slow: bool) -> usize {
         let target = anabranch_units::Duration::from_millis(15);
-        let mut pie = PieQueue::<StdPacket>::new(Pie { target }, 1000, 1);
-        let mut last = 0.0;
-        for _ in 0..2000 {
-            pie.update(0.05);
-            assert!(pie.probability >= last);
-            last = pie.probability;
+        let mut queue = PieQueue::<StdPacket>::new(Pie { target }, 100_000, 1);
+        let mut left = 0;
+        for number in 0..4000 {
+            let mut packet = StdPacket::from_raw_buffer(&[0; 1514]);
+            packet.delay_until(Instant::now());
+            queue.enqueue(packet);
+            if !is_slow || number % 2 == 0 {
+                left += usize::from(queue.dequeue().is_some());
+            }
+            tokio::time::advance(Duration::from_millis(1)).await;
         }
-        assert!(last > 0.5 && pie.burst.is_zero(), "{last}");
-        (0..4000).for_each(|_| pie.update(0.005));
-        assert!(pie.probability <= 0.0 && pie.burst == BURST);
+        left + queue.length()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_cannot_leave_is_dropped_until_the_delay_is_short() {
+        assert_eq!(kept(false).await, 4000);
+        // Half of it can leave. What stays beyond that is the queue that its start has built.
+        let kept = kept(true).await;
+        assert!((2000..2600).contains(&kept), "{kept}");
     }
 }

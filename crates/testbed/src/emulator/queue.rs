@@ -43,8 +43,7 @@ impl Queue {
             Discipline::CoDel(parameters) => Self::CoDel(CoDelQueue::new(codel(parameters))),
             Discipline::Pie(parameters) => Self::Pie(Box::new(PieQueue::new(parameters, limit, seed))),
             Discipline::FqCoDel(flows) => {
-                let quantum = i64::try_from(flows.quantum.get()).unwrap_or(i64::MAX);
-                Self::FqCoDel(FlowQueues::new(codel(flows.codel), quantum, limit))
+                Self::FqCoDel(FlowQueues::new(codel(flows.codel), flows.quantum, limit))
             }
             Discipline::Red(_) => return None,
         })

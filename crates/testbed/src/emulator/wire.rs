@@ -1,11 +1,10 @@
 //! What happens to packets on the wire beside losses: each takes a time of its own, and some come twice.
 
 use std::collections::BTreeMap;
-use std::f64::consts::TAU;
 
-use anabranch_scenario::model::{Jitter, Spread};
-use rand::rngs::StdRng;
-use rand::{RngExt, SeedableRng};
+use anabranch_queues::delay_beyond;
+use anabranch_scenario::model::Jitter;
+use anabranch_scenario::random::Random;
 use rattan_core::cells::{Packet, StdPacket};
 use tokio::time::{Duration, Instant};
 
@@ -15,7 +14,7 @@ use super::cell::Work;
 pub struct Wire {
     jitter: Option<Jitter>,
     duplicate: f64,
-    random: StdRng,
+    random: Random,
     /// On their way, by when they arrive and in the order in which they came.
     under_way: BTreeMap<(Instant, u64), StdPacket>,
     number: u64,
@@ -25,7 +24,7 @@ pub struct Wire {
 impl Wire {
     /// One with nothing on it.
     pub fn new(jitter: Option<Jitter>, duplicate: f64, seed: u64) -> Self {
-        let random = StdRng::seed_from_u64(seed);
+        let random = Random::new(seed, 1);
         Self { jitter, duplicate, random, under_way: BTreeMap::new(), number: 0, last: None }
     }
 
@@ -33,37 +32,20 @@ impl Wire {
         self.under_way.insert((at, self.number), packet);
         self.number += 1;
     }
-
-    /// What a packet's way takes beyond the delay.
-    fn draw(&mut self, spread: Spread) -> Duration {
-        let unit = self.random.random::<f64>();
-        // Of one minus it there is a logarithm.
-        let exponential = -(1.0 - unit).ln();
-        let seconds = match spread {
-            Spread::Uniform { most } => most.as_secs_f64() * unit,
-            Spread::Exponential { mean } => mean.as_secs_f64() * exponential,
-            Spread::Normal { mean, deviation } => {
-                // Box and Muller 1958.
-                let normal = (2.0 * exponential).sqrt() * (TAU * self.random.random::<f64>()).cos();
-                mean.as_secs_f64() + deviation.as_secs_f64() * normal
-            }
-        };
-        Duration::from_secs_f64(seconds.max(0.0))
-    }
 }
 
 impl Work for Wire {
     fn take(&mut self, packet: StdPacket) {
         let mut at = packet.get_timestamp();
         if let Some(Jitter { spread, reorders }) = self.jitter {
-            at += self.draw(spread);
+            at += Duration::from_nanos(delay_beyond(&spread, &mut self.random));
             if !reorders {
                 // One that would overtake another arrives with it.
                 at = self.last.map_or(at, |last| last.max(at));
             }
         }
         self.last = Some(at);
-        if self.duplicate > 0.0 && self.random.random::<f64>() < self.duplicate {
+        if self.duplicate > 0.0 && self.random.unit() < self.duplicate {
             self.send(packet.clone(), at);
         }
         self.send(packet, at);
@@ -82,6 +64,7 @@ impl Work for Wire {
 
 #[cfg(test)]
 mod tests {
+    use anabranch_scenario::model::Spread;
     use anabranch_units::Duration as Span;
 
     use super::*;

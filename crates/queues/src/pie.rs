@@ -1,8 +1,7 @@
 //! Proportional integral controller enhanced (RFC 8033, section 4, without the optional parts of section 5).
 
+use anabranch_scenario::model::Pie;
 use anabranch_scenario::random::Random;
-
-use crate::model::Pie;
 
 /// T_UPDATE, in nanoseconds.
 const UPDATE: u64 = 15_000_000;
@@ -11,12 +10,10 @@ const BURST: u64 = 150_000_000;
 /// Weights of the distance to the target, and of the trend; per second.
 const ALPHA: f64 = 0.125;
 const BETA: f64 = 1.25;
-/// Of so many packets nothing is dropped early.
-const FEW: usize = 2;
 
 /// The probability of a drop, and what it follows from.
 #[derive(Clone, Debug)]
-pub(super) struct PieState {
+pub struct PieState {
     /// QDELAY_REF, in seconds.
     target: f64,
     probability: f64,
@@ -27,7 +24,8 @@ pub(super) struct PieState {
 }
 
 impl PieState {
-    pub(super) fn new(parameters: Pie) -> Self {
+    /// That of a queue in which nothing has been.
+    pub fn new(parameters: Pie) -> Self {
         Self {
             target: parameters.target.as_secs_f64(),
             probability: 0.0,
@@ -37,18 +35,28 @@ impl PieState {
         }
     }
 
-    /// Whether a packet that finds `waiting` others gets through. What is there has left at `busy_until`.
-    pub(super) fn passes(&mut self, waiting: usize, busy_until: u64, now: u64, random: &mut Random) -> bool {
-        self.update(busy_until, now);
+    /// Whether a packet that comes now gets through. Of a queue that `is_short`, with no more than two packets,
+    /// nothing is dropped early. `delay` tells how long a packet that came at a moment would have waited, in
+    /// nanoseconds, for the moments since the last call.
+    #[inline]
+    pub fn passes(
+        &mut self,
+        is_short: bool,
+        now: u64,
+        delay: impl Fn(u64) -> u64,
+        random: &mut Random,
+    ) -> bool {
+        self.update(now, delay);
         let is_calm = self.delay_before < self.target / 2.0 && self.probability < 0.2;
-        self.burst_left > 0 || is_calm || waiting <= FEW || random.unit() >= self.probability
+        self.burst_left > 0 || is_calm || is_short || random.unit() >= self.probability
     }
 
-    /// Does what should have been done at every update until now. Meanwhile nothing came, so the queue only
-    /// became shorter.
-    fn update(&mut self, busy_until: u64, now: u64) {
+    /// Does what should have been done at every update until now. To be called before the queue gets a packet,
+    /// and before it loses one where `delay` could not tell afterwards what it was.
+    #[inline]
+    pub fn update(&mut self, now: u64, delay: impl Fn(u64) -> u64) {
         while self.next_update <= now {
-            let delay = busy_until.saturating_sub(self.next_update) as f64 / 1e9;
+            let delay = delay(self.next_update) as f64 / 1e9;
             if delay <= 0.0 && self.delay_before <= 0.0 && self.probability < 1e-9 {
                 // Nothing will change until somebody comes.
                 self.probability = 0.0;
@@ -108,14 +116,14 @@ mod tests {
         let mut highest = 0.0;
         for number in 1..2000 {
             let now = number * UPDATE;
-            pie.update(now + 50_000_000, now);
+            pie.update(now, |_| 50_000_000);
             assert!(pie.probability >= highest, "{number}");
             highest = pie.probability;
         }
         assert!(highest > 0.5, "{highest}");
         for number in 2000..6000 {
             let now = number * UPDATE;
-            pie.update(now + 5_000_000, now);
+            pie.update(now, |_| 5_000_000);
         }
         assert!(pie.probability <= 0.0);
         assert_eq!(pie.burst_left, BURST);
@@ -125,19 +133,19 @@ mod tests {
     fn a_first_burst_and_a_short_queue_lose_nothing() {
         let mut random = Random::new(1, 1);
         let mut pie = pie();
-        let until = |pie: &mut PieState, waiting, random: &mut Random| {
+        let until = |pie: &mut PieState, is_short, random: &mut Random| {
             (0..10_000u64)
                 .map(|number| number * 100_000)
-                .find(|now| !pie.passes(waiting, now + 400_000_000, *now, random))
+                .find(|now| !pie.passes(is_short, *now, |_| 400_000_000, random))
         };
-        assert!(until(&mut pie, 300, &mut random).unwrap() >= BURST - UPDATE);
-        assert_eq!(until(&mut pie, FEW, &mut random), None);
+        assert!(until(&mut pie, false, &mut random).unwrap() >= BURST - UPDATE);
+        assert_eq!(until(&mut pie, true, &mut random), None);
     }
 
     #[test]
     fn an_idle_time_costs_no_work_and_ends_with_a_burst_allowed() {
         let mut pie = pie();
-        pie.update(0, u64::MAX / 2);
+        pie.update(u64::MAX / 2, |_| 0);
         assert!(pie.next_update > u64::MAX / 2 && pie.burst_left == BURST);
     }
 }

@@ -1,13 +1,13 @@
 //! A token bucket: a policer drops what finds it empty, a shaper lets it wait.
 
-use crate::model::TokenBucket;
+use anabranch_scenario::model::TokenBucket;
 
 /// Bits times this make whole numbers of what a nanosecond brings.
 const PER_BIT: u128 = 1_000_000_000;
 
 /// The bucket at work.
 #[derive(Clone, Debug)]
-pub(super) struct Bucket {
+pub struct Bucket {
     /// Bits per second.
     rate: u64,
     /// In billionths of a bit, as `tokens` are.
@@ -18,7 +18,7 @@ pub(super) struct Bucket {
 
 impl Bucket {
     /// A full one.
-    pub(super) fn new(bucket: &TokenBucket) -> Self {
+    pub fn new(bucket: &TokenBucket) -> Self {
         let most = u128::from(bucket.burst.get()) * 8 * PER_BIT;
         Self { rate: bucket.rate.as_bps(), most, tokens: most, counted: 0 }
     }
@@ -30,7 +30,8 @@ impl Bucket {
     }
 
     /// Whether a packet of `size` bytes may pass now; one that may takes its tokens.
-    pub(super) fn passes(&mut self, size: u32, now: u64) -> bool {
+    #[inline]
+    pub fn passes(&mut self, size: u32, now: u64) -> bool {
         self.fill(now);
         let taken = u128::from(size) * 8 * PER_BIT;
         let passes = taken <= self.tokens;
@@ -42,7 +43,8 @@ impl Bucket {
 
     /// When a packet of `size` bytes that is there from `now` on may pass, after all before it; it takes its
     /// tokens. One that is larger than the bucket takes all of it.
-    pub(super) fn take_when_ready(&mut self, size: u32, now: u64) -> u64 {
+    #[inline]
+    pub fn take_when_ready(&mut self, size: u32, now: u64) -> u64 {
         let now = now.max(self.counted);
         self.fill(now);
         let taken = (u128::from(size) * 8 * PER_BIT).min(self.most);

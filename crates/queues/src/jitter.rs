@@ -1,11 +1,11 @@
 //! What a packet's way takes beyond the link's delay.
 
+use anabranch_scenario::model::Spread;
 use anabranch_scenario::random::Random;
 
-use crate::model::Spread;
-
-/// Draws it for a packet, in nanoseconds.
-pub(super) fn draw(spread: &Spread, random: &mut Random) -> u64 {
+/// Draws it for one packet, in nanoseconds.
+#[inline]
+pub fn delay_beyond(spread: &Spread, random: &mut Random) -> u64 {
     match *spread {
         Spread::Uniform { most } => random.below(most.as_nanos().saturating_add(1)),
         Spread::Exponential { mean } => nanos(random.exponential(mean.as_secs_f64())),
@@ -29,7 +29,8 @@ mod tests {
     /// Mean and standard deviation of what is drawn, in milliseconds.
     fn drawn(spread: Spread) -> (f64, f64) {
         let mut random = Random::new(3, 5);
-        let values: Vec<f64> = (0..100_000).map(|_| draw(&spread, &mut random) as f64 / 1e6).collect();
+        let values: Vec<f64> =
+            (0..100_000).map(|_| delay_beyond(&spread, &mut random) as f64 / 1e6).collect();
         let count = values.len() as f64;
         let mean = values.iter().sum::<f64>() / count;
         let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / count;
