@@ -1,4 +1,6 @@
-//! What the tests of a session begin with.
+//! What the tests of a session begin with, and the world in which most of them play.
+
+pub(crate) mod world;
 
 use anabranch_protocol::ranges::RangeSet;
 use anabranch_units::{Bytes, Duration, Rate};

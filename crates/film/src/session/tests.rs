@@ -1,14 +1,13 @@
 //! Sessions over paths that deliver at a rate.
 
 mod requests;
-mod world;
 
+use super::testing::world::{READER, STEP, World, auto, servers};
 use super::testing::{config, film, play};
 use super::*;
 use crate::auto::{Auto, Parameters};
 use crate::control::Sample;
 use crate::multitcp::{self, Basic};
-use world::{READER, STEP, World, auto, servers};
 
 #[test]
 fn a_film_over_three_replicas_of_which_one_dies() {

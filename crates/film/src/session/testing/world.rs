@@ -7,55 +7,55 @@ use super::super::*;
 use crate::auto::{Auto, Parameters};
 use crate::content::ReaderId;
 
-pub(super) const READER: ReaderId = ReaderId(0);
-pub(super) const STEP: Duration = Duration::from_millis(20);
+pub(crate) const READER: ReaderId = ReaderId(0);
+pub(crate) const STEP: Duration = Duration::from_millis(20);
 const RTT: Duration = Duration::from_millis(60);
 
-pub(super) struct Server {
-    pub(super) rate: Rate,
+pub(crate) struct Server {
+    pub(crate) rate: Rate,
     /// Takes connections and then says nothing.
-    pub(super) silent: bool,
-    pub(super) refuses: Option<Refusal>,
+    pub(crate) silent: bool,
+    pub(crate) refuses: Option<Refusal>,
     /// Cuts every connection that has brought so much.
-    pub(super) cut: Option<u64>,
+    pub(crate) cut: Option<u64>,
     /// Refuses requests that come sooner after the last one.
-    pub(super) least_between: Duration,
+    pub(crate) least_between: Duration,
     /// When it took a request last.
-    pub(super) took: Option<Time>,
+    pub(crate) took: Option<Time>,
 }
 
 /// Path, when it is up, queued requests as (answer begins, bytes left).
-pub(super) type Wire = (PathId, Time, VecDeque<(Time, u64)>);
+pub(crate) type Wire = (PathId, Time, VecDeque<(Time, u64)>);
 
-pub(super) struct World {
-    pub(super) session: Session,
-    pub(super) servers: Vec<Server>,
-    pub(super) connections: BTreeMap<ConnectionId, Wire>,
-    pub(super) limit: Option<Rate>,
-    pub(super) now: Time,
-    pub(super) reader: ReaderId,
+pub(crate) struct World {
+    pub(crate) session: Session,
+    pub(crate) servers: Vec<Server>,
+    pub(crate) connections: BTreeMap<ConnectionId, Wire>,
+    pub(crate) limit: Option<Rate>,
+    pub(crate) now: Time,
+    pub(crate) reader: ReaderId,
     /// What the reader takes at most; `None`: everything at once.
-    pub(super) reads: Option<Rate>,
+    pub(crate) reads: Option<Rate>,
     /// Whether what the reader took is dropped before anybody looks.
-    pub(super) drops: bool,
-    pub(super) packet_size: Bytes,
+    pub(crate) drops: bool,
+    pub(crate) packet_size: Bytes,
     /// The part of what the limit allows that the machine is too late to read, in percent.
-    pub(super) lags: u32,
+    pub(crate) lags: u32,
     /// How long reading was held back by the limit.
-    pub(super) held: Duration,
+    pub(crate) held: Duration,
     /// Connections that say nothing any more.
-    pub(super) hung: BTreeSet<ConnectionId>,
-    pub(super) opened: usize,
+    pub(crate) hung: BTreeSet<ConnectionId>,
+    pub(crate) opened: usize,
     /// Connections with a request that their server does not take.
-    pub(super) refused: BTreeSet<ConnectionId>,
-    pub(super) refusals: Vec<Time>,
+    pub(crate) refused: BTreeSet<ConnectionId>,
+    pub(crate) refusals: Vec<Time>,
     /// When it was asked for what.
-    pub(super) asked: Vec<(Time, Range<u64>)>,
-    pub(super) failed: Option<String>,
-    pub(super) waited: bool,
+    pub(crate) asked: Vec<(Time, Range<u64>)>,
+    pub(crate) failed: Option<String>,
+    pub(crate) waited: bool,
 }
 
-pub(super) fn servers(kbps: &[u64]) -> Vec<Server> {
+pub(crate) fn servers(kbps: &[u64]) -> Vec<Server> {
     let server = |kbps: &u64| Server {
         rate: Rate::from_kbps(*kbps),
         silent: false,
@@ -67,12 +67,13 @@ pub(super) fn servers(kbps: &[u64]) -> Vec<Server> {
     kbps.iter().map(server).collect()
 }
 
-pub(super) fn auto() -> Box<dyn RateController> {
+pub(crate) fn auto() -> Box<dyn RateController> {
     Box::new(Auto::new(Parameters::default()))
 }
 
 impl World {
-    pub(super) fn new(config: Config, servers: Vec<Server>) -> Self {
+    /// A session with a reader of the whole film.
+    pub(crate) fn new(config: Config, servers: Vec<Server>) -> Self {
         let size = config.size.unwrap();
         let mut session = Session::new(config, Time::ZERO);
         session.add_reader(READER, 0..size, Time::ZERO);
@@ -80,7 +81,7 @@ impl World {
     }
 
     /// A session that has its readers, if any.
-    pub(super) fn started(mut session: Session, servers: Vec<Server>) -> Self {
+    pub(crate) fn started(mut session: Session, servers: Vec<Server>) -> Self {
         session.start(Time::ZERO);
         let mut world = Self {
             session,
@@ -106,7 +107,7 @@ impl World {
         world
     }
 
-    pub(super) fn act(&mut self) {
+    pub(crate) fn act(&mut self) {
         while let Some(action) = self.session.poll_action() {
             match action {
                 Action::Open { connection, path, .. } => {
@@ -134,7 +135,7 @@ impl World {
     }
 
     /// Whether the server takes one more request now.
-    pub(super) fn takes(&mut self, connection: ConnectionId) -> bool {
+    pub(crate) fn takes(&mut self, connection: ConnectionId) -> bool {
         let path = self.connections[&connection].0;
         let server = &mut self.servers[path.0 as usize];
         let is_taken = server.took.is_none_or(|took| self.now.since(took) >= server.least_between);
@@ -144,7 +145,7 @@ impl World {
         is_taken
     }
 
-    pub(super) fn step(&mut self) {
+    pub(crate) fn step(&mut self) {
         self.now += STEP;
         for id in std::mem::take(&mut self.refused) {
             if self.connections.remove(&id).is_some() {
@@ -252,7 +253,14 @@ impl World {
         self.act();
     }
 
-    pub(super) fn run(&mut self, seconds: u64) {
+    /// The reader takes at most so much for so long, and nothing else ends it.
+    pub(crate) fn reads_for(&mut self, seconds: u64, kbytes_per_second: u64) {
+        self.reads = Some(Rate::from_kbps(kbytes_per_second * 8));
+        (0..seconds * 50).for_each(|_| self.step());
+    }
+
+    /// Until the film is there or has failed, and no longer than this.
+    pub(crate) fn run(&mut self, seconds: u64) {
         for _ in 0..seconds * 50 {
             if self.session.is_complete() || self.failed.is_some() {
                 return;
