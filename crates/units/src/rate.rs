@@ -40,8 +40,7 @@ impl Rate {
         if span.is_zero() {
             return Self::ZERO;
         }
-        let bits = u128::from(amount.get()) * 8 * 1_000_000_000 / u128::from(span.as_nanos());
-        Self(u64::try_from(bits).unwrap_or(u64::MAX))
+        Self(scaled(amount.get(), 8_000_000_000, span.as_nanos()))
     }
 
     /// Bits per second.
@@ -65,24 +64,34 @@ impl Rate {
     }
 
     /// What goes in `span` at this rate.
+    #[inline]
     pub fn amount_in(self, span: Duration) -> Bytes {
-        let bytes = u128::from(self.0) * u128::from(span.as_nanos()) / 8_000_000_000;
-        Bytes::new(u64::try_from(bytes).unwrap_or(u64::MAX))
+        Bytes::new(scaled(self.0, span.as_nanos(), 8_000_000_000))
     }
 
     /// How long `amount` takes at this rate, [`Duration::MAX`] at rate zero.
+    #[inline]
     pub fn time_for(self, amount: Bytes) -> Duration {
         if self.0 == 0 {
             return Duration::MAX;
         }
-        let nanos = u128::from(amount.get()) * 8_000_000_000 / u128::from(self.0);
-        Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+        Duration::from_nanos(scaled(amount.get(), 8_000_000_000, self.0))
     }
 
     /// This rate as a multiple of `other`; zero when `other` is zero.
     pub fn ratio_to(self, other: Self) -> f64 {
         if other.0 == 0 { 0.0 } else { self.0 as f64 / other.0 as f64 }
     }
+}
+
+/// `value * factor / divisor`, rounded down and at most what fits. The divisor is not zero.
+#[inline]
+fn scaled(value: u64, factor: u64, divisor: u64) -> u64 {
+    // Most products fit, and dividing 128 bits takes several times as long.
+    if let Some(product) = value.checked_mul(factor) {
+        return product / divisor;
+    }
+    u64::try_from(u128::from(value) * u128::from(factor) / u128::from(divisor)).unwrap_or(u64::MAX)
 }
 
 impl Add for Rate {

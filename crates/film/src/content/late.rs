@@ -109,8 +109,7 @@ impl Coordinator {
                         begins.is_some() || ends > self.play_time(reader, segment.range.end)
                     }
                 };
-                let range = segment.rest(needed.start);
-                missing.then_some(Late { request: *id, range, begins })
+                missing.then(|| Late { request: *id, range: segment.rest(needed.start), begins })
             })
         });
         late.collect()
@@ -126,9 +125,12 @@ impl Coordinator {
         reader: &Reader,
         now: Time,
     ) -> Option<(u64, Duration)> {
+        if self.policy.unhurried_from.is_none() || pipe.members > 0 {
+            return None;
+        }
         let first = self.segment_length(pipe);
         let end = from.saturating_add(first);
-        if self.policy.unhurried_from.is_none() || pipe.members > 0 || end >= segment.range.end {
+        if end >= segment.range.end {
             return None;
         }
         let expected = self.expected(pipe, segment.mark.saturating_sub(segment.range.end - end), now);
