@@ -181,7 +181,8 @@ impl RangeConnection<'_> {
         {
             let mut request = RequestHead::new(Method::Get, &replica.target, &replica.jar.headers());
             if self.shared.ranges {
-                request = request.range(asked.range.start, Some(asked.range.end - 1));
+                let start = self.shared.start;
+                request = request.range(start + asked.range.start, Some(start + asked.range.end - 1));
                 if let Some(validator) = &replica.validator
                     && replica.growth.size().is_none()
                 {
@@ -231,9 +232,9 @@ impl RangeConnection<'_> {
             return Ok(());
         }
         // With 200 it is all of the film, which the server sends when it has become another one.
-        let asked = &asked.range;
-        let checked = head.check_range(asked.start, Some(asked.end - 1));
-        let (then, now) = (grown.or(self.shared.size), head.size_of_film());
+        let (asked, start) = (&asked.range, self.shared.start);
+        let checked = head.check_range(start + asked.start, Some(start + asked.end - 1));
+        let (then, now) = (grown.or(self.shared.whole), head.size_of_film());
         if let (Some(then), Some(to), Ok(_) | Err(RangeError::Ignored)) = (then, now, &checked)
             && to > then
         {

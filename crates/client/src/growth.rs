@@ -39,7 +39,7 @@ pub(super) async fn look(shared: &Shared, id: ConnectionId, path: PathId, to: u6
                 End::Grown { to }
             }
             Ok(Err(OpenError::AnotherFilm(how))) => {
-                let size = shared.size.unwrap_or(0);
+                let size = shared.whole.unwrap_or(0);
                 End::changed(&format!("it had {size} bytes and has {to} now, and {how}"))
             }
             Ok(Err(error)) => End::Failed(error.to_string()),
@@ -66,12 +66,12 @@ async fn samples_agree(shared: &Shared, path: PathId, length: u64) -> Result<(),
     compare(shared.replica(path), &mut None, &ours, &options).await
 }
 
-/// Samples of what is there, by their positions.
+/// Samples of what is there, by where they are in what the servers have.
 async fn held(shared: &Shared, length: u64) -> io::Result<Vec<(u64, Vec<u8>)>> {
     let ranges = samples(&shared.store.have(), length);
     let mut held = Vec::with_capacity(ranges.len());
     for range in ranges {
-        held.push((range.start, shared.read(range).await?));
+        held.push((shared.start + range.start, shared.read(range).await?));
     }
     Ok(held)
 }
@@ -110,7 +110,7 @@ async fn check_ranges(shared: &Shared, path: PathId) -> Result<Option<u64>, Stri
         200 | 206 => head.size_of_film(),
         _ => return Ok(growth.size()),
     };
-    let then = growth.size().or(shared.size);
+    let then = growth.size().or(shared.whole);
     if let (Some(then), Some(now)) = (then, now) {
         if now < then {
             return Err(resized(then, now));

@@ -55,7 +55,7 @@ pub use disk::Medium;
 pub use error::{Cure, EngineError};
 pub use film::Film;
 pub use notice::{Event, Notice};
-pub use open::{FilmInfo, OpenError};
+pub use open::{FilmInfo, OpenError, Within};
 pub use read_rate::ReadRate;
 pub use reader::Reader;
 pub use settings::{PlaylistSegment, RateControl, Settings};

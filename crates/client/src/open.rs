@@ -26,6 +26,8 @@ pub struct FilmInfo {
     pub location: Url,
     /// Its size, if the server tells.
     pub size: Option<u64>,
+    /// Where it is in what is there, when it is a part of that.
+    pub within: Option<Within>,
     /// Its entity tag, as the first replica gives it.
     pub etag: Option<String>,
     /// When it was changed last, as the first replica says.
@@ -42,6 +44,15 @@ pub struct FilmInfo {
     pub lost: Vec<(String, String)>,
     /// Replicas whose validator is another one than the first's, but samples of whose content agree.
     pub differing: Vec<String>,
+}
+
+/// What a film is a part of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Within {
+    /// The position of the film's first byte there.
+    pub start: u64,
+    /// The size of all that is there.
+    pub size: u64,
 }
 
 impl fmt::Debug for FilmInfo {
@@ -70,6 +81,9 @@ pub enum OpenError {
         /// How long the server wants to be left alone.
         retry_after: Option<Duration>,
     },
+    /// A part is wanted, and the server gives no parts.
+    #[error("{0}: the server knows no ranges")]
+    NoParts(String),
     /// The place where the film is to go cannot be used.
     #[error("{0}")]
     Storage(String),
@@ -85,6 +99,7 @@ struct Candidate {
     head: ResponseHead,
     first: BytesMut,
     coming: u64,
+    /// Of all that is there, also where the film is a part of it.
     size: Option<u64>,
     accepts_ranges: bool,
 }
@@ -169,6 +184,9 @@ pub(super) async fn open(settings: &Settings) -> Result<Opened, OpenError> {
         reference.coming = 0;
         reference.replica.connection = None;
     }
+    if settings.part.is_some() && !reference.accepts_ranges {
+        return Err(OpenError::NoParts(reference.replica.url));
+    }
     let options = settings.connect_options(settings.interfaces.first());
     let mut differing = Vec::new();
     let mut replicas = Vec::new();
@@ -188,17 +206,23 @@ pub(super) async fn open(settings: &Settings) -> Result<Opened, OpenError> {
         // Their order decides; the connection of each but the first is dropped.
         lost.extend(usable.map(|other| (other.replica.url, "the server knows no ranges".to_owned())));
     }
-    let media = if settings.probe_media && reference.accepts_ranges {
+    let media = if settings.probe_media && settings.part.is_none() && reference.accepts_ranges {
         media(&mut reference, &options).await
     } else {
         None
     };
     let Candidate { replica, url, head, first, coming, size, accepts_ranges } = reference;
     replicas.insert(0, replica);
+    let within = settings.part.as_ref().zip(size).map(|(part, size)| Within { start: part.start, size });
+    let size = match (&settings.part, size) {
+        (Some(part), Some(size)) => Some(size.min(part.end).saturating_sub(part.start)),
+        (_, size) => size,
+    };
     let text = |value: Option<&HeaderValue>| value.and_then(|value| value.to_str().ok()).map(str::to_owned);
     let info = FilmInfo {
         location: url,
         size,
+        within,
         etag: head.etag.as_ref().map(ToString::to_string),
         last_modified: text(head.last_modified.as_ref()),
         content_type: head.content_type,
@@ -278,7 +302,7 @@ async fn probe_over_any(
     };
     let options = |interface| {
         let usual = settings.connect_options(interface);
-        let first_bytes = if index == 0 { usual.first_bytes } else { GLANCE };
+        let first_bytes = if index == 0 { usual.first_bytes } else { GLANCE.min(usual.first_bytes) };
         ConnectOptions { first_bytes, ..usual }
     };
     for interface in others {

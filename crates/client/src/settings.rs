@@ -1,5 +1,7 @@
 //! What a stream is to be.
 
+use std::ops::Range;
+
 use anabranch_film::control::RateController;
 use anabranch_film::session::Pace;
 use anabranch_film::{auto, content, mul, multitcp, playback, rome};
@@ -62,6 +64,8 @@ pub struct Settings {
     pub http3: bool,
     /// Connections that go on from one film to the next; `None`: each film has its own.
     pub pool: Option<Pool>,
+    /// Which bytes of what is at the URLs are the film, at least one; `None`: all of them.
+    pub part: Option<Range<u64>>,
     /// What is known of a film that is one segment of many.
     pub segment: Option<PlaylistSegment>,
 }
@@ -98,6 +102,7 @@ impl Settings {
             stripe: true,
             http3: false,
             pool: None,
+            part: None,
             segment: None,
         }
     }
@@ -153,7 +158,11 @@ impl Settings {
 
     /// How to connect over an interface.
     pub(super) fn connect_options(&self, interface: Option<&Interface>) -> ConnectOptions {
+        let usual = ConnectOptions::default();
+        let length = self.part.as_ref().map(|part| Bytes::new(part.end.saturating_sub(part.start)));
         ConnectOptions {
+            start: self.part.as_ref().map_or(0, |part| part.start),
+            first_bytes: length.map_or(usual.first_bytes, |length| length.min(usual.first_bytes)),
             interface: interface.cloned(),
             receive_buffer: self.receive_buffer(),
             tls: self.tls.clone(),
@@ -161,7 +170,7 @@ impl Settings {
             http3: self.http3,
             connect_timeout: self.connect_timeout,
             pool: self.pool.clone(),
-            ..ConnectOptions::default()
+            ..usual
         }
     }
 

@@ -31,6 +31,10 @@ pub(super) struct Shared {
     pub(super) settings: Settings,
     pub(super) ranges: bool,
     pub(super) size: Option<u64>,
+    /// Where the film begins in what its servers have.
+    pub(super) start: u64,
+    /// The size of that.
+    pub(super) whole: Option<u64>,
     replicas: Vec<Replica>,
     epoch: Instant,
     pub(super) store: Store,
@@ -69,6 +73,8 @@ impl Shared {
             settings,
             ranges: info.accepts_ranges,
             size: info.size,
+            start: info.within.map_or(0, |within| within.start),
+            whole: info.within.map_or(info.size, |within| Some(within.size)),
             replicas,
             epoch,
             store,

@@ -52,6 +52,8 @@ pub struct ConnectOptions {
     pub connect_timeout: Duration,
     /// How long a probe waits for something to come.
     pub response_timeout: Duration,
+    /// Where the film begins in what a URL leads to: a probe asks from there on.
+    pub start: u64,
     /// How much of the film a probe asks for, at least one byte.
     pub first_bytes: Bytes,
     /// Where connections go on that are done with what they were asked for; `None`: they are closed.
@@ -70,6 +72,7 @@ impl Default for ConnectOptions {
             tls: TlsClient::default(),
             connect_timeout: Duration::from_secs(10),
             response_timeout: Duration::from_secs(30),
+            start: 0,
             first_bytes: FIRST_BYTES,
             pool: None,
         }
@@ -79,7 +82,7 @@ impl Default for ConnectOptions {
 impl ConnectOptions {
     /// The last byte that a probe asks for.
     pub(super) fn last_first_byte(&self) -> u64 {
-        self.first_bytes.get().max(1) - 1
+        self.start.saturating_add(self.first_bytes.get().max(1) - 1)
     }
 }
 

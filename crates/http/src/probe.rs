@@ -41,7 +41,7 @@ pub struct Probe {
     pub first: BytesMut,
     /// How many of them are under way on the connection, and not in `first`.
     pub coming: u64,
-    /// Size of the film, when the server tells.
+    /// Size of all that the URL leads to, when the server tells.
     pub size: Option<u64>,
     /// A validator for `If-Range`, when the server gives one that is good for it.
     pub validator: Option<HeaderValue>,
@@ -222,7 +222,8 @@ async fn ask_over(
     headers: &ExtraHeaders,
     options: &ConnectOptions,
 ) -> Result<Asked, ProbeError> {
-    let request = RequestHead::new(Method::Get, target, headers).range(0, Some(options.last_first_byte()));
+    let request =
+        RequestHead::new(Method::Get, target, headers).range(options.start, Some(options.last_first_byte()));
     let failed = |source| ProbeError::Failed { target: target.clone().into(), source };
     connection.send(&request).map_err(failed)?;
     let mut nothing = BytesMut::new();
@@ -246,20 +247,21 @@ impl Asked {
             return Err(ProbeError::Encoded { target: target.into(), encoding });
         }
         let first = BytesMut::new();
-        let (size, coming, accepts_ranges) = match head.check_range(0, Some(options.last_first_byte())) {
-            Ok(range) => (range.total, range.length(), true),
-            Err(RangeError::Ignored) => (head.content_length, 0, false),
-            // An empty film has no first byte.
-            Err(RangeError::Unsatisfied { total: Some(0) }) => (Some(0), 0, true),
-            Err(RangeError::Unsatisfied { .. } | RangeError::Status(_)) => {
-                return Err(ProbeError::Status {
-                    target: target.into(),
-                    status: head.status,
-                    retry_after: head.retry_after,
-                });
-            }
-            Err(source) => return Err(ProbeError::Range { target: target.into(), source }),
-        };
+        let (size, coming, accepts_ranges) =
+            match head.check_range(options.start, Some(options.last_first_byte())) {
+                Ok(range) => (range.total, range.length(), true),
+                Err(RangeError::Ignored) => (head.content_length, 0, false),
+                // An empty film has no first byte.
+                Err(RangeError::Unsatisfied { total: Some(0) }) => (Some(0), 0, true),
+                Err(RangeError::Unsatisfied { .. } | RangeError::Status(_)) => {
+                    return Err(ProbeError::Status {
+                        target: target.into(),
+                        status: head.status,
+                        retry_after: head.retry_after,
+                    });
+                }
+                Err(source) => return Err(ProbeError::Range { target: target.into(), source }),
+            };
         let version = Version::of(&head);
         let validator = version.strong_validator();
         Ok(Probe {

@@ -12,7 +12,7 @@ mod route;
 
 use url::Url;
 
-pub use listing::{Listing, Rendition, Segment, listing};
+pub use listing::{Listing, Place, Rendition, Segment, listing};
 pub use route::{LARGEST_PLAYLIST, PlaylistError, Route};
 
 /// A kind of playlist.

@@ -221,9 +221,9 @@ fn segments_are_listed_in_the_order_of_play() {
         panic!("it lists segments");
     };
     let listed: Vec<_> =
-        segments.iter().map(|segment| (segment.url.as_str(), segment.play_time.as_millis())).collect();
+        segments.iter().map(|one| (one.place.url.as_str(), one.play_time.as_millis())).collect();
     assert_eq!(listed, [("https://example.org/films/7.m4s", 4500), ("https://b.example/8.m4s", 2000)]);
-    assert_eq!((first, initializations[0].as_str()), (7, "https://example.org/films/init.mp4"));
+    assert_eq!((first, initializations[0].url.as_str()), (7, "https://example.org/films/init.mp4"));
 }
 
 #[test]
@@ -242,10 +242,32 @@ fn rungs_are_of_one_kind_and_sounds_of_another() {
 }
 
 #[test]
-fn parts_of_one_file_are_not_listed() {
+fn parts_of_one_file_follow_each_other_where_no_offset_is_told() {
     let base = Url::parse("https://example.org/all.m3u8").unwrap();
-    let text = "#EXTM3U\n#EXT-X-TARGETDURATION:5\n#EXTINF:4,\n#EXT-X-BYTERANGE:1000@0\nall.ts\n";
-    assert_eq!(listing(PlaylistKind::Hls, text.as_bytes(), &base), None);
+    let text = "#EXTM3U\n#EXT-X-TARGETDURATION:5\n#EXT-X-MAP:URI=\"all.mp4\",BYTERANGE=\"700@0\"\n\
+                #EXTINF:4,\n#EXT-X-BYTERANGE:1000@700\nall.mp4\n#EXTINF:3,\n#EXT-X-BYTERANGE:50\nall.mp4\n\
+                #EXTINF:4,\n#EXT-X-BYTERANGE:10@5000\nall.mp4\n#EXTINF:4,\n#EXT-X-BYTERANGE:20\nother.mp4\n";
+    let Some(Listing::Segments { segments, initializations, .. }) =
+        listing(PlaylistKind::Hls, text.as_bytes(), &base)
+    else {
+        panic!("it lists segments");
+    };
+    let parts: Vec<_> = segments.iter().map(|one| (one.place.url.path(), one.place.bytes.clone())).collect();
+    let of = |path, range| (path, Some(range));
+    assert_eq!(
+        parts,
+        [
+            of("/all.mp4", 700..1700),
+            of("/all.mp4", 1700..1750),
+            of("/all.mp4", 5000..5010),
+            of("/other.mp4", 0..20)
+        ]
+    );
+    assert_eq!((initializations.len(), initializations[0].bytes.clone()), (1, Some(0..700)));
+    for wrong in ["0@5", "2@18446744073709551615"] {
+        let text = format!("#EXTM3U\n#EXT-X-TARGETDURATION:5\n#EXTINF:4,\n#EXT-X-BYTERANGE:{wrong}\nx.ts\n");
+        assert_eq!(listing(PlaylistKind::Hls, text.as_bytes(), &base), None, "{wrong}");
+    }
 }
 
 proptest! {

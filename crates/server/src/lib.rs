@@ -67,6 +67,7 @@ use limits::Limits;
 pub use log::{AccessLog, Listener, Rotation};
 pub use metrics::Metrics;
 pub use pieces::{Content, Piece, Pieces};
+pub use range::unconditional_range;
 pub use reply::{Reply, Representation, content_reply, precondition_reply};
 pub use shape::Shape;
 use shared::Shared;

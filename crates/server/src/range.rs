@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use http::{HeaderMap, header};
+use http::HeaderMap;
+use http::header::{self, HeaderName};
 
 /// More ranges than this in one request get the whole file instead (section 14.2 allows it).
 const MOST_RANGES: usize = 16;
@@ -16,6 +17,25 @@ pub(super) enum Selection {
     Parts(Vec<Range<u64>>),
     /// 416: no byte of it is in the file.
     Unsatisfiable,
+}
+
+/// The one range that a GET asks for without conditions; `None`: it asks for something else. One that is open
+/// ends at [`u64::MAX`].
+pub fn unconditional_range(headers: &HeaderMap) -> Option<Range<u64>> {
+    const CONDITIONS: [HeaderName; 5] = [
+        header::IF_RANGE,
+        header::IF_MATCH,
+        header::IF_NONE_MATCH,
+        header::IF_MODIFIED_SINCE,
+        header::IF_UNMODIFIED_SINCE,
+    ];
+    if CONDITIONS.iter().any(|name| headers.contains_key(name)) {
+        return None;
+    }
+    match select(headers, u64::MAX) {
+        Selection::Parts(parts) => <[_; 1]>::try_from(parts).ok().map(|[part]| part),
+        Selection::Whole | Selection::Unsatisfiable => None,
+    }
 }
 
 /// Reads the Range header of a GET for a file of `size` bytes. Ignored are: another unit, bad syntax, more
@@ -129,6 +149,19 @@ mod tests {
             .into_iter()
             .collect();
         assert_eq!(select(&twice, 100), Whole);
+    }
+
+    #[test]
+    fn a_range_without_conditions() {
+        let asked = |fields: &[(HeaderName, &str)]| {
+            let fields = fields.iter().map(|(name, value)| (name.clone(), value.parse().unwrap()));
+            unconditional_range(&fields.collect())
+        };
+        assert_eq!(asked(&[(header::RANGE, "bytes=10-19")]), Some(10..20));
+        assert_eq!(asked(&[(header::RANGE, "bytes=10-")]), Some(10..u64::MAX));
+        assert_eq!(asked(&[(header::RANGE, "bytes=10-19,30-39")]), None);
+        assert_eq!(asked(&[(header::RANGE, "bytes=10-19"), (header::IF_RANGE, "\"one\"")]), None);
+        assert_eq!(asked(&[]), None);
     }
 
     proptest! {

@@ -43,7 +43,7 @@ impl FilmResource {
         &self.delivery
     }
 
-    /// Answers a GET or a HEAD.
+    /// Answers a GET or a HEAD; of a film that is a part of something, a GET for bytes within that part.
     pub(crate) fn answer<B>(&self, request: &Request<B>) -> Response<Body> {
         self.answer_at(request, None)
     }
@@ -54,12 +54,15 @@ impl FilmResource {
     }
 
     fn whole_speed<B>(&self, request: &Request<B>) -> Response<Body> {
-        let size = self.film.info().size;
+        let FilmInfo { size, within, .. } = *self.film.info();
         let delivering = || (*request.method() == Method::GET).then(|| self.delivery.begin());
         if self.film.is_seekable() {
             let mut reply = precondition_reply(request.headers(), &self.representation)
                 .unwrap_or_else(|| content_reply(request.method(), request.headers(), &self.representation));
-            let pieces = std::mem::take(&mut reply.pieces);
+            let mut pieces = std::mem::take(&mut reply.pieces);
+            if let Some(within) = within {
+                pieces.iter_mut().for_each(|piece| shift(piece, within.start));
+            }
             return respond_with(reply, Body::of_film(pieces, self.film.clone(), delivering()));
         }
         // A server without ranges, and more than is kept: from the start to the end, and no promise of
@@ -88,6 +91,13 @@ impl Answer for FilmResource {
     }
 }
 
+/// A piece of all that the film is a part of, as a piece of the film, which begins at `start` there.
+fn shift(piece: &mut Piece, start: u64) {
+    if let Piece::File(range) = piece {
+        *range = range.start.saturating_sub(start)..range.end.saturating_sub(start);
+    }
+}
+
 /// How a film presents itself.
 fn representation(info: &FilmInfo) -> Representation {
     // A tag that players can rely on: the engine never joins bytes of two versions, so while the film is open
@@ -106,7 +116,7 @@ fn representation(info: &FilmInfo) -> Representation {
         None => super::media_type(&media_type(Path::new(&file_name(info)))),
     };
     Representation {
-        size: info.size.unwrap_or_default(),
+        size: info.within.map(|within| within.size).or(info.size).unwrap_or_default(),
         media_type,
         validators: Validators { etag, modified },
     }

@@ -1,5 +1,5 @@
-//! The films that are open, by URL and by what is said for it: a player's requests for one object share its
-//! size, its validators and its connections.
+//! The films that are open, by where they are and by what is said for them: a player's requests for one file,
+//! or for one part of a file, share its size, its validators and its connections.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use anabranch_client::{Film, OpenError, PlaylistSegment, Settings, Storage};
 use anabranch_http::{HeaderError, Pool, Target, TargetError};
+use anabranch_media::playlist::Place;
 use anabranch_units::Bytes;
 use tokio::sync::OnceCell;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
-use url::Url;
 
 use super::secrets::Secrets;
 use crate::endpoint::FilmResource;
@@ -28,7 +28,7 @@ const FRESH: Duration = Duration::from_secs(2);
 /// What is read, and what is said for it: who says something else may get something else.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) struct Wanted {
-    pub(super) url: Url,
+    pub(super) place: Place,
     pub(super) secrets: Secrets,
 }
 
@@ -137,8 +137,10 @@ impl Films {
     }
 
     async fn open(&self, wanted: &Wanted, role: Role) -> Result<Arc<OpenFilm>, FilmError> {
-        let mut settings = Settings { urls: vec![wanted.url.clone()], ..self.settings.clone() };
-        wanted.secrets.add_to(&mut settings.headers, Target::new(&wanted.url)?.origin())?;
+        let Place { url, bytes } = wanted.place.clone();
+        let origin = Target::new(&url)?.origin().clone();
+        let mut settings = Settings { urls: vec![url], part: bytes, ..self.settings.clone() };
+        wanted.secrets.add_to(&mut settings.headers, &origin)?;
         if let Role::Part(segment) = role {
             settings.pool = Some(self.pool.of(self.owners.hash_one(&wanted.secrets)));
             settings.segment = segment;

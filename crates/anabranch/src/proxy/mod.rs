@@ -7,6 +7,7 @@
 
 mod address;
 mod films;
+mod places;
 mod playlists;
 mod presentation;
 mod scope;
@@ -19,11 +20,11 @@ use std::time::{Duration, Instant};
 
 use anabranch_client::{EngineError, OpenError, Settings};
 use anabranch_http::HeaderError;
-use anabranch_media::playlist::{self, LARGEST_PLAYLIST, PlaylistKind};
-use anabranch_server::{Representation, Validators, content_reply};
+use anabranch_media::playlist::{self, LARGEST_PLAYLIST, Place, PlaylistKind};
+use anabranch_server::{Representation, Validators, content_reply, unconditional_range};
 use bytes::{Bytes, BytesMut};
 use http::header::{self, HeaderValue};
-use http::{HeaderMap, Request, Response, StatusCode};
+use http::{HeaderMap, Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use prometheus_client::registry::Registry;
 use url::Url;
@@ -98,17 +99,34 @@ impl Proxy {
             true => Secrets::of(request.headers(), asker),
             false => Secrets::default(),
         };
-        let wanted = Wanted { url: requested.url.clone(), secrets };
         let began = Instant::now();
-        let part = self.playlists.part(&wanted.url);
-        let of_segment = part.as_ref().and_then(|part| Some((&part.presentation, part.segment?)));
+        let asked = unconditional_range(request.headers()).filter(|_| *request.method() == Method::GET);
+        let (part, bytes) = self.playlists.part(&requested.url, asked.clone()).unzip();
+        let bytes = bytes.flatten();
+        let from_start = match &bytes {
+            Some(bytes) => asked.is_some_and(|asked| asked.start == bytes.start),
+            None => begins_at_start(request),
+        };
+        let mut wanted = Wanted { place: Place { url: requested.url.clone(), bytes }, secrets };
+        let mut of_segment = part.as_ref().and_then(|part| Some((&part.presentation, part.segment?)));
         let role = match (&part, of_segment) {
             (_, Some((presentation, segment))) => Role::Part(presentation.asked(segment, &wanted)),
             (Some(_), None) => Role::Part(None),
-            (None, None) if PlaylistKind::detect(None, &wanted.url).is_some() => Role::Part(None),
+            (None, None) if PlaylistKind::detect(None, &requested.url).is_some() => Role::Part(None),
             (None, None) => Role::Whole,
         };
-        let film = match self.films.get(&wanted, begins_at_start(request), role).await {
+        let opened = match self.films.get(&wanted, from_start, role).await {
+            // All of it then, as a film of its own.
+            Err(FilmError::Open(OpenError::NoParts(_))) => {
+                wanted.place.bytes = None;
+                if let Some((presentation, segment)) = of_segment.take() {
+                    presentation.failed(segment);
+                }
+                self.films.get(&wanted, begins_at_start(request), Role::Whole).await
+            }
+            opened => opened,
+        };
+        let film = match opened {
             Ok(film) => film,
             Err(error) => {
                 if let Some((presentation, segment)) = of_segment {
@@ -127,14 +145,15 @@ impl Proxy {
         };
         let info = film.resource.film().info();
         let found = info.location.clone();
-        let Some(kind) = PlaylistKind::detect(info.content_type.as_deref(), &found) else {
+        let kind = PlaylistKind::detect(info.content_type.as_deref(), &found);
+        let Some(kind) = kind.filter(|_| wanted.place.bytes.is_none()) else {
             let Some((presentation, segment)) = of_segment else { return film.resource.answer(request) };
             presentation.opened(segment, &film, began, &self.films);
             return film.resource.answer_at(request, Some(presentation.read_rate()));
         };
         // A live playlist changes all the time, so that each request gets the one of now.
         self.films.forget(&wanted, &film);
-        if let Some(found) = elsewhere(&wanted.url, &found) {
+        if let Some(found) = elsewhere(&requested.url, &found) {
             return moved(&self.scope.path(&requested, &found));
         }
         self.playlist(request, kind, &requested, &film.resource).await

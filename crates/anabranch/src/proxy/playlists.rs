@@ -5,16 +5,18 @@
 //! that names them was read.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anabranch_film::playlist::{GroupId, SegmentId, TrackId};
-use anabranch_media::playlist::{Listing, PlaylistKind, Segment, listing};
+use anabranch_media::playlist::{Listing, Place, PlaylistKind, Segment, listing};
 use anabranch_units::Bytes;
 use url::Url;
 
+use super::places::Places;
 use super::presentation::Presentation;
 
-/// So many URLs are known at most. When there are more, all are forgotten: a player asks for its playlist
+/// So many places are known at most. When there are more, all are forgotten: a player asks for its playlist
 /// again or gets its segments as any other objects.
 const MOST_KNOWN: usize = 200_000;
 
@@ -28,7 +30,7 @@ struct Known {
     presentations: HashMap<Url, Arc<Presentation>>,
     /// Playlists of segments.
     tracks: HashMap<Url, Track>,
-    parts: HashMap<Url, Part>,
+    parts: Places<Part>,
 }
 
 struct Track {
@@ -36,10 +38,10 @@ struct Track {
     id: TrackId,
     group: GroupId,
     /// What it named last.
-    named: Vec<Url>,
+    named: Vec<Place>,
 }
 
-/// What an object is part of.
+/// What a file, or a part of one, is a part of.
 #[derive(Clone)]
 pub(super) struct Part {
     pub(super) presentation: Arc<Presentation>,
@@ -52,9 +54,12 @@ impl Playlists {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What an object is part of, if that is known.
-    pub(super) fn part(&self, url: &Url) -> Option<Part> {
-        self.lock().parts.get(&plain(url)).cloned()
+    /// What these bytes of a file (`None`: all of it) are part of, if that is known, and which bytes those
+    /// are all together.
+    pub(super) fn part(&self, url: &Url, asked: Option<Range<u64>>) -> Option<(Part, Option<Range<u64>>)> {
+        let known = self.lock();
+        let (place, part) = known.parts.find(&plain(url), asked)?;
+        Some((part.clone(), place.bytes))
     }
 
     /// A playlist has passed through. `memory` bounds what is fetched ahead of its player.
@@ -109,20 +114,20 @@ impl Known {
     }
 
     /// What the playlist at `url` names now.
-    fn segments(&mut self, url: &Url, first: u64, segments: &[Segment], initializations: Vec<Url>) {
+    fn segments(&mut self, url: &Url, first: u64, segments: &[Segment], initializations: Vec<Place>) {
         let Some(track) = self.tracks.get_mut(&plain(url)) else { return };
         let presentation = track.presentation.clone();
         for old in std::mem::take(&mut track.named) {
             self.parts.remove(&old);
         }
-        for url in initializations {
-            track.named.push(url.clone());
-            self.parts.insert(url, Part { presentation: presentation.clone(), segment: None });
+        for place in initializations {
+            self.parts.insert(&place, Part { presentation: presentation.clone(), segment: None });
+            track.named.push(place);
         }
         for (number, segment) in (first..).zip(segments) {
             let id = Some(SegmentId { track: track.id, number });
-            track.named.push(segment.url.clone());
-            self.parts.insert(segment.url.clone(), Part { presentation: presentation.clone(), segment: id });
+            self.parts.insert(&segment.place, Part { presentation: presentation.clone(), segment: id });
+            track.named.push(segment.place.clone());
         }
         presentation.listed(track.id, track.group, first, segments);
     }

@@ -7,10 +7,10 @@ use std::time::Instant;
 
 use anabranch_client::{EngineError, ReadRate};
 use anabranch_film::playlist::{GroupId, Parameters, Playlist, SegmentId, TrackId};
-use anabranch_media::playlist::Segment;
+use anabranch_media::playlist::{Place, Segment};
 use anabranch_units::{Bytes, Duration, Ratio, Time};
 use tokio::task::AbortHandle;
-use url::{Origin, Url};
+use url::Origin;
 
 use super::films::{Films, OpenFilm, Role, Wanted};
 use super::secrets::Secrets;
@@ -37,7 +37,7 @@ struct State {
 struct Listed {
     group: GroupId,
     first: u64,
-    urls: Vec<Url>,
+    places: Vec<Place>,
 }
 
 /// Brings a segment, and then keeps it, until this is dropped.
@@ -81,15 +81,15 @@ impl Presentation {
     pub(super) fn new_track(&self) -> TrackId {
         let mut state = self.lock();
         let id = TrackId(u32::try_from(state.tracks.len()).unwrap_or(u32::MAX));
-        state.tracks.insert(id, Listed { group: GroupId(0), first: 0, urls: Vec::new() });
+        state.tracks.insert(id, Listed { group: GroupId(0), first: 0, places: Vec::new() });
         id
     }
 
     /// What a rung or rendition has now.
     pub(super) fn listed(&self, track: TrackId, group: GroupId, first: u64, segments: &[Segment]) {
         let mut state = self.lock();
-        let urls = segments.iter().map(|segment| segment.url.clone()).collect();
-        state.tracks.insert(track, Listed { group, first, urls });
+        let places = segments.iter().map(|segment| segment.place.clone()).collect();
+        state.tracks.insert(track, Listed { group, first, places });
         let durations = segments.iter().map(|segment| segment.play_time).collect();
         state.playlist.listed(track, group, first, durations);
     }
@@ -108,7 +108,7 @@ impl Presentation {
         let now = self.now();
         let mut state = self.lock();
         let group = state.tracks.get(&segment.track)?.group;
-        state.secrets.insert(group, (wanted.url.origin(), wanted.secrets.clone()));
+        state.secrets.insert(group, (wanted.place.url.origin(), wanted.secrets.clone()));
         state.playlist.asked(segment, now);
         state.tidy();
         state.told(segment, now)
@@ -208,10 +208,10 @@ impl State {
     fn wanted(&self, segment: SegmentId) -> Option<Wanted> {
         let listed = self.tracks.get(&segment.track)?;
         let index = Bytes::new(segment.number.checked_sub(listed.first)?).as_usize();
-        let url = listed.urls.get(index)?.clone();
+        let place = listed.places.get(index)?.clone();
         let (origin, secrets) = self.secrets.get(&listed.group)?;
         // What is said to another host its player knows.
-        (*origin == url.origin()).then(|| Wanted { url, secrets: secrets.clone() })
+        (*origin == place.url.origin()).then(|| Wanted { place, secrets: secrets.clone() })
     }
 }
 

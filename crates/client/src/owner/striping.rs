@@ -14,7 +14,9 @@ impl Owner {
         let replica = self.shared.replica(path);
         // Of a film that grows every group would begin with another version.
         let stripes = self.shared.settings.stripe && replica.stripes && replica.growth.size().is_none();
-        if !stripes || !self.shared.ranges || self.shared.size.is_none() {
+        // A group is joined for all that the server has.
+        let is_part = self.shared.settings.part.is_some();
+        if !stripes || is_part || !self.shared.ranges || self.shared.size.is_none() {
             return None;
         }
         self.groups.name(path, self.session.group_number(path))

@@ -1,6 +1,8 @@
 //! What a playlist lists: which segments follow each other, and how long each plays.
 
-use m3u8_rs::{MasterPlaylist, MediaPlaylist, Playlist};
+use std::ops::Range;
+
+use m3u8_rs::{ByteRange, MasterPlaylist, MediaPlaylist, Playlist};
 use url::Url;
 
 use anabranch_units::Duration;
@@ -13,7 +15,7 @@ const MOST_LISTED: usize = 50_000;
 /// A longer segment is a mistake.
 const LONGEST: f64 = 3600.0;
 
-/// What a playlist lists. What is a part of a larger file (`EXT-X-BYTERANGE`) is not in it.
+/// What a playlist lists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Listing {
     /// Other playlists, one for each rung or rendition.
@@ -25,7 +27,7 @@ pub enum Listing {
         /// One after the other.
         segments: Vec<Segment>,
         /// What goes before segments and plays no time: the initialization of their media.
-        initializations: Vec<Url>,
+        initializations: Vec<Place>,
     },
 }
 
@@ -38,11 +40,20 @@ pub struct Rendition {
     pub group: String,
 }
 
+/// Where something is that a playlist lists.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Place {
+    /// The URL of a file.
+    pub url: Url,
+    /// Which bytes of the file, at least one; `None`: all of it.
+    pub bytes: Option<Range<u64>>,
+}
+
 /// A segment of a playlist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Segment {
     /// Where it is.
-    pub url: Url,
+    pub place: Place,
     /// How long it plays.
     pub play_time: Duration,
 }
@@ -70,22 +81,35 @@ fn renditions(master: &MasterPlaylist, base: &Url) -> Vec<Rendition> {
 }
 
 fn segments(media: &MediaPlaylist, base: &Url) -> Option<Listing> {
-    let mut initializations: Vec<Url> = Vec::new();
-    let mut segments = Vec::new();
+    let mut initializations: Vec<Place> = Vec::new();
+    let mut segments: Vec<Segment> = Vec::new();
     for listed in media.segments.iter().take(MOST_LISTED) {
-        if let Some(map) = listed.map.as_ref().filter(|map| map.byte_range.is_none())
+        if let Some(map) = &listed.map
             && let Some(url) = join(base, &map.uri)
-            && initializations.last() != Some(&url)
+            && let Ok(bytes) = map.byte_range.as_ref().map(|range| part(range, 0)).transpose()
+            && initializations.last().is_none_or(|last| last.url != url || last.bytes != bytes)
         {
-            initializations.push(url);
+            initializations.push(Place { url, bytes });
         }
-        if listed.byte_range.is_some() {
-            return None;
-        }
+        let url = join(base, &listed.uri)?;
+        // Without an offset a part follows the one before it (RFC 8216, section 4.3.2.2).
+        let before = segments.last().map(|segment| &segment.place).filter(|place| place.url == url);
+        let follows = before.and_then(|place| Some(place.bytes.as_ref()?.end)).unwrap_or(0);
+        let bytes = listed.byte_range.as_ref().map(|range| part(range, follows)).transpose().ok()?;
         let play_time = Duration::from_secs_f64(f64::from(listed.duration).clamp(0.0, LONGEST));
-        segments.push(Segment { url: join(base, &listed.uri)?, play_time });
+        segments.push(Segment { place: Place { url, bytes }, play_time });
     }
     Some(Listing::Segments { first: media.media_sequence, segments, initializations })
+}
+
+/// Nobody can ask for so many bytes, or for those.
+struct Impossible;
+
+/// The part of a file that a range is.
+fn part(range: &ByteRange, follows: u64) -> Result<Range<u64>, Impossible> {
+    let start = range.offset.unwrap_or(follows);
+    let end = start.checked_add(range.length).ok_or(Impossible)?;
+    (start < end).then_some(start..end).ok_or(Impossible)
 }
 
 fn join(base: &Url, reference: &str) -> Option<Url> {
