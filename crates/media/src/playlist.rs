@@ -6,13 +6,21 @@
 //! as it is; every other one is made absolute and gets the prefix that its [`Route`] says.
 
 mod dash;
+mod dash_listing;
 mod hls;
+mod hls_listing;
+mod index;
+mod listed;
 mod listing;
+mod mpd;
 mod route;
+mod template;
 
 use url::Url;
 
-pub use listing::{Listing, Place, Rendition, Segment, listing};
+pub use index::{LARGEST_INDEX, segments_of_index};
+pub use listed::{Listing, Place, Rendition, Segment, Track};
+pub use listing::listing;
 pub use route::{LARGEST_PLAYLIST, PlaylistError, Route};
 
 /// A kind of playlist.

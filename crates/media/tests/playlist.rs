@@ -2,7 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
-use anabranch_media::playlist::{LARGEST_PLAYLIST, Listing, PlaylistError, PlaylistKind, listing, rewrite};
+use anabranch_media::playlist::{
+    LARGEST_PLAYLIST, Listing, PlaylistError, PlaylistKind, Track, listing, rewrite,
+};
 use proptest::prelude::*;
 use url::Url;
 
@@ -210,20 +212,26 @@ fn the_kind_is_told_by_type_and_extension() {
     assert_eq!(detect(None, ""), None);
 }
 
+#[track_caller]
+fn tracks(kind: PlaylistKind, text: &str, base: &Url) -> Vec<Track> {
+    match listing(kind, text.as_bytes(), base) {
+        Some(Listing::Tracks(tracks)) => tracks,
+        other => panic!("{other:?}"),
+    }
+}
+
 #[test]
 fn segments_are_listed_in_the_order_of_play() {
     let base = Url::parse("https://example.org/films/low.m3u8?token=1").unwrap();
     let text = "#EXTM3U\n#EXT-X-TARGETDURATION:5\n#EXT-X-MEDIA-SEQUENCE:7\n#EXT-X-MAP:URI=\"init.mp4\"\n\
                 #EXTINF:4.5,\n7.m4s\n#EXTINF:2,a title\nhttps://b.example/8.m4s#x\n";
-    let Some(Listing::Segments { first, segments, initializations }) =
-        listing(PlaylistKind::Hls, text.as_bytes(), &base)
-    else {
-        panic!("it lists segments");
+    let [Track { first, segments, initializations, .. }] = &tracks(PlaylistKind::Hls, text, &base)[..] else {
+        panic!("it lists one track");
     };
     let listed: Vec<_> =
         segments.iter().map(|one| (one.place.url.as_str(), one.play_time.as_millis())).collect();
     assert_eq!(listed, [("https://example.org/films/7.m4s", 4500), ("https://b.example/8.m4s", 2000)]);
-    assert_eq!((first, initializations[0].url.as_str()), (7, "https://example.org/films/init.mp4"));
+    assert_eq!((*first, initializations[0].url.as_str()), (Some(7), "https://example.org/films/init.mp4"));
 }
 
 #[test]
@@ -247,10 +255,8 @@ fn parts_of_one_file_follow_each_other_where_no_offset_is_told() {
     let text = "#EXTM3U\n#EXT-X-TARGETDURATION:5\n#EXT-X-MAP:URI=\"all.mp4\",BYTERANGE=\"700@0\"\n\
                 #EXTINF:4,\n#EXT-X-BYTERANGE:1000@700\nall.mp4\n#EXTINF:3,\n#EXT-X-BYTERANGE:50\nall.mp4\n\
                 #EXTINF:4,\n#EXT-X-BYTERANGE:10@5000\nall.mp4\n#EXTINF:4,\n#EXT-X-BYTERANGE:20\nother.mp4\n";
-    let Some(Listing::Segments { segments, initializations, .. }) =
-        listing(PlaylistKind::Hls, text.as_bytes(), &base)
-    else {
-        panic!("it lists segments");
+    let [Track { segments, initializations, .. }] = &tracks(PlaylistKind::Hls, text, &base)[..] else {
+        panic!("it lists one track");
     };
     let parts: Vec<_> = segments.iter().map(|one| (one.place.url.path(), one.place.bytes.clone())).collect();
     let of = |path, range| (path, Some(range));

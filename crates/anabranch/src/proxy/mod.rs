@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use anabranch_client::{EngineError, OpenError, Settings};
 use anabranch_http::HeaderError;
-use anabranch_media::playlist::{self, LARGEST_PLAYLIST, Place, PlaylistKind};
+use anabranch_media::playlist::{self, LARGEST_INDEX, LARGEST_PLAYLIST, Place, PlaylistKind};
 use anabranch_server::{Representation, Validators, content_reply, unconditional_range};
 use bytes::{Bytes, BytesMut};
 use http::header::{self, HeaderValue};
@@ -40,7 +40,7 @@ use crate::report::Reporter;
 use crate::settings::{Purpose, settings};
 
 use films::{FilmError, Films, Role, Wanted};
-use playlists::Playlists;
+use playlists::{Part, Playlists, TrackKey, What};
 pub(crate) use scope::{Key, Scope};
 use scope::{Miss, Requested};
 use secrets::Secrets;
@@ -108,7 +108,7 @@ impl Proxy {
             None => begins_at_start(request),
         };
         let mut wanted = Wanted { place: Place { url: requested.url.clone(), bytes }, secrets };
-        let mut of_segment = part.as_ref().and_then(|part| Some((&part.presentation, part.segment?)));
+        let mut of_segment = part.as_ref().and_then(Part::segment);
         let role = match (&part, of_segment) {
             (_, Some((presentation, segment))) => Role::Part(presentation.asked(segment, &wanted)),
             (Some(_), None) => Role::Part(None),
@@ -147,7 +147,12 @@ impl Proxy {
         let found = info.location.clone();
         let kind = PlaylistKind::detect(info.content_type.as_deref(), &found);
         let Some(kind) = kind.filter(|_| wanted.place.bytes.is_none()) else {
-            let Some((presentation, segment)) = of_segment else { return film.resource.answer(request) };
+            let Some((presentation, segment)) = of_segment else {
+                if let Some(Part { what: What::Index(track), .. }) = &part {
+                    self.index(track, &wanted.place, &film.resource).await;
+                }
+                return film.resource.answer(request);
+            };
             presentation.opened(segment, &film, began, &self.films);
             return film.resource.answer_at(request, Some(presentation.read_rate()));
         };
@@ -157,6 +162,16 @@ impl Proxy {
             return moved(&self.scope.path(&requested, &found));
         }
         self.playlist(request, kind, &requested, &film.resource).await
+    }
+
+    /// What an index lists is known before its player knows it.
+    async fn index(&self, track: &TrackKey, place: &Place, film: &FilmResource) {
+        if film.film().info().size.is_some_and(|size| size <= LARGEST_INDEX)
+            // Its player finds out by itself.
+            && let Ok(Some(index)) = read_whole(film).await
+        {
+            self.playlists.read_index(track, &index, place);
+        }
     }
 
     /// Where players find what the user named.
@@ -187,7 +202,7 @@ impl Proxy {
         requested: &Requested,
         film: &FilmResource,
     ) -> Response<Body> {
-        let original = match read_playlist(film).await {
+        let original = match read_whole(film).await {
             Ok(Some(original)) => original,
             // Nothing that could be rewritten.
             Ok(None) => return film.answer(request),
@@ -272,8 +287,8 @@ fn challenge(headers: &mut HeaderMap, url: &Url) {
     }
 }
 
-/// All of a playlist; `None` when it is too long to be one.
-async fn read_playlist(film: &FilmResource) -> Result<Option<Bytes>, EngineError> {
+/// All of a playlist, or of an index; `None` when it is too long to be one.
+async fn read_whole(film: &FilmResource) -> Result<Option<Bytes>, EngineError> {
     let mut reader = film.film().reader(0..u64::MAX);
     let mut content = BytesMut::new();
     while let Some(piece) = reader.next().await? {

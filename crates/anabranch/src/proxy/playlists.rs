@@ -1,4 +1,5 @@
-//! The playlists that players follow: which objects are segments of which, so that they are one session.
+//! The playlists that players follow: which files, and which parts of files, are segments of which, so that
+//! they are one session.
 //!
 //! A playlist that passes through tells its segments. A player that asks for one of them plays the session
 //! that it belongs to: [`Presentation`]. A ladder's rungs and renditions are one session, where the playlist
@@ -9,7 +10,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anabranch_film::playlist::{GroupId, SegmentId, TrackId};
-use anabranch_media::playlist::{Listing, Place, PlaylistKind, Segment, listing};
+use anabranch_media::playlist::{self, Listing, Place, PlaylistKind, Segment, listing, segments_of_index};
 use anabranch_units::Bytes;
 use url::Url;
 
@@ -28,25 +29,50 @@ pub(super) struct Playlists(Mutex<Known>);
 struct Known {
     /// By the URL of the playlist that began them.
     presentations: HashMap<Url, Arc<Presentation>>,
-    /// Playlists of segments.
-    tracks: HashMap<Url, Track>,
+    tracks: HashMap<TrackKey, Track>,
     parts: Places<Part>,
 }
+
+/// The URL of a playlist, and what it calls the track.
+pub(super) type TrackKey = (Url, String);
 
 struct Track {
     presentation: Arc<Presentation>,
     id: TrackId,
     group: GroupId,
-    /// What it named last.
-    named: Vec<Place>,
+    /// What it named last: its segments,
+    segments: Vec<Place>,
+    /// and what goes before them.
+    heads: Vec<Place>,
+    /// The number of the segment behind the last one.
+    end: u64,
 }
 
 /// What a file, or a part of one, is a part of.
 #[derive(Clone)]
 pub(super) struct Part {
     pub(super) presentation: Arc<Presentation>,
-    /// `None`: it plays no time.
-    pub(super) segment: Option<SegmentId>,
+    pub(super) what: What,
+}
+
+/// What it is there.
+#[derive(Clone)]
+pub(super) enum What {
+    Segment(SegmentId),
+    /// It plays no time.
+    Initialization,
+    /// It lists the segments of a track.
+    Index(TrackKey),
+}
+
+impl Part {
+    /// Whose segment it is, if it is one.
+    pub(super) fn segment(&self) -> Option<(&Arc<Presentation>, SegmentId)> {
+        match self.what {
+            What::Segment(segment) => Some((&self.presentation, segment)),
+            What::Initialization | What::Index(_) => None,
+        }
+    }
 }
 
 impl Playlists {
@@ -68,28 +94,39 @@ impl Playlists {
         let mut known = self.lock();
         let more = match &listing {
             Listing::Renditions(renditions) => renditions.len(),
-            Listing::Segments { segments, initializations, .. } => segments.len() + initializations.len(),
+            Listing::Tracks(tracks) => {
+                tracks.iter().map(|track| 2 + track.segments.len() + track.initializations.len()).sum()
+            }
         };
-        if known.parts.len() + known.tracks.len() + known.presentations.len() + more > MOST_KNOWN {
-            *known = Known::default();
-        }
+        known.make_room(more);
         match listing {
             Listing::Renditions(renditions) => {
                 let presentation = known.presentation(url, memory);
                 for rendition in renditions {
                     let group = presentation.group(&rendition.group);
-                    known.track(&rendition.url, &presentation, group);
+                    known.track((plain(&rendition.url), String::new()), &presentation, group);
                 }
             }
-            Listing::Segments { first, segments, initializations } => {
-                if !known.tracks.contains_key(&plain(url)) {
-                    let presentation = known.presentation(url, memory);
-                    let group = presentation.group("");
-                    known.track(url, &presentation, group);
+            Listing::Tracks(tracks) => {
+                for track in tracks {
+                    let key = (plain(url), track.name.clone());
+                    if !known.tracks.contains_key(&key) {
+                        let presentation = known.presentation(url, memory);
+                        let group = presentation.group(&track.group);
+                        known.track(key.clone(), &presentation, group);
+                    }
+                    known.listed(&key, track);
                 }
-                known.segments(url, first, &segments, initializations);
             }
         }
+    }
+
+    /// An index has come that lists the segments of a track.
+    pub(super) fn read_index(&self, key: &TrackKey, index: &[u8], place: &Place) {
+        let Some(segments) = segments_of_index(index, place) else { return };
+        let mut known = self.lock();
+        known.make_room(segments.len());
+        known.segments(key, Some(0), &segments);
     }
 
     /// Throws away what nobody plays.
@@ -104,32 +141,63 @@ impl Known {
         self.presentations.entry(plain(url)).or_insert_with(made).clone()
     }
 
-    fn track(&mut self, url: &Url, presentation: &Arc<Presentation>, group: GroupId) {
-        self.tracks.entry(plain(url)).or_insert_with(|| Track {
+    fn track(&mut self, key: TrackKey, presentation: &Arc<Presentation>, group: GroupId) {
+        self.tracks.entry(key).or_insert_with(|| Track {
             presentation: presentation.clone(),
             id: presentation.new_track(),
             group,
-            named: Vec::new(),
+            segments: Vec::new(),
+            heads: Vec::new(),
+            end: 0,
         });
     }
 
-    /// What the playlist at `url` names now.
-    fn segments(&mut self, url: &Url, first: u64, segments: &[Segment], initializations: Vec<Place>) {
-        let Some(track) = self.tracks.get_mut(&plain(url)) else { return };
-        let presentation = track.presentation.clone();
-        for old in std::mem::take(&mut track.named) {
+    /// What a track has now.
+    fn listed(&mut self, key: &TrackKey, listed: playlist::Track) {
+        let playlist::Track { first, segments, initializations, index, .. } = listed;
+        if index.is_none() {
+            self.segments(key, first, &segments);
+        }
+        let Some(track) = self.tracks.get_mut(key) else { return };
+        for old in std::mem::take(&mut track.heads) {
             self.parts.remove(&old);
         }
-        for place in initializations {
-            self.parts.insert(&place, Part { presentation: presentation.clone(), segment: None });
-            track.named.push(place);
+        let index = index.map(|place| (place, What::Index(key.clone())));
+        for (place, what) in
+            initializations.into_iter().map(|place| (place, What::Initialization)).chain(index)
+        {
+            self.parts.insert(&place, Part { presentation: track.presentation.clone(), what });
+            track.heads.push(place);
         }
+    }
+
+    /// The segments that a track has now.
+    fn segments(&mut self, key: &TrackKey, first: Option<u64>, segments: &[Segment]) {
+        let Some(track) = self.tracks.get_mut(key) else { return };
+        // One that it had before keeps its number; what is all new comes behind.
+        let known = |(index, segment): (u64, &Segment)| {
+            let (_, part) = self.parts.find(&segment.place.url, segment.place.bytes.clone())?;
+            let (_, known) = part.segment().filter(|(_, known)| known.track == track.id)?;
+            known.number.checked_sub(index)
+        };
+        let first = first.or_else(|| (0..).zip(segments).find_map(known)).unwrap_or(track.end);
+        for old in std::mem::take(&mut track.segments) {
+            self.parts.remove(&old);
+        }
+        track.end = first.saturating_add(Bytes::of(segments.len()).get());
         for (number, segment) in (first..).zip(segments) {
-            let id = Some(SegmentId { track: track.id, number });
-            self.parts.insert(&segment.place, Part { presentation: presentation.clone(), segment: id });
-            track.named.push(segment.place.clone());
+            let what = What::Segment(SegmentId { track: track.id, number });
+            self.parts.insert(&segment.place, Part { presentation: track.presentation.clone(), what });
+            track.segments.push(segment.place.clone());
         }
-        presentation.listed(track.id, track.group, first, segments);
+        track.presentation.listed(track.id, track.group, first, segments);
+    }
+
+    /// Forgets everything where so much more would be too much.
+    fn make_room(&mut self, more: usize) {
+        if self.parts.len() + self.tracks.len() + self.presentations.len() + more > MOST_KNOWN {
+            *self = Self::default();
+        }
     }
 }
 
