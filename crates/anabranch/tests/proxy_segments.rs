@@ -153,3 +153,40 @@ fn at_the_live_edge_bytes_pass_as_they_come_and_nothing_is_asked_for_ahead() {
     }
     assert!(origin.heads().iter().all(|head| !head.contains("7.ts") && !head.contains("9.ts")));
 }
+
+/// CTA-5004: what the player says of its next request is fetched first, and what it says goes to the server as
+/// it came, in the query or in headers; a query that says something new each time hides no segment.
+#[test]
+fn what_a_player_says_of_itself_is_used_and_relayed() {
+    let origin = origin(Asked::good);
+    let (_program, address) = proxy();
+    let get = player(&origin, address);
+    let query = "CMCD=bl%3D4000%2Cnor%3D%22..%252Fhigh%252F1.ts%22%2Csid%3D%22x%22";
+    assert!(get(&format!("low/0.ts?{query}")) == film(SIZE));
+    wait_until("what is said to be next, and what follows it", || asked(&origin, "high").len() > 3);
+    assert_eq!((asked(&origin, "low"), asked(&origin, "high")[0]), (vec![0], 1), "the other rung goes on");
+    assert!(origin.heads().iter().any(|head| head.starts_with(&format!("GET /low/0.ts?{query} "))));
+    let before = origin.requests();
+    assert!(get("high/1.ts?CMCD=bl%3D8000") == film(SIZE));
+    let heads = origin.heads();
+    let again = heads[before..].iter().filter(|head| head.contains("high/1.ts"));
+    assert_eq!(again.count(), 0, "it is there already");
+    let said = "CMCD-Request: bl=8000,su";
+    let response = play_support::get(address, &format!("/{}low/19.ts", origin.url), &[said]);
+    assert!(response.body == film(SIZE));
+    let head = origin.heads().into_iter().find(|head| head.starts_with("GET /low/19.ts")).unwrap();
+    assert!(head.to_ascii_lowercase().contains("cmcd-request: bl=8000,su\r\n"), "{head}");
+}
+
+/// What no playlist lists is a segment where its player says how long it plays.
+#[test]
+fn what_a_player_says_the_play_time_of_goes_on_over_the_same_connection() {
+    let origin = origin(Asked::good);
+    let (_program, address) = proxy();
+    for number in 0..5 {
+        let path = format!("/{}live/{number}.m4s", origin.url);
+        let response = get(address, &path, &["CMCD-Object: d=4000,ot=v", "CMCD-Request: bl=9000"]);
+        assert!(response.body == film(SIZE), "{number}");
+    }
+    assert!(origin.connections().len() < 5, "{} connections for 5 segments", origin.connections().len());
+}

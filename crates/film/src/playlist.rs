@@ -7,7 +7,8 @@
 //! 1. **Ahead.** When nothing that the player waits for is under way, the segment is fetched that is played
 //!    next and is not there: of each kind of media (picture, sound) the rung that was asked for last, up to
 //!    [`Parameters::ahead`] of play time behind what was asked for, as far as [`Parameters::memory`] and
-//!    [`Parameters::segments`] reach. What belongs to another rung, or was passed, is thrown away, and
+//!    [`Parameters::segments`] reach. Where the player says what it asks for next, that and what follows it
+//!    comes first. What belongs to another rung, or was passed, is thrown away, and
 //!    everything once nobody has asked for [`Parameters::forgotten_after`].
 //! 2. **Connections.** A segment begins with as many as the last one had at most, which the rate controller
 //!    found that it needs; one fewer when so many fewer would have brought it at
@@ -110,10 +111,21 @@ struct Track {
     size: Bytes,
 }
 
+/// What a player says of itself with a request (CTA-5004). Nobody vouches for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Hints {
+    /// How much it has to play.
+    pub buffer: Option<Duration>,
+    /// What it asks for next.
+    pub next: Option<SegmentId>,
+}
+
 /// What was asked for last of a kind of media.
 #[derive(Clone, Copy, Debug)]
 struct Played {
     segment: SegmentId,
+    /// What its player says that it asks for next.
+    next: Option<SegmentId>,
     at: Time,
     /// How much there is to play behind what was played at that time.
     ahead: Duration,
@@ -149,8 +161,8 @@ impl Playlist {
         self.tracks.insert(track, Track { group, first, durations, size });
     }
 
-    /// The player asks for a segment.
-    pub fn asked(&mut self, segment: SegmentId, now: Time) {
+    /// The player asks for a segment, and says this of itself.
+    pub fn asked(&mut self, segment: SegmentId, said: Hints, now: Time) {
         let Some(group) = self.tracks.get(&segment.track).map(|track| track.group) else { return };
         // What was thrown away meanwhile is not there for one who comes back.
         self.tidy(now);
@@ -164,7 +176,13 @@ impl Playlist {
             Some(before) if before.segment.number == segment.number => before.ahead - now.since(before.at),
             _ => Duration::ZERO,
         };
-        self.played.insert(group, Played { segment, at: now, ahead });
+        let ahead = said.buffer.unwrap_or(ahead);
+        let is_next = |next: &SegmentId| {
+            let its_group = self.tracks.get(&next.track).map(|track| track.group);
+            *next != segment && its_group == Some(group) && self.duration(*next).is_some()
+        };
+        let next = said.next.filter(is_next);
+        self.played.insert(group, Played { segment, next, at: now, ahead });
         self.fetched.entry(segment).and_modify(|fetched| {
             if *fetched == Fetched::Ahead {
                 *fetched = Fetched::Asked;
@@ -207,7 +225,11 @@ impl Playlist {
             return None;
         }
         let kept: Bytes = self.fetched.values().map(|fetched| fetched.size()).sum();
-        let candidates = self.played.values().filter_map(|played| self.next_of(played.segment));
+        let candidates = self.played.values().filter_map(|played| match played.next {
+            Some(next) if !self.fetched.contains_key(&next) => Some((self.duration(played.segment)?, next)),
+            Some(next) => self.next_of(next),
+            None => self.next_of(played.segment),
+        });
         let (_, next) = candidates.min()?;
         let expected = self.tracks.get(&next.track).map_or(Bytes::ZERO, |track| track.size);
         if kept + expected > self.parameters.memory {
@@ -324,9 +346,7 @@ impl Playlist {
         self.fetched.retain(|segment, _| {
             let group = tracks.get(&segment.track).map(|track| track.group);
             let played = group.and_then(|group| played.get(&group));
-            played.is_some_and(|played| {
-                played.segment.track == segment.track && played.segment.number <= segment.number
-            })
+            played.is_some_and(|played| played.keeps(*segment))
         });
     }
 
@@ -336,6 +356,14 @@ impl Playlist {
         // No further than is looked ahead.
         let numbers = numbers.take(MOST_LOOKED_AT);
         Some(numbers.filter_map(|number| self.duration(SegmentId { number, ..from })).sum())
+    }
+}
+
+impl Played {
+    /// Whether a segment is what was asked for, or comes behind it.
+    fn keeps(&self, segment: SegmentId) -> bool {
+        let next = self.next.unwrap_or(self.segment);
+        segment == self.segment || next.track == segment.track && next.number <= segment.number
     }
 }
 

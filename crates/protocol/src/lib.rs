@@ -5,12 +5,14 @@
 //! - [`stripe`]: a film in blocks over the connections of a group, for a server that speaks our own protocol.
 //! - [`live`]: the datagrams and messages of live media, and stuffing that is left out on the way.
 //! - [`ranges`]: sets of byte positions.
+//! - [`cmcd`]: what a player says of itself.
 //!
 //! What is asked for next is decided by `anabranch-film`, what of live media leaves next by `anabranch-live`;
 //! sockets belong to `anabranch-client`, `anabranch-server` and `anabranch-contribution`.
 
 use std::fmt;
 
+pub mod cmcd;
 pub mod live;
 pub mod ranges;
 pub mod stripe;

@@ -32,11 +32,11 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use anabranch_congestion::vps::Weight;
+use anabranch_protocol::cmcd::Cmcd;
 use anabranch_units::Duration;
 use glob::Pattern;
 use http::{HeaderName, Request};
 use ipnet::IpNet;
-use percent_encoding::percent_decode_str;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use toml::Spanned;
@@ -51,8 +51,6 @@ const MOST_RULES: usize = 1000;
 const MOST_POOLS: usize = 100;
 /// Most networks of a pool.
 const MOST_NETWORKS: usize = 1000;
-/// Longest CMCD that is looked at.
-const LONGEST_CMCD: usize = 4096;
 
 /// The rules of a file.
 #[derive(Debug, Deserialize)]
@@ -166,7 +164,7 @@ impl Weights {
 
     /// What a request counts in its pool.
     pub fn of<B>(&self, client: IpAddr, request: &Request<B>) -> Weight {
-        let buffer = buffer_level(request);
+        let buffer = Cmcd::of(request.headers(), request.uri().query()).buffer;
         let path = files::plain(request.uri().path());
         let claims_hold = self.claims == Some(true);
         let is_for = |rule: &&Spanned<Rule>| {
@@ -218,20 +216,6 @@ fn place(text: &str, at: usize, what: &str) -> String {
     let line = before.matches('\n').count() + 1;
     let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
     format!("{line}:{column}: {what}")
-}
-
-/// What a player says that it has in its buffer (CTA-5004: the key `bl`, milliseconds, in the header
-/// `CMCD-Request` or the query's `CMCD`).
-fn buffer_level<B>(request: &Request<B>) -> Option<Duration> {
-    let header = request.headers().get_all("cmcd-request").iter().filter_map(|value| value.to_str().ok());
-    let query = request.uri().query().unwrap_or_default().split('&');
-    let query = query.filter_map(|pair| pair.strip_prefix("CMCD="));
-    let query = query.map(|value| percent_decode_str(value).decode_utf8_lossy());
-    header.map(Into::into).chain(query).find_map(|cmcd| {
-        let cmcd = cmcd.get(..cmcd.len().min(LONGEST_CMCD))?;
-        let level = cmcd.split(',').find_map(|pair| pair.trim().strip_prefix("bl="))?;
-        level.parse().ok().map(Duration::from_millis)
-    })
 }
 
 fn one() -> Weight {

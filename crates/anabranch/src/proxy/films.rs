@@ -14,6 +14,7 @@ use tokio::sync::OnceCell;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
 
+use super::said::Said;
 use super::secrets::Secrets;
 use crate::endpoint::FilmResource;
 use crate::report::{Reporter, Watch};
@@ -121,25 +122,28 @@ impl Films {
 
     /// The film that is `wanted`, opened when it is not. One that nobody reads is opened anew for a reader
     /// that begins at its start (`from_start`): what is there may have changed. A reader that goes on in its
-    /// middle gets the one it knows.
+    /// middle gets the one it knows. What is `said` goes with it where it is opened.
     pub(super) async fn get(
         &self,
         wanted: &Wanted,
         from_start: bool,
         role: Role,
+        said: &Said,
     ) -> Result<Arc<OpenFilm>, FilmError> {
         let cell = self.slot(wanted, from_start)?.film;
-        let opened = cell.get_or_try_init(|| self.open(wanted, role)).await.cloned();
+        let opened = cell.get_or_try_init(|| self.open(wanted, role, said)).await.cloned();
         if opened.is_err() {
             self.forget_cell(wanted, &cell);
         }
         opened
     }
 
-    async fn open(&self, wanted: &Wanted, role: Role) -> Result<Arc<OpenFilm>, FilmError> {
-        let Place { url, bytes } = wanted.place.clone();
+    async fn open(&self, wanted: &Wanted, role: Role, said: &Said) -> Result<Arc<OpenFilm>, FilmError> {
+        let Place { mut url, bytes } = wanted.place.clone();
         let origin = Target::new(&url)?.origin().clone();
-        let mut settings = Settings { urls: vec![url], part: bytes, ..self.settings.clone() };
+        let mut settings = Settings { part: bytes, ..self.settings.clone() };
+        said.add_to(&mut url, &mut settings.headers, &origin)?;
+        settings.urls = vec![url];
         wanted.secrets.add_to(&mut settings.headers, &origin)?;
         if let Role::Part(segment) = role {
             settings.pool = Some(self.pool.of(self.owners.hash_one(&wanted.secrets)));

@@ -10,6 +10,7 @@ mod films;
 mod places;
 mod playlists;
 mod presentation;
+mod said;
 mod scope;
 mod secrets;
 
@@ -18,9 +19,11 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anabranch_client::{EngineError, OpenError, Settings};
+use anabranch_client::{EngineError, OpenError, PlaylistSegment, Settings};
+use anabranch_film::playlist::Parameters;
 use anabranch_http::HeaderError;
 use anabranch_media::playlist::{self, LARGEST_INDEX, LARGEST_PLAYLIST, Place, PlaylistKind};
+use anabranch_protocol::cmcd::Cmcd;
 use anabranch_server::{Representation, Validators, content_reply, unconditional_range};
 use bytes::{Bytes, BytesMut};
 use http::header::{self, HeaderValue};
@@ -41,10 +44,13 @@ use crate::settings::{Purpose, settings};
 
 use films::{FilmError, Films, Role, Wanted};
 use playlists::{Part, Playlists, TrackKey, What};
+use said::Said;
 pub(crate) use scope::{Key, Scope};
 use scope::{Miss, Requested};
 use secrets::Secrets;
 
+/// What plays longer is a film of its own, whatever its player says.
+const LONGEST_SEGMENT: anabranch_units::Duration = anabranch_units::Duration::from_secs(60);
 /// How often unused films are looked for.
 const SWEEP: Duration = Duration::from_secs(1);
 
@@ -101,28 +107,33 @@ impl Proxy {
         };
         let began = Instant::now();
         let asked = unconditional_range(request.headers()).filter(|_| *request.method() == Method::GET);
-        let (part, bytes) = self.playlists.part(&requested.url, asked.clone()).unzip();
+        let cmcd = Cmcd::of(request.headers(), requested.url.query());
+        let (said, url) = Said::of(&requested.url, request.headers());
+        let (part, bytes) = self.playlists.part(&url, asked.clone()).unzip();
         let bytes = bytes.flatten();
         let from_start = match &bytes {
             Some(bytes) => asked.is_some_and(|asked| asked.start == bytes.start),
             None => begins_at_start(request),
         };
-        let mut wanted = Wanted { place: Place { url: requested.url.clone(), bytes }, secrets };
+        let mut wanted = Wanted { place: Place { url, bytes }, secrets };
         let mut of_segment = part.as_ref().and_then(Part::segment);
         let role = match (&part, of_segment) {
-            (_, Some((presentation, segment))) => Role::Part(presentation.asked(segment, &wanted)),
+            (_, Some((presentation, segment))) => {
+                let hints = self.playlists.hints(&cmcd, &wanted.place.url, presentation);
+                Role::Part(presentation.asked(segment, &wanted, hints))
+            }
             (Some(_), None) => Role::Part(None),
             (None, None) if PlaylistKind::detect(None, &requested.url).is_some() => Role::Part(None),
-            (None, None) => Role::Whole,
+            (None, None) => segment_by_its_player(&cmcd).map_or(Role::Whole, |told| Role::Part(Some(told))),
         };
-        let opened = match self.films.get(&wanted, from_start, role).await {
+        let opened = match self.films.get(&wanted, from_start, role, &said).await {
             // All of it then, as a film of its own.
             Err(FilmError::Open(OpenError::NoParts(_))) => {
                 wanted.place.bytes = None;
                 if let Some((presentation, segment)) = of_segment.take() {
                     presentation.failed(segment);
                 }
-                self.films.get(&wanted, begins_at_start(request), Role::Whole).await
+                self.films.get(&wanted, begins_at_start(request), Role::Whole, &said).await
             }
             opened => opened,
         };
@@ -208,7 +219,8 @@ impl Proxy {
             Ok(None) => return film.answer(request),
             Err(error) => return message(StatusCode::BAD_GATEWAY, error),
         };
-        self.playlists.read(kind, &original, &requested.url, self.films.memory());
+        let (_, url) = Said::of(&requested.url, request.headers());
+        self.playlists.read(kind, &original, &url, self.films.memory());
         let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
         let own = host.map_or_else(|| format!("http://{}/", self.own), |host| format!("http://{host}/"));
         let route = self.scope.route(requested, own);
@@ -244,6 +256,13 @@ impl Answer for Proxy {
             None => self.fetch(&request).await,
         }
     }
+}
+
+/// What a player itself tells of a segment that no playlist lists.
+fn segment_by_its_player(cmcd: &Cmcd) -> Option<PlaylistSegment> {
+    let play_time = cmcd.play_time.filter(|time| !time.is_zero() && *time <= LONGEST_SEGMENT)?;
+    let ahead = cmcd.to_play().unwrap_or(play_time);
+    Some(PlaylistSegment { play_time, ahead, connections: (1, Parameters::default().most) })
 }
 
 /// Whether a reader wants the object from its first byte on.

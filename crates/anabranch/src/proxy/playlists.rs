@@ -9,8 +9,9 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use anabranch_film::playlist::{GroupId, SegmentId, TrackId};
+use anabranch_film::playlist::{GroupId, Hints, SegmentId, TrackId};
 use anabranch_media::playlist::{self, Listing, Place, PlaylistKind, Segment, listing, segments_of_index};
+use anabranch_protocol::cmcd::Cmcd;
 use anabranch_units::Bytes;
 use url::Url;
 
@@ -86,6 +87,20 @@ impl Playlists {
         let known = self.lock();
         let (place, part) = known.parts.find(&plain(url), asked)?;
         Some((part.clone(), place.bytes))
+    }
+
+    /// What a player that asks for something at `url` says of its presentation.
+    pub(super) fn hints(&self, cmcd: &Cmcd, url: &Url, presentation: &Arc<Presentation>) -> Hints {
+        let next = || {
+            let url = match &cmcd.next {
+                Some(next) => url.join(next).ok()?,
+                None => url.clone(),
+            };
+            let (part, _) = self.part(&url, cmcd.next_bytes.clone())?;
+            part.segment().filter(|(its, _)| Arc::ptr_eq(its, presentation)).map(|(_, segment)| segment)
+        };
+        let tells_next = cmcd.next.is_some() || cmcd.next_bytes.is_some();
+        Hints { buffer: cmcd.to_play(), next: if tells_next { next() } else { None } }
     }
 
     /// A playlist has passed through. `memory` bounds what is fetched ahead of its player.

@@ -6,13 +6,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
 
 use anabranch_client::{EngineError, ReadRate};
-use anabranch_film::playlist::{GroupId, Parameters, Playlist, SegmentId, TrackId};
+use anabranch_film::playlist::{GroupId, Hints, Parameters, Playlist, SegmentId, TrackId};
 use anabranch_media::playlist::{Place, Segment};
 use anabranch_units::{Bytes, Duration, Ratio, Time};
 use tokio::task::AbortHandle;
 use url::Origin;
 
 use super::films::{Films, OpenFilm, Role, Wanted};
+use super::said::Said;
 use super::secrets::Secrets;
 
 /// What is larger than this part of the memory is not brought before it is read.
@@ -99,17 +100,18 @@ impl Presentation {
         self.read_rate.clone()
     }
 
-    /// Its player asks for a segment: what is known of it.
+    /// Its player asks for a segment, and says so of itself: what is known of it.
     pub(super) fn asked(
         &self,
         segment: SegmentId,
         wanted: &Wanted,
+        said: Hints,
     ) -> Option<anabranch_client::PlaylistSegment> {
         let now = self.now();
         let mut state = self.lock();
         let group = state.tracks.get(&segment.track)?.group;
         state.secrets.insert(group, (wanted.place.url.origin(), wanted.secrets.clone()));
-        state.playlist.asked(segment, now);
+        state.playlist.asked(segment, said, now);
         state.tidy();
         state.told(segment, now)
     }
@@ -166,7 +168,7 @@ impl Presentation {
         let (own, all) = (Arc::downgrade(self), films.clone());
         let task = async move {
             let began = Instant::now();
-            match all.get(&wanted, false, Role::Part(Some(told))).await {
+            match all.get(&wanted, false, Role::Part(Some(told)), &Said::default()).await {
                 Ok(film) => bring_and_keep(own, segment, film, began, all).await,
                 // Its player finds out by itself.
                 Err(_) => {

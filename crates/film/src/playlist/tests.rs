@@ -33,13 +33,13 @@ fn come(playlist: &mut Playlist, segment: SegmentId, size: Bytes) {
 fn what_is_played_next_is_fetched_when_the_player_waits_for_nothing() {
     let mut playlist = playlist(Parameters::default());
     assert_eq!(playlist.next(at(0)), None, "nobody plays");
-    playlist.asked(segment(LOW, 7), at(0));
+    playlist.asked(segment(LOW, 7), Hints::default(), at(0));
     assert_eq!(playlist.next(at(1)), None, "the player waits");
     come(&mut playlist, segment(LOW, 7), Bytes::kib(400));
     assert_eq!(playlist.next(at(2)), Some(segment(LOW, 8)));
     assert_eq!(playlist.next(at(3)), None, "one at a time");
     // The player asks for what is under way.
-    playlist.asked(segment(LOW, 8), at(4));
+    playlist.asked(segment(LOW, 8), Hints::default(), at(4));
     come(&mut playlist, segment(LOW, 8), Bytes::kib(400));
     let mut fetched = 0;
     while let Some(next) = playlist.next(at(5)) {
@@ -54,7 +54,7 @@ fn what_is_played_next_is_fetched_when_the_player_waits_for_nothing() {
 fn sound_and_picture_are_fetched_in_turn() {
     let mut playlist = playlist(Parameters::default());
     for track in [LOW, TONE] {
-        playlist.asked(segment(track, 7), at(0));
+        playlist.asked(segment(track, 7), Hints::default(), at(0));
         come(&mut playlist, segment(track, 7), Bytes::kib(10));
     }
     let order: Vec<_> = (0..4)
@@ -71,14 +71,14 @@ fn sound_and_picture_are_fetched_in_turn() {
 fn another_rung_throws_away_what_was_fetched_of_the_first_and_leaves_the_sound() {
     let mut playlist = playlist(Parameters::default());
     for track in [HIGH, TONE] {
-        playlist.asked(segment(track, 7), at(0));
+        playlist.asked(segment(track, 7), Hints::default(), at(0));
         come(&mut playlist, segment(track, 7), Bytes::kib(10));
     }
     for _ in 0..2 {
         let next = playlist.next(at(1)).unwrap();
         come(&mut playlist, next, Bytes::kib(10));
     }
-    playlist.asked(segment(LOW, 8), at(2));
+    playlist.asked(segment(LOW, 8), Hints::default(), at(2));
     assert!(!playlist.keeps(segment(HIGH, 8)) && playlist.keeps(segment(TONE, 8)));
     assert_eq!(playlist.next(at(3)), None);
     come(&mut playlist, segment(LOW, 8), Bytes::kib(10));
@@ -88,7 +88,7 @@ fn another_rung_throws_away_what_was_fetched_of_the_first_and_leaves_the_sound()
 #[test]
 fn a_player_that_is_gone_keeps_nothing() {
     let mut playlist = playlist(Parameters::default());
-    playlist.asked(segment(LOW, 7), at(0));
+    playlist.asked(segment(LOW, 7), Hints::default(), at(0));
     come(&mut playlist, segment(LOW, 7), Bytes::kib(10));
     assert!(playlist.next(at(15_000)).is_some() && !playlist.is_forgotten(at(15_000)));
     assert!(playlist.next(at(15_001)).is_none() && playlist.is_forgotten(at(15_001)));
@@ -96,12 +96,12 @@ fn a_player_that_is_gone_keeps_nothing() {
     // One that comes back without having been missed begins anew.
     let mut playlist = self::playlist(Parameters::default());
     for number in [7, 8] {
-        playlist.asked(segment(LOW, number), at(0));
+        playlist.asked(segment(LOW, number), Hints::default(), at(0));
         come(&mut playlist, segment(LOW, number), Bytes::kib(10));
     }
     assert_eq!(playlist.next(at(1)), Some(segment(LOW, 9)));
     come(&mut playlist, segment(LOW, 9), Bytes::kib(10));
-    playlist.asked(segment(LOW, 8), at(20_000));
+    playlist.asked(segment(LOW, 8), Hints::default(), at(20_000));
     come(&mut playlist, segment(LOW, 8), Bytes::kib(10));
     assert_eq!(playlist.next(at(20_001)), Some(segment(LOW, 9)));
 }
@@ -109,7 +109,7 @@ fn a_player_that_is_gone_keeps_nothing() {
 #[test]
 fn at_the_live_edge_there_is_nothing_ahead() {
     let mut playlist = playlist(Parameters::default());
-    playlist.asked(segment(LOW, 26), at(0));
+    playlist.asked(segment(LOW, 26), Hints::default(), at(0));
     come(&mut playlist, segment(LOW, 26), Bytes::kib(10));
     assert_eq!(playlist.next(at(1)), None);
     playlist.listed(LOW, PICTURE, 8, vec![Duration::from_secs(4); 20]);
@@ -122,7 +122,7 @@ fn connections_go_on_and_are_given_back_when_the_others_bring_plenty() {
     // 4 s of 1 Mbps.
     let size = Bytes::new(500_000);
     let begins = |playlist: &Playlist, track| playlist.connections(segment(track, 8), at(0)).0;
-    playlist.asked(segment(LOW, 7), at(0));
+    playlist.asked(segment(LOW, 7), Hints::default(), at(0));
     playlist.came(segment(LOW, 7), size, Duration::from_millis(3500), 3, at(0));
     assert_eq!(begins(&playlist, LOW), 3, "1.14 Mbps over three are 0.76 over two");
     playlist.came(segment(LOW, 7), size, Duration::from_millis(1000), 3, at(0));
@@ -176,13 +176,13 @@ fn a_rate_is_believed_at_once_when_it_rises_and_slowly_when_it_falls() {
 #[test]
 fn what_the_player_has_to_play_follows_from_what_it_asked_for() {
     let mut playlist = playlist(Parameters::default());
-    playlist.asked(segment(LOW, 7), at(0));
+    playlist.asked(segment(LOW, 7), Hints::default(), at(0));
     assert_eq!(playlist.ahead(segment(LOW, 8), at(1000)), Duration::from_secs(3));
-    playlist.asked(segment(LOW, 8), at(1000));
-    playlist.asked(segment(HIGH, 8), at(2000));
+    playlist.asked(segment(LOW, 8), Hints::default(), at(1000));
+    playlist.asked(segment(HIGH, 8), Hints::default(), at(2000));
     assert_eq!(playlist.ahead(segment(HIGH, 8), at(2000)), Duration::from_secs(2));
     // It went elsewhere.
-    playlist.asked(segment(HIGH, 20), at(2000));
+    playlist.asked(segment(HIGH, 20), Hints::default(), at(2000));
     assert_eq!(playlist.ahead(segment(HIGH, 20), at(2000)), Duration::ZERO);
 }
 
@@ -204,7 +204,7 @@ proptest! {
             match step {
                 0 => {
                     let wanted = segment(track, number);
-                    playlist.asked(wanted, now);
+                    playlist.asked(wanted, Hints::default(), now);
                     asked.insert(track == TONE, wanted);
                     waits = (!there.contains_key(&wanted)).then_some(wanted);
                 }
@@ -230,5 +230,26 @@ proptest! {
                 },
             }
         }
+    }
+}
+
+#[test]
+fn what_the_player_says_that_it_asks_for_next_is_fetched_next_and_what_follows_it() {
+    let mut playlist = playlist(Parameters::default());
+    let said = |next| Hints { buffer: Some(Duration::from_secs(7)), next: Some(next) };
+    playlist.asked(segment(LOW, 7), said(segment(HIGH, 8)), at(0));
+    assert_eq!(playlist.ahead(segment(LOW, 7), at(1000)), Duration::from_secs(6), "as the player says");
+    come(&mut playlist, segment(LOW, 7), Bytes::kib(10));
+    for number in [8, 9] {
+        assert_eq!(playlist.next(at(1)), Some(segment(HIGH, number)));
+        come(&mut playlist, segment(HIGH, number), Bytes::kib(10));
+    }
+    assert!(playlist.keeps(segment(LOW, 7)) && playlist.keeps(segment(HIGH, 9)));
+    // What is not listed, is of another kind of media, or is asked for now is none.
+    for nothing in [segment(LOW, 500), segment(TONE, 8), segment(LOW, 9)] {
+        playlist.asked(segment(LOW, 9), said(nothing), at(2));
+        come(&mut playlist, segment(LOW, 9), Bytes::kib(10));
+        assert_eq!(playlist.next(at(3)), Some(segment(LOW, 10)), "{nothing:?}");
+        playlist.failed(segment(LOW, 10));
     }
 }
