@@ -190,3 +190,37 @@ fn what_a_player_says_the_play_time_of_goes_on_over_the_same_connection() {
     }
     assert!(origin.connections().len() < 5, "{} connections for 5 segments", origin.connections().len());
 }
+
+/// A timeline of DASH tells no numbers that segments keep: they are known again by where they are.
+#[test]
+fn a_live_description_that_moves_on_is_the_same_session() {
+    let read = std::sync::atomic::AtomicUsize::new(0);
+    let origin = ScriptedServer::of(&film(SIZE), move |asked| {
+        if asked.target != "/live.mpd" {
+            return asked.good();
+        }
+        let first = 4 * read.fetch_add(2, std::sync::atomic::Ordering::SeqCst);
+        let text = format!(
+            "<MPD type=\"dynamic\"><Period start=\"PT0S\"><AdaptationSet><SegmentTemplate media=\"low/$Time$.m4s\">\
+             <SegmentTimeline><S t=\"{first}\" d=\"4\" r=\"5\"/></SegmentTimeline></SegmentTemplate>\
+             <Representation id=\"v\"/></AdaptationSet></Period></MPD>"
+        );
+        let lines =
+            ["Content-Type: application/dash+xml".to_owned(), format!("Content-Length: {}", text.len())];
+        Answer::head("200 OK", &lines).send(text)
+    });
+    let (_program, address) = proxy();
+    let get = |name: &str| get(address, &format!("/{}{name}", origin.url), &[]);
+    assert_eq!(get("live.mpd").status, 200);
+    assert!(get("low/12.m4s").body == film(SIZE));
+    wait_until("what there is behind it", || asked(&origin, "low") == [12, 16, 20]);
+    assert_eq!(get("live.mpd").status, 200);
+    let before = origin.requests();
+    assert!(get("low/16.m4s").body == film(SIZE));
+    wait_until("what is new behind it", || asked(&origin, "low") == [12, 16, 20, 24, 28]);
+    let again = origin.heads()[before..]
+        .iter()
+        .filter(|head| head.contains("low/16") || head.contains("low/20"))
+        .count();
+    assert_eq!(again, 0, "what is there is not asked for again");
+}
