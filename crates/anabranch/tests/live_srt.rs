@@ -77,6 +77,35 @@ fn any_address_of_ipv6_can_be_listened_at() {
     sender.says("sends by SRT");
 }
 
+/// RIST is spoken by librist's programs beside this one (docs/live.md).
+#[test]
+fn a_stream_of_rist_goes_through_by_udp() {
+    if !are_there(&["ristsender", "ristreceiver"]) {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    let place = Place::new();
+    let (camera, from, out) = (free_port(), free_port(), free_port());
+    let (here, there) = (format!("127.0.0.1:{}", free_port()), format!("127.0.0.1:{}", free_port()));
+    let rist = |program: &str, name: &str, input: String, output: String| {
+        let mut command = Command::new(program);
+        command.args(["-s", SECRET, "-e", "128", "-i", &input, "-o", &output]).stdout(Stdio::null());
+        Program::start(&mut command, directory.join(name))
+    };
+    let receiver = Receiver::at("127.0.0.1:0", directory, &["--output", &format!("udp://127.0.0.1:{out}")]);
+    let sender = Program::sends(directory, &receiver, &format!("udp://127.0.0.1:{from}"));
+    sender.says("connected to");
+    let _programs = [
+        rist("ristreceiver", "a", format!("rist://@{here}"), format!("udp://127.0.0.1:{from}")),
+        rist("ristsender", "b", format!("udp://@127.0.0.1:{camera}"), format!("rist://{here}")),
+        rist("ristreceiver", "c", format!("rist://@{there}"), place.url()),
+        rist("ristsender", "d", format!("udp://@127.0.0.1:{out}"), format!("rist://{there}")),
+    ];
+    place.is_reached_from(camera);
+    place.gets(&stream(3), camera);
+}
+
 /// What is in SRT's buffers when the stream ends is not thrown away, and every viewer has it.
 #[test]
 fn a_stream_that_ends_has_come_to_every_viewer() {

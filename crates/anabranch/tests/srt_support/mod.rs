@@ -16,6 +16,8 @@ use super::common::{self, film, sha256, wait_until};
 /// Bytes of a message, and how many of them a stream has.
 const MESSAGE: usize = 1316;
 const MESSAGES: usize = 100;
+/// What finds out whether a way is there.
+const PROBE: [u8; MESSAGE] = [0x47; MESSAGE];
 
 /// A program in the background; killed in the end. What it says is in a file.
 pub struct Program {
@@ -112,6 +114,17 @@ impl Place {
         format!("udp://{}", self.0.local_addr().unwrap())
     }
 
+    /// Waits until something comes here from this port, which is thrown away.
+    #[track_caller]
+    pub fn is_reached_from(&self, port: u16) {
+        self.0.set_nonblocking(true).unwrap();
+        wait_until("the first of it", || {
+            give(port, &PROBE);
+            self.0.recv(&mut [0; 2000]).is_ok()
+        });
+        self.0.set_nonblocking(false).unwrap();
+    }
+
     /// Gives the stream to who listens at this port, and waits until all of it has come here.
     #[track_caller]
     pub fn gets(&self, stream: &[u8], port: u16) {
@@ -121,6 +134,7 @@ impl Place {
             let mut buffer = [0; 2000];
             while got.len() < stream.len() {
                 match self.0.recv(&mut buffer) {
+                    Ok(length) if buffer[..length] == PROBE => {}
                     Ok(length) => got.extend(&buffer[..length]),
                     Err(_) => break,
                 }
