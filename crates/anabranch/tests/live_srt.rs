@@ -269,6 +269,30 @@ fn who_calls_in_vain_ends_at_once_when_asked_to() {
     receiver.interrupted();
 }
 
+/// libsrt 1.5.1 waits for ever when a listener is called that it closes while it ends.
+#[test]
+fn a_listener_that_is_being_called_ends_when_asked_to() {
+    if !are_there(&["srt-live-transmit"]) {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    let receiver = Receiver::start(directory, &[]);
+    let from = free_port();
+    let _cameras = [(); 4].map(|()| {
+        let nothing = format!("udp://127.0.0.1:{}", free_port());
+        let mut command = Command::new("srt-live-transmit");
+        // It calls again and again.
+        command.args(["-q", &nothing, &format!("srt://127.0.0.1:{from}")]).stdout(Stdio::null());
+        Program::start(&mut command, directory.join("cameras.said"))
+    });
+    for _ in 0..8 {
+        let mut sender = Program::sends(directory, &receiver, &format!("srt://:{from}?mode=listener"));
+        sender.says("sends by SRT");
+        assert_eq!(sender.ends(Signal::INT), Some(130));
+    }
+}
+
 #[test]
 fn what_is_wrong_with_srt_is_told_before_a_receiver_is_asked() {
     let directory = tempfile::tempdir().unwrap();

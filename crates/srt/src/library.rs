@@ -11,9 +11,10 @@
 
 mod calls;
 
+use std::collections::BTreeSet;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::net::SocketAddr;
-use std::sync::{OnceLock, PoisonError, RwLock};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use libc::{sockaddr, socklen_t};
@@ -78,6 +79,8 @@ pub(super) struct Library {
     calls: Calls,
     /// Whether it has ended.
     gate: RwLock<bool>,
+    /// The sockets that listen.
+    listeners: Mutex<BTreeSet<c_int>>,
 }
 
 static LIBRARY: OnceLock<Result<Library, String>> = OnceLock::new();
@@ -89,7 +92,13 @@ static HOOK: OnceLock<Hook> = OnceLock::new();
 /// It is not there, or another one than is needed.
 pub(super) fn library() -> Result<&'static Library, Error> {
     LIBRARY
-        .get_or_init(|| Calls::open().map(|calls| Library { calls, gate: RwLock::new(false) }))
+        .get_or_init(|| {
+            Calls::open().map(|calls| Library {
+                calls,
+                gate: RwLock::new(false),
+                listeners: Mutex::default(),
+            })
+        })
         .as_ref()
         .map_err(|why| Error::NoLibrary(why.clone()))
 }
@@ -99,7 +108,13 @@ pub(super) fn end() {
     let Some(Ok(library)) = LIBRARY.get() else { return };
     let mut has_ended = library.gate.write().unwrap_or_else(PoisonError::into_inner);
     if !std::mem::replace(&mut *has_ended, true) {
-        // SAFETY: no other thread is in the library: the lock is held. It joins its own threads.
+        // Listeners first: version 1.5.1 waits for ever when somebody calls one that it closes while it ends
+        // (its collector has the lock of all sockets and wants that of the listener, its receiver the other way).
+        for listener in library.listeners().iter() {
+            // SAFETY: a number is looked up.
+            unsafe { (library.calls.close)(*listener) };
+        }
+        // SAFETY: no other thread of ours is in the library: the lock is held. It joins its own.
         unsafe { (library.calls.cleanup)() };
     }
 }
@@ -129,7 +144,12 @@ impl Library {
         self.call(|calls| unsafe { (calls.create_socket)() })
     }
 
+    fn listeners(&self) -> MutexGuard<'_, BTreeSet<c_int>> {
+        self.listeners.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(super) fn close(&self, socket: c_int) {
+        self.listeners().remove(&socket);
         // One that is gone is closed. SAFETY: a number is looked up.
         let _ = self.call(|calls| unsafe { (calls.close)(socket) });
     }
@@ -142,6 +162,7 @@ impl Library {
     }
 
     pub(super) fn listen(&self, socket: c_int, waiting: c_int) -> Result<(), Fault> {
+        self.listeners().insert(socket);
         // SAFETY: numbers.
         self.call(|calls| unsafe { (calls.listen)(socket, waiting) }).map(drop)
     }

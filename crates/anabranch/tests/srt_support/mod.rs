@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
@@ -54,9 +54,18 @@ impl Program {
         wait_until(what, || self.said().contains(what));
     }
 
+    /// Ends by a signal, within ten seconds: its exit code.
+    #[track_caller]
     pub fn ends(&mut self, signal: Signal) -> Option<i32> {
         common::kill(&self.child, signal);
-        self.child.wait().unwrap().code()
+        let began = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status.code();
+            }
+            assert!(began.elapsed() < Duration::from_secs(10), "it does not end: {}", self.said());
+            std::thread::sleep(Duration::from_millis(10));
+        }
     }
 }
 
