@@ -133,11 +133,34 @@ pub enum Endpoint {
     /// UDP at this address.
     Udp(SocketAddr),
     /// SRT with the peer of this address.
+    #[cfg(feature = "srt")]
     Srt(anabranch_srt::Address),
     /// A file.
     File(PathBuf),
     /// Standard input or output.
     Standard,
+}
+
+impl Endpoint {
+    /// Whether what comes from there comes whether or not anybody takes it.
+    pub fn is_live(&self) -> bool {
+        match self {
+            Self::Udp(_) => true,
+            #[cfg(feature = "srt")]
+            Self::Srt(_) => true,
+            Self::File(_) | Self::Standard => false,
+        }
+    }
+}
+
+#[cfg(feature = "srt")]
+fn srt(input: &str) -> Result<Endpoint, String> {
+    input.parse().map(Endpoint::Srt)
+}
+
+#[cfg(not(feature = "srt"))]
+fn srt(_: &str) -> Result<Endpoint, String> {
+    Err("this build of anabranch has no SRT: build it with 'cargo build --release -p anabranch --features srt'".into())
 }
 
 impl FromStr for Endpoint {
@@ -146,7 +169,7 @@ impl FromStr for Endpoint {
     fn from_str(input: &str) -> Result<Self, String> {
         // A slash that is missing must not make a file's name, which is shown, of a URL with a passphrase.
         if input.starts_with("srt:") {
-            return input.parse().map(Self::Srt);
+            return srt(input);
         }
         match input.strip_prefix("udp://") {
             Some(address) => {

@@ -9,6 +9,7 @@ use std::time::Duration;
 use anabranch_live::ts::{Clock, NoClock, Packetiser, Part};
 use anabranch_protocol::live::wire::MAX_PAYLOAD;
 use anabranch_sockets::ListenError;
+#[cfg(feature = "srt")]
 use anabranch_srt::Peers;
 use anabranch_units::{Bytes, Rate};
 use tokio::fs::File;
@@ -17,6 +18,7 @@ use tokio::net::UdpSocket;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until, timeout};
 
+#[cfg(feature = "srt")]
 use super::srt;
 use crate::arguments::Endpoint;
 use crate::failure::Failure;
@@ -32,6 +34,7 @@ const PATIENCE: Duration = Duration::from_millis(20);
 /// An opened input.
 pub(super) enum Source {
     Udp(UdpSocket, SocketAddr),
+    #[cfg(feature = "srt")]
     Srt(Peers),
     File(File, String),
     Standard,
@@ -57,6 +60,7 @@ impl Source {
                 let _ = socket2::SockRef::from(&socket).set_recv_buffer_size(4 << 20);
                 Ok(Self::Udp(socket, *address))
             }
+            #[cfg(feature = "srt")]
             Endpoint::Srt(address) => srt::peers(address, 1).map(Self::Srt),
             Endpoint::File(path) => {
                 let name = path.display().to_string();
@@ -110,6 +114,7 @@ async fn find_clock(file: &mut File, name: &str) -> Result<(), Failure> {
 /// What comes piece by piece, whether anybody takes it or not.
 enum Datagrams {
     Udp(UdpSocket, SocketAddr),
+    #[cfg(feature = "srt")]
     Srt(srt::Packets),
 }
 
@@ -117,6 +122,7 @@ impl Datagrams {
     /// Waits for the next one. Nothing is lost when it is given up.
     async fn receive(&mut self, buffer: &mut [u8]) -> Result<usize, Failure> {
         match self {
+            #[cfg(feature = "srt")]
             Self::Srt(packets) => packets.receive(buffer).await,
             Self::Udp(socket, address) => loop {
                 match socket.recv(buffer).await {
@@ -149,6 +155,7 @@ impl<F: Fn() -> usize> Input<'_, F> {
             Source::Udp(socket, address) => {
                 self.datagrams(Datagrams::Udp(socket, address), &mut packetiser).await
             }
+            #[cfg(feature = "srt")]
             Source::Srt(peers) => {
                 let packets = srt::Packets::of(peers, self.output.clone());
                 self.datagrams(Datagrams::Srt(packets), &mut packetiser).await

@@ -7,6 +7,7 @@ mod receive;
 mod recording;
 mod report;
 mod send;
+#[cfg(feature = "srt")]
 mod srt;
 mod token;
 
@@ -20,6 +21,7 @@ use crate::output::Output;
 /// There is no receiver or it refuses, the input cannot be read, or a signal ends it.
 pub async fn send(arguments: SendArguments, output: &Output) -> Result<(), Failure> {
     let ended = send::run(arguments, output).await;
+    #[cfg(feature = "srt")]
     srt::end().await;
     ended
 }
@@ -30,6 +32,7 @@ pub async fn send(arguments: SendArguments, output: &Output) -> Result<(), Failu
 /// The address cannot be listened at, the output not be written, or a signal ends it.
 pub async fn receive(arguments: ReceiveArguments, output: &Output) -> Result<(), Failure> {
     let ended = receive::run(arguments, output).await;
+    #[cfg(feature = "srt")]
     srt::end().await;
     ended
 }

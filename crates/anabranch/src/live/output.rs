@@ -12,6 +12,7 @@ use tokio::net::UdpSocket;
 use tokio::process::ChildStdin;
 
 use super::recording;
+#[cfg(feature = "srt")]
 use super::srt::Viewers;
 use crate::arguments::Endpoint;
 use crate::failure::Failure;
@@ -20,6 +21,7 @@ use crate::output::Output;
 /// An opened place.
 pub(super) enum Sink {
     Udp(UdpSocket, SocketAddr),
+    #[cfg(feature = "srt")]
     Srt(Viewers),
     File(BufWriter<File>, String),
     Standard,
@@ -42,6 +44,7 @@ pub(super) fn places(output: &Endpoint, senders: usize) -> Result<Vec<Endpoint>,
             let port = port(address.port(), number, &format_args!("udp://{address}"))?;
             Ok(Endpoint::Udp(SocketAddr::new(address.ip(), port)))
         }
+        #[cfg(feature = "srt")]
         Endpoint::Srt(address) => {
             let port = port(address.port(), number, address)?;
             Ok(Endpoint::Srt(address.clone().with_port(port)))
@@ -92,6 +95,7 @@ impl Sink {
                 }
                 Ok(Self::File(BufWriter::new(File::from_std(file)), found.display().to_string()))
             }
+            #[cfg(feature = "srt")]
             Endpoint::Srt(address) => Viewers::open(address, output).map(Self::Srt),
             Endpoint::Udp(address) => {
                 let any = if address.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
@@ -116,6 +120,7 @@ impl Sink {
                 }
                 Ok(())
             }
+            #[cfg(feature = "srt")]
             Self::Srt(viewers) => viewers.run(packets).await,
             Self::File(file, name) => copy(packets, file)
                 .await

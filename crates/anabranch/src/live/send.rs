@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use super::input::{Input, Source};
 use super::report::{Figures, Reporter};
 use super::token::token;
-use crate::arguments::{Endpoint, FecArgument, SchemeName, SendArguments, Switch};
+use crate::arguments::{FecArgument, SchemeName, SendArguments, Switch};
 use crate::failure::Failure;
 use crate::output::{Output, counted};
 
@@ -55,9 +55,7 @@ async fn send(
     let input = Input { payloads, most: move || *payload.borrow(), rate: arguments.rate, output };
     let mut reading = std::pin::pin!(async {
         // A live input goes on whether or not there is a receiver; a file waits.
-        if !matches!(arguments.input, Endpoint::Udp(_) | Endpoint::Srt(_))
-            && ready.wait_for(|ready| *ready).await.is_err()
-        {
+        if !arguments.input.is_live() && ready.wait_for(|ready| *ready).await.is_err() {
             return Ok(());
         }
         input.run(source).await
