@@ -21,9 +21,10 @@ pub struct SendArguments {
     /// The receiver
     #[arg(long, value_name = "HOST:PORT", value_parser = host_and_port)]
     pub to: String,
-    /// Where the stream comes from: 'udp://ADDR:PORT' listens there, a file goes at the rate of its clock,
-    /// '-' is standard input
-    #[arg(long, value_name = "udp://ADDR|FILE|-", default_value = "-")]
+    /// Where the stream comes from: 'udp://ADDR:PORT' listens there; 'srt://HOST:PORT' calls an SRT peer, and
+    /// 'srt://:PORT?mode=listener' is called by one (also streamid=, passphrase=, pbkeylen=, latency= in
+    /// milliseconds, as srt-live-transmit has them); a file goes at the rate of its clock; '-' is standard input
+    #[arg(long, value_name = "udp://ADDR|srt://ADDR|FILE|-", default_value = "-")]
     pub input: Endpoint,
     /// Send a file or standard input at this rate
     #[arg(long, value_name = "RATE", allow_hyphen_values = true, value_parser = some_rate)]
@@ -69,16 +70,18 @@ pub struct ReceiveArguments {
     /// Listen at this address of UDP: IP:PORT, or a port of every IPv4 address of this machine
     #[arg(long, value_name = "ADDR", value_parser = of_everybody)]
     pub listen: SocketAddr,
-    /// Where the stream goes: 'udp://HOST:PORT', a file, or '-' for standard output; a file that has
-    /// something in it is kept, and a number added to the name of the new one
-    #[arg(long, value_name = "udp://ADDR|FILE|-", default_value = "-")]
+    /// Where the stream goes: 'udp://HOST:PORT'; 'srt://HOST:PORT' calls an SRT peer, and
+    /// 'srt://:PORT?mode=listener' lets viewers in (also streamid=, passphrase=, pbkeylen=, latency= in
+    /// milliseconds, as srt-live-transmit has them); a file, or '-' for standard output; a file that has something
+    /// in it is kept, and a number added to the name of the new one
+    #[arg(long, value_name = "udp://ADDR|srt://ADDR|FILE|-", default_value = "-")]
     pub output: Endpoint,
     /// Start this player, such as 'mpv {}', 'ffplay {}' or 'vlc {}', and play the stream in it; {} stands for
     /// its standard input
     #[arg(long, value_name = "COMMAND", value_parser = super::values::player, conflicts_with = "output")]
     pub player: Option<String>,
     /// Let so many senders in at a time; {} in the name of --output stands for the number of each, and ports
-    /// of udp:// count up
+    /// of udp:// and srt:// count up
     #[arg(long, value_name = "N", default_value = "1", value_parser = senders)]
     pub senders: usize,
     /// Hand the stream on so long after it came into the sender; the larger one of both ends holds
@@ -129,16 +132,45 @@ impl std::fmt::Debug for TokenArguments {
 pub enum Endpoint {
     /// UDP at this address.
     Udp(SocketAddr),
+    /// SRT with the peer of this address.
+    #[cfg(feature = "srt")]
+    Srt(anabranch_srt::Address),
     /// A file.
     File(PathBuf),
     /// Standard input or output.
     Standard,
 }
 
+impl Endpoint {
+    /// Whether what comes from there comes whether or not anybody takes it.
+    pub fn is_live(&self) -> bool {
+        match self {
+            Self::Udp(_) => true,
+            #[cfg(feature = "srt")]
+            Self::Srt(_) => true,
+            Self::File(_) | Self::Standard => false,
+        }
+    }
+}
+
+#[cfg(feature = "srt")]
+fn srt(input: &str) -> Result<Endpoint, String> {
+    input.parse().map(Endpoint::Srt)
+}
+
+#[cfg(not(feature = "srt"))]
+fn srt(_: &str) -> Result<Endpoint, String> {
+    Err("this build of anabranch has no SRT: build it with 'cargo build --release -p anabranch --features srt'".into())
+}
+
 impl FromStr for Endpoint {
     type Err = String;
 
     fn from_str(input: &str) -> Result<Self, String> {
+        // A slash that is missing must not make a file's name, which is shown, of a URL with a passphrase.
+        if input.starts_with("srt:") {
+            return srt(input);
+        }
         match input.strip_prefix("udp://") {
             Some(address) => {
                 // As ffmpeg and srt-live-transmit write it: nothing or '@' for any address.
@@ -148,7 +180,7 @@ impl FromStr for Endpoint {
                 })
             }
             None if input == "-" => Ok(Self::Standard),
-            None if input.contains("://") => Err("only udp://, files and '-' are known".into()),
+            None if input.contains("://") => Err("only udp://, srt://, files and '-' are known".into()),
             None => Ok(Self::File(input.into())),
         }
     }

@@ -369,7 +369,7 @@ fn page(command: Command, name: &str, extra: &Extra) -> io::Result<Vec<u8>> {
 /// The variables that a command looks at.
 fn environment(command: &str) -> &'static [(&'static str, &'static str)] {
     match command {
-        "send" | "receive" => &[TOKEN, NO_COLOR],
+        "send" | "receive" => &[TOKEN, SRT_PASSPHRASE, SRT_LIBRARY, NO_COLOR],
         "play" | "fetch" | "proxy" => &[PROXIES, NO_COLOR],
         _ => &[NO_COLOR],
     }
@@ -381,6 +381,14 @@ const TOKEN: (&str, &str) = (
     "ANABRANCH_TOKEN",
     "The secret of sender and receiver, where neither --token nor --token-file gives it.",
 );
+
+const SRT_PASSPHRASE: (&str, &str) = (
+    "ANABRANCH_SRT_PASSPHRASE",
+    "The passphrase of srt:// where the URL has none: others on the machine can see a URL.",
+);
+
+const SRT_LIBRARY: (&str, &str) =
+    ("ANABRANCH_SRT_LIBRARY", "The file of libsrt 1.5, where it is none that the system finds by itself.");
 
 const PROXIES: (&str, &str) = (
     "http_proxy, https_proxy, all_proxy, no_proxy",
@@ -468,11 +476,12 @@ mod tests {
         }
     }
     #[test]
-    fn the_manual_tells_of_the_token_in_the_environment() {
+    fn the_manual_tells_of_the_secrets_in_the_environment() {
         for name in ["send", "receive"] {
             let page =
                 Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../docs/man/anabranch-{name}.1"));
-            assert!(fs::read_to_string(page).unwrap().contains("ANABRANCH_TOKEN"), "{name}");
+            let page = fs::read_to_string(page).unwrap();
+            assert!(page.contains("ANABRANCH_TOKEN") && page.contains("ANABRANCH_SRT_PASSPHRASE"), "{name}");
         }
     }
 }

@@ -34,7 +34,7 @@ fn of_url(value: &str) -> String {
         None => (String::new(), value),
     };
     let (rest, query) = match rest.split_once('?') {
-        Some((rest, _)) if !scheme.is_empty() => (rest, format!("?{HIDDEN}")),
+        Some((rest, query)) if !scheme.is_empty() || query.contains('=') => (rest, format!("?{HIDDEN}")),
         _ => (rest, String::new()),
     };
     // A password may hold a slash, or another of these.
@@ -55,6 +55,7 @@ mod tests {
             ("htp://user:PASSWORD@host/film?token=T", "htp://...@host/film?..."),
             ("htp://us@er:PASS/WORD@host/film", "htp://...@host/film"),
             ("user:PASSWORD@host/film", "...@host/film"),
+            ("srt:/host:9000?passphrase=SECRET", "srt:/host:9000?..."),
             ("film.mp4", "film.mp4"),
             ("http://[::1/film", "http://[::1/film"),
             ("3 Mbps?", "3 Mbps?"),

@@ -1,5 +1,6 @@
 //! Where a live stream comes from, at its own pace.
 
+use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -8,6 +9,8 @@ use std::time::Duration;
 use anabranch_live::ts::{Clock, NoClock, Packetiser, Part};
 use anabranch_protocol::live::wire::MAX_PAYLOAD;
 use anabranch_sockets::ListenError;
+#[cfg(feature = "srt")]
+use anabranch_srt::Peers;
 use anabranch_units::{Bytes, Rate};
 use tokio::fs::File;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncSeekExt};
@@ -15,6 +18,8 @@ use tokio::net::UdpSocket;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until, timeout};
 
+#[cfg(feature = "srt")]
+use super::srt;
 use crate::arguments::Endpoint;
 use crate::failure::Failure;
 use crate::output::Output;
@@ -29,6 +34,8 @@ const PATIENCE: Duration = Duration::from_millis(20);
 /// An opened input.
 pub(super) enum Source {
     Udp(UdpSocket, SocketAddr),
+    #[cfg(feature = "srt")]
+    Srt(Peers),
     File(File, String),
     Standard,
 }
@@ -53,12 +60,14 @@ impl Source {
                 let _ = socket2::SockRef::from(&socket).set_recv_buffer_size(4 << 20);
                 Ok(Self::Udp(socket, *address))
             }
+            #[cfg(feature = "srt")]
+            Endpoint::Srt(address) => srt::peers(address, 1).map(Self::Srt),
             Endpoint::File(path) => {
                 let name = path.display().to_string();
                 let mut file = File::open(path).await.map_err(|error| cannot_read(&name, &error))?;
                 let metadata = file.metadata().await.map_err(|error| cannot_read(&name, &error))?;
                 if metadata.is_dir() {
-                    return Err(cannot_read(&name, &std::io::ErrorKind::IsADirectory.into()));
+                    return Err(cannot_read(&name, &ErrorKind::IsADirectory.into()));
                 }
                 // What comes through a pipe comes once.
                 if rate.is_none() && metadata.is_file() {
@@ -102,6 +111,31 @@ async fn find_clock(file: &mut File, name: &str) -> Result<(), Failure> {
     file.rewind().await.map(drop).map_err(|error| cannot_read(name, &error))
 }
 
+/// What comes piece by piece, whether anybody takes it or not.
+enum Datagrams {
+    Udp(UdpSocket, SocketAddr),
+    #[cfg(feature = "srt")]
+    Srt(srt::Packets),
+}
+
+impl Datagrams {
+    /// Waits for the next one. Nothing is lost when it is given up.
+    async fn receive(&mut self, buffer: &mut [u8]) -> Result<usize, Failure> {
+        match self {
+            #[cfg(feature = "srt")]
+            Self::Srt(packets) => packets.receive(buffer).await,
+            Self::Udp(socket, address) => loop {
+                match socket.recv(buffer).await {
+                    // Another program's answer that does not concern us.
+                    Err(error) if error.kind() == ErrorKind::ConnectionRefused => {}
+                    Err(error) => return Err(cannot_receive(*address, &error)),
+                    Ok(length) => return Ok(length),
+                }
+            },
+        }
+    }
+}
+
 /// Passes payloads on, at most of the size that `most` tells.
 pub(super) struct Input<'a, F> {
     pub(super) payloads: mpsc::Sender<Arc<[u8]>>,
@@ -111,14 +145,21 @@ pub(super) struct Input<'a, F> {
 }
 
 impl<F: Fn() -> usize> Input<'_, F> {
-    /// Reads to the end of the input, which UDP does not have.
+    /// Reads to the end of the input, which UDP and SRT do not have.
     ///
     /// # Errors
     /// It cannot be read, or tells no rate.
     pub(super) async fn run(self, from: Source) -> Result<(), Failure> {
         let mut packetiser = Packetiser::new();
         let ended = match from {
-            Source::Udp(socket, address) => self.udp(&socket, address, &mut packetiser).await,
+            Source::Udp(socket, address) => {
+                self.datagrams(Datagrams::Udp(socket, address), &mut packetiser).await
+            }
+            #[cfg(feature = "srt")]
+            Source::Srt(peers) => {
+                let packets = srt::Packets::of(peers, self.output.clone());
+                self.datagrams(Datagrams::Srt(packets), &mut packetiser).await
+            }
             Source::File(file, name) => self.file(file, &name, &mut packetiser).await,
             Source::Standard => {
                 let input = std::io::stdin().as_fd().try_clone_to_owned();
@@ -149,31 +190,21 @@ impl<F: Fn() -> usize> Input<'_, F> {
         true
     }
 
-    async fn udp(
-        &self,
-        socket: &UdpSocket,
-        address: SocketAddr,
-        packetiser: &mut Packetiser,
-    ) -> Result<(), Failure> {
-        let failure = |error: std::io::Error| cannot_receive(address, &error);
+    async fn datagrams(&self, mut from: Datagrams, packetiser: &mut Packetiser) -> Result<(), Failure> {
         let mut buffer = vec![0; READ];
         loop {
             let received = if packetiser.is_waiting() {
-                timeout(PATIENCE, socket.recv(&mut buffer)).await
+                timeout(PATIENCE, from.receive(&mut buffer)).await
             } else {
-                Ok(socket.recv(&mut buffer).await)
+                Ok(from.receive(&mut buffer).await)
             };
             let payloads = match received {
-                Ok(Ok(length)) => packetiser.push(&buffer[..length], (self.most)()),
-                // Another program's answer that does not concern us.
-                Ok(Err(error)) if error.kind() == std::io::ErrorKind::ConnectionRefused => continue,
-                Ok(Err(error)) => return Err(failure(error)),
+                Ok(length) => packetiser.push(&buffer[..length?], (self.most)()),
                 Err(_) => {
-                    let before = packetiser.is_waiting();
                     let payloads = packetiser.flush((self.most)(), false);
-                    if payloads.is_empty() && before {
+                    if payloads.is_empty() {
                         // A piece of a packet: only more input helps.
-                        let length = socket.recv(&mut buffer).await.map_err(failure)?;
+                        let length = from.receive(&mut buffer).await?;
                         packetiser.push(&buffer[..length], (self.most)())
                     } else {
                         payloads

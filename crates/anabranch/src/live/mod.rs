@@ -7,32 +7,32 @@ mod receive;
 mod recording;
 mod report;
 mod send;
+#[cfg(feature = "srt")]
+mod srt;
+mod token;
 
-use std::fs;
-
-use crate::arguments::TokenArguments;
+use crate::arguments::{ReceiveArguments, SendArguments};
 use crate::failure::Failure;
+use crate::output::Output;
 
-pub use receive::run as receive;
-pub use send::run as send;
+/// Sends until the input ends, or a signal comes.
+///
+/// # Errors
+/// There is no receiver or it refuses, the input cannot be read, or a signal ends it.
+pub async fn send(arguments: SendArguments, output: &Output) -> Result<(), Failure> {
+    let ended = send::run(arguments, output).await;
+    #[cfg(feature = "srt")]
+    srt::end().await;
+    ended
+}
 
-/// Where the secret is when no option says so.
-const TOKEN_VARIABLE: &str = "ANABRANCH_TOKEN";
-
-/// The secret, empty when there is none.
-fn token(arguments: &TokenArguments) -> Result<Vec<u8>, Failure> {
-    let token = match (&arguments.token, &arguments.token_file) {
-        (Some(token), _) => token.clone(),
-        (None, Some(path)) => {
-            let text = fs::read_to_string(path)
-                .map_err(|error| Failure::failed(format_args!("cannot read {}: {error}", path.display())))?;
-            text.lines().next().unwrap_or_default().to_owned()
-        }
-        (None, None) => std::env::var(TOKEN_VARIABLE).unwrap_or_default(),
-    };
-    if token.len() > anabranch_protocol::live::hello::MAX_TOKEN {
-        let most = anabranch_protocol::live::hello::MAX_TOKEN;
-        return Err(Failure::usage(format_args!("a token has {most} bytes at the most")));
-    }
-    Ok(token.into_bytes())
+/// Receives until the stream has ended, or with `--keep` until a signal comes.
+///
+/// # Errors
+/// The address cannot be listened at, the output not be written, or a signal ends it.
+pub async fn receive(arguments: ReceiveArguments, output: &Output) -> Result<(), Failure> {
+    let ended = receive::run(arguments, output).await;
+    #[cfg(feature = "srt")]
+    srt::end().await;
+    ended
 }

@@ -1,5 +1,6 @@
 //! Where a live stream goes.
 
+use std::fmt::Display;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -11,6 +12,8 @@ use tokio::net::UdpSocket;
 use tokio::process::ChildStdin;
 
 use super::recording;
+#[cfg(feature = "srt")]
+use super::srt::Viewers;
 use crate::arguments::Endpoint;
 use crate::failure::Failure;
 use crate::output::Output;
@@ -18,6 +21,8 @@ use crate::output::Output;
 /// An opened place.
 pub(super) enum Sink {
     Udp(UdpSocket, SocketAddr),
+    #[cfg(feature = "srt")]
+    Srt(Viewers),
     File(BufWriter<File>, String),
     Standard,
     Player(ChildStdin),
@@ -29,14 +34,20 @@ pub(super) enum Sink {
 /// # Errors
 /// They would go to one place.
 pub(super) fn places(output: &Endpoint, senders: usize) -> Result<Vec<Endpoint>, Failure> {
+    let port = |first: u16, number: usize, of: &dyn Display| {
+        u16::try_from(usize::from(first) + number - 1).map_err(|_| {
+            Failure::usage(format_args!("--output {of}: {senders} ports from there are too many"))
+        })
+    };
     let one = |number: usize| match output {
         Endpoint::Udp(address) => {
-            let port = u16::try_from(usize::from(address.port()) + number - 1).map_err(|_| {
-                Failure::usage(format_args!(
-                    "--output udp://{address}: {senders} ports from there are too many"
-                ))
-            })?;
+            let port = port(address.port(), number, &format_args!("udp://{address}"))?;
             Ok(Endpoint::Udp(SocketAddr::new(address.ip(), port)))
+        }
+        #[cfg(feature = "srt")]
+        Endpoint::Srt(address) => {
+            let port = port(address.port(), number, address)?;
+            Ok(Endpoint::Srt(address.clone().with_port(port)))
         }
         Endpoint::File(path) => {
             let path = path.to_string_lossy();
@@ -49,7 +60,7 @@ pub(super) fn places(output: &Endpoint, senders: usize) -> Result<Vec<Endpoint>,
             Ok(Endpoint::File(path.replace(PLACE, &number.to_string()).into()))
         }
         Endpoint::Standard if senders > 1 => Err(Failure::usage(format_args!(
-            "--senders {senders} needs an output for each: --output with a name with {PLACE}, or udp://"
+            "--senders {senders} needs an output for each: --output with a name with {PLACE}, udp:// or srt://"
         ))),
         Endpoint::Standard => Ok(Endpoint::Standard),
     };
@@ -84,6 +95,8 @@ impl Sink {
                 }
                 Ok(Self::File(BufWriter::new(File::from_std(file)), found.display().to_string()))
             }
+            #[cfg(feature = "srt")]
+            Endpoint::Srt(address) => Viewers::open(address, output).map(Self::Srt),
             Endpoint::Udp(address) => {
                 let any = if address.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
                 let socket = UdpSocket::bind(any).await;
@@ -107,6 +120,8 @@ impl Sink {
                 }
                 Ok(())
             }
+            #[cfg(feature = "srt")]
+            Self::Srt(viewers) => viewers.run(packets).await,
             Self::File(file, name) => copy(packets, file)
                 .await
                 .map_err(|error| Failure::failed(format_args!("cannot write to {name}: {error}"))),

@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 use super::identity::identity;
 use super::output::{Sink, places};
 use super::report::{Figures, Reporter};
-use super::token;
+use super::token::token;
 use crate::arguments::{Endpoint, Place, ReceiveArguments};
 use crate::failure::Failure;
 use crate::output::{Output, counted, spare_the_terminal};
@@ -20,7 +20,7 @@ use crate::player::{Player, PlayerCommand};
 ///
 /// # Errors
 /// The address cannot be listened at, the output not be written, or a signal ends it.
-pub async fn run(arguments: ReceiveArguments, output: &Output) -> Result<(), Failure> {
+pub(super) async fn run(arguments: ReceiveArguments, output: &Output) -> Result<(), Failure> {
     let identity = identity(&arguments, output)?;
     let fingerprint = identity.fingerprint();
     let token = token(&arguments.token)?;

@@ -12,8 +12,8 @@ use tokio::sync::mpsc;
 
 use super::input::{Input, Source};
 use super::report::{Figures, Reporter};
-use super::token;
-use crate::arguments::{Endpoint, FecArgument, SchemeName, SendArguments, Switch};
+use super::token::token;
+use crate::arguments::{FecArgument, SchemeName, SendArguments, Switch};
 use crate::failure::Failure;
 use crate::output::{Output, counted};
 
@@ -21,7 +21,7 @@ use crate::output::{Output, counted};
 ///
 /// # Errors
 /// There is no receiver or it refuses, the input cannot be read, or a signal ends it.
-pub async fn run(arguments: SendArguments, output: &Output) -> Result<(), Failure> {
+pub(super) async fn run(arguments: SendArguments, output: &Output) -> Result<(), Failure> {
     // What is wrong here is told before anybody else is asked.
     let source = Source::open(&arguments.input, arguments.rate).await?;
     let settings = settings(&arguments).await?;
@@ -55,7 +55,7 @@ async fn send(
     let input = Input { payloads, most: move || *payload.borrow(), rate: arguments.rate, output };
     let mut reading = std::pin::pin!(async {
         // A live input goes on whether or not there is a receiver; a file waits.
-        if !matches!(arguments.input, Endpoint::Udp(_)) && ready.wait_for(|ready| *ready).await.is_err() {
+        if !arguments.input.is_live() && ready.wait_for(|ready| *ready).await.is_err() {
             return Ok(());
         }
         input.run(source).await
