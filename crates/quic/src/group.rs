@@ -14,13 +14,14 @@ use std::time::Instant;
 
 use anabranch_congestion::algorithm::Algorithm;
 use anabranch_congestion::vps::bottleneck::Settings;
-use anabranch_congestion::vps::{Grant, Group, Heard, MemberId, SentTimes, Weight};
+use anabranch_congestion::vps::{Grant, Group, Heard, MemberId, Place, SentTimes, Weight};
 use anabranch_units::{Bytes, Duration};
 use quinn::Connection;
 use quinn::congestion::{Controller, ControllerFactory};
 use quinn_proto::RttEstimator;
 use tokio::sync::Notify;
 
+use super::places::Places;
 use super::{Epoch, INITIAL_WINDOW, InFlight, opened, start};
 
 /// How often unused credit is taken back and bottlenecks are looked at.
@@ -50,6 +51,8 @@ struct Inner {
     members: BTreeMap<MemberId, SlotId>,
     to_wake: BTreeSet<SlotId>,
     departing: Vec<Departing>,
+    /// Where clients were that have gone.
+    places: Places,
     next_slot: u64,
 }
 
@@ -91,9 +94,21 @@ impl std::fmt::Debug for Sharing {
 
 impl Sharing {
     /// A group without members, whose virtual flows run `algorithm`.
-    pub fn new(algorithm: Algorithm) -> Arc<Self> {
+    /// Those that join are taken to share a bottleneck until their delays say otherwise.
+    pub fn declared(algorithm: Algorithm) -> Arc<Self> {
+        Self::watching(algorithm, Settings::default().declared())
+    }
+
+    /// The same where each client begins alone, and shares with others when their delays say that they are
+    /// behind one bottleneck.
+    pub fn found(algorithm: Algorithm) -> Arc<Self> {
+        Self::watching(algorithm, Settings::default())
+    }
+
+    fn watching(algorithm: Algorithm, settings: Settings) -> Arc<Self> {
         let inner = Inner {
-            group: Group::new(algorithm, start()).watching(Settings::default()),
+            group: Group::new(algorithm, start()).watching(settings),
+            places: Places::default(),
             slots: BTreeMap::new(),
             members: BTreeMap::new(),
             to_wake: BTreeSet::new(),
@@ -209,6 +224,16 @@ impl Inner {
         }
     }
 
+    /// Where a client's connections are.
+    fn place_of(&self, client: Client) -> Option<Place> {
+        let (slot, _) = self
+            .slots
+            .iter()
+            .find(|(slot, seat)| seat.client == client && self.members.values().any(|of| of == *slot))?;
+        let (member, _) = self.members.iter().find(|(_, of)| *of == slot)?;
+        self.group.place(*member)
+    }
+
     /// Forgets what was answered and has arrived. Answers whose weight is to be divided anew.
     fn arrived(&mut self) -> BTreeSet<Client> {
         let Self { slots, members, group, .. } = self;
@@ -271,7 +296,14 @@ impl WeightedFactory {
             in_flight: self.in_flight.clone(),
         };
         inner.slots.insert(slot, seat);
-        let member = inner.group.join(Weight::ONE);
+        let place = address.and_then(|address| {
+            let now = self.sharing.epoch.time(Instant::now());
+            inner.place_of(Client::Address(address)).or_else(|| inner.places.get(address, now))
+        });
+        let member = match place {
+            Some(place) => inner.group.join_beside(Weight::ONE, place),
+            None => inner.group.join(Weight::ONE),
+        };
         inner.members.insert(member, slot);
         // Nobody else sets it.
         let _ = self.joined.set((slot, member));
@@ -321,6 +353,11 @@ impl Membership {
 impl Drop for Membership {
     fn drop(&mut self) {
         let mut inner = self.sharing.lock();
+        if let Some(Client::Address(address)) = inner.slots.get(&self.slot).map(|seat| seat.client)
+            && let Some(place) = inner.place_of(Client::Address(address))
+        {
+            inner.places.remember(address, place, self.sharing.epoch.time(Instant::now()));
+        }
         let seat = inner.slots.remove(&self.slot);
         if let Some(seat) = &seat {
             inner.depart(self.slot, seat.srtt);

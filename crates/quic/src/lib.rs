@@ -13,6 +13,7 @@
 
 mod arrivals;
 mod group;
+mod places;
 mod pools;
 mod single;
 

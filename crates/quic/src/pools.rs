@@ -1,4 +1,5 @@
-//! The pools that an operator has declared: a group each, from the first connection that belongs to it.
+//! The pools that an operator has declared: a group each, from the first connection that belongs to it; and
+//! one for all clients that are in none, in which pools are found.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,6 +22,7 @@ pub struct Pools {
 #[derive(Debug, Default)]
 struct Running {
     by_name: BTreeMap<String, (Arc<Sharing>, AbortHandle)>,
+    found: Option<Arc<Sharing>>,
     tasks: JoinSet<()>,
 }
 
@@ -34,7 +36,7 @@ impl Pools {
     /// goes as soon as it has no connection.
     pub fn sharing(&self, name: &str, is_declared: impl Fn(&str) -> bool) -> Arc<Sharing> {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        let Running { by_name, tasks } = &mut *running;
+        let Running { by_name, tasks, .. } = &mut *running;
         by_name.retain(|name, (sharing, task)| {
             let is_kept = is_declared(name) || Arc::strong_count(sharing) > OURS;
             if !is_kept {
@@ -46,11 +48,25 @@ impl Pools {
         if let Some((sharing, _)) = by_name.get(name) {
             return sharing.clone();
         }
-        let sharing = Sharing::new(self.algorithm);
+        let sharing = Sharing::declared(self.algorithm);
         let looked_after = sharing.clone();
         let task = tasks.spawn(async move { looked_after.run().await });
         by_name.insert(name.to_owned(), (sharing.clone(), task));
         sharing
+    }
+
+    /// The group of all clients that are in no declared pool: each begins alone.
+    pub fn found(&self) -> Arc<Sharing> {
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let Running { found, tasks, .. } = &mut *running;
+        let algorithm = self.algorithm;
+        let sharing = found.get_or_insert_with(|| {
+            let sharing = Sharing::found(algorithm);
+            let looked_after = sharing.clone();
+            tasks.spawn(async move { looked_after.run().await });
+            sharing
+        });
+        sharing.clone()
     }
 }
 

@@ -45,9 +45,13 @@ pub(super) async fn serve(shared: Arc<Shared>, incoming: Incoming, visit: Visit)
     }
 }
 
-/// The group of the pool that a client is in; without one its connection sends on its own.
+/// The group of the pool that a client is in, or the one in which pools are found; without one its connection
+/// sends on its own.
 fn group_of(client: IpAddr, weights: &Weights, pools: &Pools) -> Option<Arc<Sharing>> {
-    weights.pool_of(client).map(|name| pools.sharing(name, |name| weights.has_pool(name)))
+    match weights.pool_of(client) {
+        Some(name) => Some(pools.sharing(name, |name| weights.has_pool(name))),
+        None => weights.finds_pools().then(|| pools.found()),
+    }
 }
 
 type Connection = h3::server::Connection<Bounded<h3_quinn::Connection>, Bytes>;
@@ -247,5 +251,11 @@ mod tests {
         assert!(group("10.0.0.1", &campus).is_some());
         assert_eq!(group("10.0.0.1", &campus), group("10.0.0.2", &campus));
         assert_eq!(group("192.0.2.1", &campus), None);
+
+        // All others are watched together where the file says so.
+        let found = format!("find_pools = true\n{campus}");
+        assert!(group("192.0.2.1", &found).is_some());
+        assert_eq!(group("192.0.2.1", &found), group("198.51.100.1", &found));
+        assert_ne!(group("192.0.2.1", &found), group("10.0.0.1", &found));
     }
 }

@@ -4,9 +4,10 @@
 //! ```toml
 //! default = 1            # the weight of whatever no rule is for
 //! claims = true          # whether rules hold that go by what clients say of themselves: header and buffer_below
+//! find_pools = true      # clients in no pool share where their delays show that they are behind one bottleneck
 //! shared_addresses = ["192.0.2.7"] # many clients are behind such an address: there each connection is a client of its own
 //!
-//! [[pool]]               # clients behind one bottleneck; whoever is in no pool sends on its own
+//! [[pool]]               # clients behind one bottleneck; whoever is in no pool sends on its own, or is found one
 //! name = "campus"
 //! clients = ["10.0.0.0/8", "2001:db8::/32"]   # or "all"
 //!
@@ -66,6 +67,8 @@ pub struct Weights {
     rules: Vec<Spanned<Rule>>,
     #[serde(default, rename = "pool", deserialize_with = "pools")]
     pools: Vec<Pool>,
+    #[serde(default)]
+    find_pools: bool,
 }
 
 /// Clients that the operator declares to be behind one bottleneck.
@@ -152,8 +155,13 @@ impl Weights {
         self.pools.iter().any(|pool| pool.name == name)
     }
 
+    /// Whether clients that are in no pool share where they are found to be behind one bottleneck.
+    pub(crate) fn finds_pools(&self) -> bool {
+        self.find_pools
+    }
+
     /// The name of the pool that a client is in: the first that is declared for it. `None`: it sends on its
-    /// own.
+    /// own, or where pools are found.
     pub fn pool_of(&self, client: IpAddr) -> Option<&str> {
         let is_for = |pool: &&Pool| match &pool.clients {
             Clients::All => true,

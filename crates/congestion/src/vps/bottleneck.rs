@@ -1,57 +1,120 @@
 //! Which members share a bottleneck, from how their queueing delays move.
 //!
-//! A queue is felt by all who stand in it. Each member's round-trip time is averaged over intervals as RFC
-//! 8382 has them (T of 350 ms, N of 50), and members are judged by the correlations of their averages, for
-//! which the parts of the paths that do not move are nothing. Delay is what all senders know, so losses,
-//! which are few, are not needed (Younis and Fahmy, "On efficient on-line grouping of flows with shared
-//! bottlenecks at loaded servers", ICNP 2002, group by delay as well).
+//! A queue is felt by all who stand in it. RFC 8382 has receivers group flows by summary statistics of
+//! one-way delays over 350 ms, because they do not know each other's packets. A sender knows more: when each
+//! packet left ([`delays`](super::delays)). So members are compared interval by interval, and have to move not
+//! only together but by as much. Delay is what all senders know, so losses, which are few, are not needed
+//! (Younis and Fahmy, "On efficient on-line grouping of flows with shared bottlenecks at loaded servers",
+//! ICNP 2002, group by delay as well).
 //!
-//! Nothing is judged where a queue hardly moves: below [`Settings::least_deviation`] delays are noise.
+//! - *Joining.* Companies that differ by no more than what is no queue in either, and have done so for
+//!   [`Settings::convinced_after`], are joined. Compared are neighbours when all are put in order by a random
+//!   projection of what they saw, another one each time, and those that agreed before.
+//! - *Parting.* A member whose delays have not moved as those of the rest of its company for
+//!   [`Settings::part_intervals`] stands alone from then on: also where one moves and the other does not.
+//!
+//! The cost of a judgement is linear in the members, but for the sorting. Nothing is judged where queues hardly
+//! move: below [`Settings::least_deviation`] delays are noise.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::BTreeMap;
 
 use anabranch_units::{Duration, Time};
 
+use super::delays::{Comparison, Delays, known_in, movements, noise, steps, without_mean};
 use super::names::MemberId;
+
+/// Where members begin of whom nothing is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Begins {
+    /// Each for itself, until there is evidence that it shares a bottleneck with others.
+    Alone,
+    /// With the others, for somebody has said that they share one, until there is evidence that it does not.
+    Together,
+}
 
 /// When members are parted and joined.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
-    /// Over which delays are averaged (T).
+    /// Where members begin.
+    pub begins: Begins,
+    /// Of which the least round trips are compared.
     pub interval: Duration,
-    /// How many averages are compared (N).
-    pub intervals: usize,
-    /// Members whose mean correlation with the rest of their company is lower are parted from it.
+    /// How many intervals are compared where companies may be joined,
+    pub join_intervals: usize,
+    /// in how many of them something has to be known of both,
+    pub join_known: usize,
+    /// and over how many their movements have to be spread.
+    pub join_movements: f64,
+    /// How many have to disagree for a member to be parted.
+    pub part_intervals: usize,
+    /// How often it is judged.
+    pub judged_every: Duration,
+    /// For how long companies have to agree at every judgement.
+    pub convinced_after: Duration,
+    /// The part of their movements by which companies that agree may differ, however noisy they are,
+    pub differ_at_most: f64,
+    /// and the part by which they may whatever they are.
+    pub differ_at_least: f64,
+    /// In between, how many times the variance of what is no queue in both.
+    pub times_noise: f64,
+    /// Members whose concordance with the rest of their company is lower at two judgements are parted.
     pub part_below: f64,
-    /// Members with a higher one belong together, and companies with a higher one between them are joined.
-    pub join_above: f64,
     /// Delays that deviate by less from their mean say nothing.
     pub least_deviation: Duration,
 }
 
 impl Default for Settings {
-    /// RFC 8382's intervals. The correlations are ours: far enough apart that noise moves nobody there and
-    /// back.
+    /// Ours, chosen in simulation so that noise moves nobody there and back.
     fn default() -> Self {
         Self {
-            interval: Duration::from_millis(350),
-            intervals: 50,
-            part_below: 0.25,
-            join_above: 0.6,
-            least_deviation: Duration::from_micros(500),
+            begins: Begins::Alone,
+            interval: Duration::from_millis(200),
+            join_intervals: 100,
+            join_known: 30,
+            join_movements: 5.0,
+            part_intervals: 18,
+            judged_every: Duration::from_millis(500),
+            convinced_after: Duration::from_secs(4),
+            differ_at_most: 0.5,
+            differ_at_least: 0.02,
+            times_noise: 4.0,
+            part_below: 0.2,
+            least_deviation: Duration::from_millis(1),
         }
     }
 }
+
+impl Settings {
+    /// The same where members begin together.
+    #[must_use]
+    pub fn declared(self) -> Self {
+        Self { begins: Begins::Together, ..self }
+    }
+}
+
+/// Who differs from its company by more than so many times what is no queue in both is elsewhere. Delays that
+/// are nothing but noise differ by once as much.
+const UNEXPLAINED: f64 = 2.0;
+/// How long a packet is waited for: one that is back later is not counted where it is judged for the first
+/// time.
+const HEARD_WITHIN: Duration = Duration::from_millis(600);
+/// Each company is compared with so many of its neighbours on one side.
+const NEIGHBOURS: usize = 4;
+/// At most so many pairs for each company are kept in mind.
+const PAIRS_EACH: usize = 8;
 
 /// What is known of the delays of members.
 #[derive(Debug)]
 pub(super) struct Watch {
     settings: Settings,
-    /// End of the interval that runs.
-    interval_end: Option<Time>,
-    /// Intervals since the last judgement.
-    since_judged: usize,
+    judged: Option<Time>,
+    /// How often it was judged: which projection is next.
+    round: u64,
     delays: BTreeMap<MemberId, Delays>,
+    /// Since when companies have agreed, the one with the smaller number first.
+    agree_since: BTreeMap<(u64, u64), Time>,
+    /// Members that did not move with their company when that was judged last.
+    suspects: BTreeMap<MemberId, u64>,
 }
 
 /// Members that are moved together.
@@ -60,161 +123,302 @@ pub(super) struct Move {
     pub members: Vec<MemberId>,
     /// The company that they join; `None`: one of their own.
     pub to: Option<u64>,
-    /// The mean correlation of their delays with those that they join or leave.
-    pub correlation: f64,
+    /// The concordance of their delays with those that they join or leave.
+    pub concordance: f64,
 }
 
-/// The mean of what is known of pairs between two sets of members; `None` where nothing is.
-fn mean_between(
-    known: &BTreeMap<(MemberId, MemberId), f64>,
-    ours: &[MemberId],
-    theirs: &[MemberId],
-) -> Option<f64> {
-    let pairs = ours.iter().flat_map(|one| theirs.iter().filter_map(|other| known.get(&(*one, *other))));
-    let (sum, count) = pairs.fold((0.0, 0.0), |(sum, count), correlation| (sum + correlation, count + 1.0));
-    (count > 0.0).then(|| sum / count)
+/// What a company sees of its queue.
+struct Company {
+    number: u64,
+    members: Vec<MemberId>,
+    signal: Vec<f64>,
+    steps: Vec<f64>,
+    noise: f64,
 }
 
-#[derive(Clone, Debug, Default)]
-struct Delays {
-    /// Of the round trips measured in the interval that runs, seconds.
-    sum: f64,
-    count: u32,
-    /// The averages in seconds, newest last; `None` where nothing was heard.
-    means: VecDeque<Option<f64>>,
+/// The median of signals in each interval, of those that are known.
+fn median(signals: &[&[f64]]) -> Vec<f64> {
+    let length = signals.first().map_or(0, |signal| signal.len());
+    let mut median: Vec<f64> = (0..length)
+        .map(|place| {
+            let mut values: Vec<f64> =
+                signals.iter().map(|signal| signal[place]).filter(|value| !value.is_nan()).collect();
+            let middle = values.len() / 2;
+            if values.is_empty() {
+                f64::NAN
+            } else {
+                *values.select_nth_unstable_by(middle, f64::total_cmp).1
+            }
+        })
+        .collect();
+    without_mean(&mut median);
+    median
+}
+
+/// A sum of signals, interval by interval.
+struct Sum(Vec<(f64, f64)>);
+
+impl Sum {
+    fn new(length: usize) -> Self {
+        Self(vec![(0.0, 0.0); length])
+    }
+
+    fn add(&mut self, signal: &[f64]) {
+        for ((sum, count), value) in self.0.iter_mut().zip(signal).filter(|(_, value)| !value.is_nan()) {
+            *sum += value;
+            *count += 1.0;
+        }
+    }
+
+    /// The mean of those that are known in each interval.
+    fn mean(&self) -> Vec<f64> {
+        let of = |(sum, count): &(f64, f64)| if *count < 0.5 { f64::NAN } else { sum / count };
+        let mut mean: Vec<f64> = self.0.iter().map(of).collect();
+        without_mean(&mut mean);
+        mean
+    }
 }
 
 impl Watch {
     pub(super) fn new(settings: Settings) -> Self {
-        Self { settings, interval_end: None, since_judged: 0, delays: BTreeMap::new() }
+        Self {
+            settings,
+            judged: None,
+            round: 0,
+            delays: BTreeMap::new(),
+            agree_since: BTreeMap::new(),
+            suspects: BTreeMap::new(),
+        }
+    }
+
+    pub(super) fn begins(&self) -> Begins {
+        self.settings.begins
     }
 
     pub(super) fn forget(&mut self, member: MemberId) {
         self.delays.remove(&member);
+        self.suspects.remove(&member);
     }
 
     /// A round trip was measured.
     pub(super) fn sample(&mut self, member: MemberId, now: Time, rtt: Duration) {
-        self.advance(now);
-        let delays = self.delays.entry(member).or_default();
-        delays.sum += rtt.as_secs_f64();
-        delays.count = delays.count.saturating_add(1);
+        let sent = Time::from_nanos(now.as_nanos().saturating_sub(rtt.as_nanos()));
+        let interval = Delays::interval(sent, self.settings.interval);
+        let kept = self.settings.join_intervals.max(self.settings.part_intervals) + self.lag() as usize + 2;
+        self.delays.entry(member).or_insert_with(|| Delays::new(kept)).sample(interval, rtt);
     }
 
-    /// Ends the intervals that are over.
-    fn advance(&mut self, now: Time) {
-        let end = *self.interval_end.get_or_insert(now + self.settings.interval);
-        if now < end {
-            return;
-        }
-        let late = now.since(end).as_nanos() / self.settings.interval.as_nanos().max(1);
-        let over = usize::try_from(late).unwrap_or(usize::MAX).saturating_add(1);
-        self.interval_end = Some(end + self.settings.interval * (late + 1));
-        self.since_judged = self.since_judged.saturating_add(over);
-        for delays in self.delays.values_mut() {
-            let mean = (delays.count > 0).then(|| delays.sum / f64::from(delays.count));
-            (delays.sum, delays.count) = (0.0, 0);
-            delays.means.push_back(mean);
-            // Intervals in which nothing at all was heard.
-            for _ in 1..over.min(self.settings.intervals + 1) {
-                delays.means.push_back(None);
-            }
-            while delays.means.len() > self.settings.intervals {
-                delays.means.pop_front();
-            }
-        }
+    /// So many of the newest intervals are not heard of in full.
+    fn lag(&self) -> u64 {
+        HEARD_WITHIN.as_nanos().div_ceil(self.settings.interval.as_nanos().max(1))
     }
 
-    /// Whether it is time to judge: once in half of the intervals.
+    /// Whether it is time to judge.
     pub(super) fn is_due(&mut self, now: Time) -> bool {
-        self.advance(now);
-        self.since_judged >= self.settings.intervals / 2
+        let judged = *self.judged.get_or_insert(now);
+        now.since(judged) >= self.settings.judged_every
     }
 
-    /// Who belongs elsewhere, if anybody: see [`Move`]. At most one move in a judgement, for each changes what
-    /// the others' company is.
-    pub(super) fn judge(&mut self, company: &BTreeMap<MemberId, u64>) -> Option<Move> {
-        self.since_judged = 0;
-        let mut known: BTreeMap<(MemberId, MemberId), f64> = BTreeMap::new();
-        for one in company.keys() {
-            for other in company.keys().filter(|other| one < *other) {
-                if let Some(correlation) = self.correlation(*one, *other) {
-                    known.insert((*one, *other), correlation);
-                    known.insert((*other, *one), correlation);
-                }
+    /// Who belongs elsewhere: `company` says where everybody is.
+    pub(super) fn judge(&mut self, company: impl Iterator<Item = (MemberId, u64)>, now: Time) -> Vec<Move> {
+        self.judged = Some(now);
+        self.round += 1;
+        let end = Delays::interval(now, self.settings.interval).saturating_sub(self.lag());
+        let oldest = end.saturating_sub(self.settings.part_intervals as u64);
+        let mut companies: BTreeMap<u64, Vec<MemberId>> = BTreeMap::new();
+        for (member, number) in company {
+            companies.entry(number).or_default().push(member);
+        }
+        let mut moves = Vec::new();
+        let mut suspects = BTreeMap::new();
+        let mut seeing = Vec::new();
+        for (number, members) in companies {
+            // Who has sent nothing lately has nothing to say.
+            let awake: Vec<MemberId> = members
+                .iter()
+                .copied()
+                .filter(|id| self.delays.get(id).is_some_and(|delays| delays.is_newer_than(oldest)))
+                .collect();
+            let parted = self.disagreeing(number, &awake, end, &mut suspects);
+            if parted.is_empty() {
+                seeing.extend(self.seen(number, members, &awake, end));
+            }
+            moves.extend(parted);
+        }
+        // What a member saw with those that it has left is of no use beside others.
+        moves.iter().flat_map(|parted| &parted.members).for_each(|id| self.forget(*id));
+        self.suspects = suspects;
+        moves.extend(self.agreeing(&seeing, now));
+        moves
+    }
+
+    /// Members that do not move as the rest of their company does, at the second judgement in a row.
+    fn disagreeing(
+        &self,
+        number: u64,
+        awake: &[MemberId],
+        end: u64,
+        suspects: &mut BTreeMap<MemberId, u64>,
+    ) -> Vec<Move> {
+        let length = self.settings.part_intervals;
+        let signals: Vec<(MemberId, Vec<f64>)> = awake
+            .iter()
+            .filter_map(|id| Some((*id, self.delays.get(id)?.signal(end, length, 3 * length / 5)?)))
+            .collect();
+        if signals.len() < 2 {
+            return Vec::new();
+        }
+        let all: Vec<&[f64]> = signals.iter().map(|(_, signal)| signal.as_slice()).collect();
+        let common = median(&all);
+        let mut parted = Vec::new();
+        for (place, (id, signal)) in signals.iter().enumerate() {
+            // Of two, each is all that the other one can be compared with.
+            let rest = if all.len() == 2 { all[1 - place] } else { common.as_slice() };
+            let Some(concordance) = self.disagreement(signal, rest) else { continue };
+            if self.suspects.get(id) == Some(&number) {
+                parted.push(Move { members: vec![*id], to: None, concordance });
+            } else {
+                suspects.insert(*id, number);
             }
         }
-        let companies: BTreeSet<u64> = company.values().copied().collect();
-        let of = |number: u64| -> Vec<MemberId> {
-            company.iter().filter(|(_, theirs)| **theirs == number).map(|(id, _)| *id).collect()
+        // The last one stands alone by the others' going.
+        parted.truncate(signals.len() - 1);
+        parted
+    }
+
+    /// The concordance of a member with the rest of its company; `None` where it agrees, in how its delays
+    /// stand and in how they change.
+    fn disagreement(&self, signal: &[f64], rest: &[f64]) -> Option<f64> {
+        let known = self.settings.part_intervals / 2;
+        let levels = Comparison::of(signal, rest, known)?;
+        let sudden = Comparison::of(&steps(signal), &steps(rest), known)?;
+        let noise = noise(signal) + noise(rest);
+        let least = self.settings.least_deviation.as_secs_f64().powi(2);
+        // One that moves while the others do not is evidence as well.
+        let disagrees = |compared: &Comparison, noise: f64| {
+            compared.ours.max(compared.theirs) >= least
+                && compared.concordance() < self.settings.part_below
+                && compared.difference > UNEXPLAINED * noise
         };
-        let mut joins = Vec::new();
-        for one in &companies {
-            for other in companies.iter().filter(|other| one < *other) {
-                let (ours, theirs) = (of(*one), of(*other));
-                if let Some(correlation) = mean_between(&known, &ours, &theirs)
-                    && correlation > self.settings.join_above
-                {
-                    let (members, to) =
-                        if ours.len() < theirs.len() { (ours, *other) } else { (theirs, *one) };
-                    joins.push(Move { members, to: Some(to), correlation });
-                }
-            }
-        }
-        if let Some(join) = joins.into_iter().max_by(|a, b| a.correlation.total_cmp(&b.correlation)) {
-            return Some(join);
-        }
-        let mut parts = Vec::new();
-        for number in companies {
-            let all = of(number);
-            for cluster in self.clusters(&known, &all) {
-                let rest: Vec<MemberId> = all.iter().copied().filter(|id| !cluster.contains(id)).collect();
-                if let Some(correlation) = mean_between(&known, &cluster, &rest)
-                    && correlation < self.settings.part_below
-                {
-                    parts.push(Move { members: cluster, to: None, correlation });
-                }
-            }
-        }
-        parts.into_iter().min_by(|a, b| a.correlation.total_cmp(&b.correlation))
+        (disagrees(&levels, noise) || disagrees(&sudden, 2.0 * noise))
+            .then(|| levels.concordance().min(sudden.concordance()))
     }
 
-    /// Members that belong together by their delays: each goes with another one of its cluster.
-    fn clusters(&self, known: &BTreeMap<(MemberId, MemberId), f64>, all: &[MemberId]) -> Vec<Vec<MemberId>> {
-        let mut clusters: Vec<Vec<MemberId>> = Vec::new();
-        for id in all {
-            let goes_with = |other: &MemberId| {
-                known.get(&(*id, *other)).is_some_and(|correlation| *correlation > self.settings.join_above)
-            };
-            let (near, far): (Vec<_>, Vec<_>) =
-                clusters.into_iter().partition(|cluster| cluster.iter().any(goes_with));
-            clusters = far;
-            clusters.push(near.into_iter().flatten().chain([*id]).collect());
+    /// What a company sees of its queue; `None` where that is too little, or does not move.
+    fn seen(&self, number: u64, members: Vec<MemberId>, awake: &[MemberId], end: u64) -> Option<Company> {
+        let length = self.settings.join_intervals;
+        let mut sum = Sum::new(length);
+        for signal in
+            awake.iter().filter_map(|id| self.delays.get(id)?.signal(end, length, self.settings.join_known))
+        {
+            sum.add(&signal);
         }
-        clusters
-    }
-
-    /// The correlation of two members' delays (Pearson); `None` where too little is known or they hardly
-    /// move.
-    fn correlation(&self, one: MemberId, other: MemberId) -> Option<f64> {
-        let (one, other) = (self.delays.get(&one)?, self.delays.get(&other)?);
-        // Newest first: the younger one has fewer.
-        let pairs = || one.means.iter().rev().zip(other.means.iter().rev()).filter_map(|(a, b)| a.zip(*b));
-        let number = pairs().count();
-        if number * 2 < self.settings.intervals {
+        let signal = sum.mean();
+        if known_in(&signal) < self.settings.join_known {
             return None;
         }
-        let count = number as f64;
-        let (sum_a, sum_b) = pairs().fold((0.0, 0.0), |sum, pair| (sum.0 + pair.0, sum.1 + pair.1));
-        let (mean_a, mean_b) = (sum_a / count, sum_b / count);
-        let (mut product, mut square_a, mut square_b) = (0.0, 0.0, 0.0);
-        for (a, b) in pairs() {
-            product += (a - mean_a) * (b - mean_b);
-            square_a += (a - mean_a) * (a - mean_a);
-            square_b += (b - mean_b) * (b - mean_b);
-        }
-        let least = self.settings.least_deviation.as_secs_f64();
-        let moves = |square: f64| (square / count).sqrt() >= least;
-        (moves(square_a) && moves(square_b)).then(|| product / (square_a * square_b).sqrt())
+        let known = || signal.iter().filter(|value| !value.is_nan());
+        let square = known().map(|value| value * value).sum::<f64>() / known().count() as f64;
+        let least = self.settings.least_deviation.as_secs_f64().powi(2);
+        (square >= least).then(|| Company {
+            number,
+            members,
+            noise: noise(&signal),
+            steps: steps(&signal),
+            signal,
+        })
     }
+
+    /// Companies that have agreed for long enough, as the moves that join them.
+    fn agreeing(&mut self, companies: &[Company], now: Time) -> Vec<Move> {
+        let places: BTreeMap<u64, usize> =
+            companies.iter().enumerate().map(|(place, company)| (company.number, place)).collect();
+        let before =
+            self.agree_since.keys().filter_map(|(one, other)| Some((*places.get(one)?, *places.get(other)?)));
+        let mut order: Vec<(f64, usize)> =
+            companies.iter().enumerate().map(|(place, one)| (one.projection(self.round), place)).collect();
+        order.sort_by(|one, other| one.0.total_cmp(&other.0));
+        let beside = (1..=NEIGHBOURS).flat_map(|distance| {
+            order.iter().zip(order.iter().skip(distance)).map(|(one, other)| (one.1, other.1))
+        });
+        let mut agree = BTreeMap::new();
+        let mut joined = Vec::new();
+        for (one, other) in before.chain(beside) {
+            let (one, other) = (one.min(other), one.max(other));
+            let pair = (companies[one].number, companies[other].number);
+            if agree.contains_key(&pair) || agree.len() >= PAIRS_EACH * companies.len() {
+                continue;
+            }
+            let Some(concordance) = self.agreement(&companies[one], &companies[other]) else { continue };
+            let since = self.agree_since.get(&pair).copied().unwrap_or(now);
+            agree.insert(pair, since);
+            if now.since(since) >= self.settings.convinced_after {
+                joined.push((one, other, concordance));
+            }
+        }
+        self.agree_since = agree;
+        moves_of(companies, &joined)
+    }
+
+    /// The concordance of two companies that see the same queue; `None` where they do not.
+    fn agreement(&self, one: &Company, other: &Company) -> Option<f64> {
+        let known = self.settings.join_known;
+        let levels = Comparison::of(&one.signal, &other.signal, known)?;
+        // A slow rise goes with any other one: what happens suddenly has to agree as well, more than once.
+        let sudden = Comparison::of(&one.steps, &other.steps, known / 2)?;
+        let Settings { differ_at_most, differ_at_least, times_noise, join_movements, .. } = self.settings;
+        let agrees = |compared: &Comparison, noise: f64| {
+            let moved = compared.ours + compared.theirs;
+            let bound = (times_noise * noise).max(differ_at_least * moved).min(differ_at_most * moved);
+            compared.difference <= bound
+        };
+        let noise = one.noise + other.noise;
+        let spread = movements(&one.steps).min(movements(&other.steps));
+        // Twice the noise is in a step.
+        (agrees(&levels, noise) && agrees(&sudden, 2.0 * noise) && spread >= join_movements)
+            .then(|| levels.concordance())
+    }
+}
+
+impl Company {
+    /// A number that is nearly the same for those who see the same: a sum of what they saw with random signs,
+    /// which follow from the round.
+    fn projection(&self, round: u64) -> f64 {
+        let signed = |(place, value): (usize, &f64)| {
+            let mixed = (round << 8 | place as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            if mixed >> 63 == 0 { *value } else { -*value }
+        };
+        self.signal.iter().enumerate().filter(|(_, value)| !value.is_nan()).map(signed).sum()
+    }
+}
+
+/// The moves that bring pairs of companies together, each to the largest of those that belong together.
+fn moves_of(companies: &[Company], joined: &[(usize, usize, f64)]) -> Vec<Move> {
+    let mut heads: Vec<usize> = (0..companies.len()).collect();
+    let head = |heads: &[usize], mut place: usize| {
+        while heads[place] != place {
+            place = heads[place];
+        }
+        place
+    };
+    let mut concordances = vec![0.0; companies.len()];
+    for (one, other, concordance) in joined {
+        for place in [*one, *other] {
+            concordances[place] = f64::max(concordances[place], *concordance);
+        }
+        let (mut larger, mut smaller) = (head(&heads, *one), head(&heads, *other));
+        if companies[larger].members.len() < companies[smaller].members.len() {
+            std::mem::swap(&mut larger, &mut smaller);
+        }
+        heads[smaller] = larger;
+    }
+    let mut moves = Vec::new();
+    for (place, company) in companies.iter().enumerate() {
+        let target = head(&heads, place);
+        if target != place {
+            let (members, to) = (company.members.clone(), Some(companies[target].number));
+            moves.push(Move { members, to, concordance: concordances[place] });
+        }
+    }
+    moves
 }

@@ -36,6 +36,7 @@ impl Group {
             pool.reserved -= unused;
         }
         pool.queue(id, member);
+        self.changed.insert(member.pool);
         self.tell_needs(id);
     }
 
@@ -51,7 +52,8 @@ impl Group {
     pub fn allocate(&mut self, now: Time) -> Vec<Grant> {
         self.review(now);
         let mut grants: BTreeMap<MemberId, u64> = BTreeMap::new();
-        for pool in self.pools.values_mut() {
+        for name in std::mem::take(&mut self.changed) {
+            let Some(pool) = self.pools.get_mut(&name) else { continue };
             while pool.free >= pool.reserved + self.segment
                 && let Some((served, id)) = pool.waiting.pop_first()
             {
@@ -98,6 +100,9 @@ impl Group {
         let (after, pool) = (flow.free(), flow.pool);
         if let Some(shared) = self.pools.get_mut(&pool) {
             shared.set_ready(id, before, after);
+            if after > before {
+                self.changed.insert(pool);
+            }
             if (was_limited && before > 0) != (flow.is_limited && after > 0) {
                 shared.set_limited(id, flow.is_limited && after > 0);
             }
@@ -113,6 +118,7 @@ impl Group {
         let Some(pool) = self.pools.get_mut(&member.pool) else { return };
         pool.stand_back(id, member);
         pool.queue(id, member);
+        self.changed.insert(member.pool);
         self.tell_needs(id);
     }
 
@@ -139,7 +145,12 @@ impl Group {
                 member.usage.used(now, since.min(REVIEWED_EVERY));
             }
             member.usage.begin(now);
-            counts.push((member.own, member.usage.counts(now)));
+            let counting = member.usage.counts(now);
+            // Nothing is new of one that counts in full still.
+            if counting < 1.0 || member.counted < 1.0 {
+                counts.push((member.own, counting));
+            }
+            member.counted = counting;
         }
         for (own, counts) in counts {
             self.with_flow(own, |flow| flow.set_counts(counts, initial, now));
@@ -160,6 +171,7 @@ impl Group {
             member.served = member.served.less(back, member.weight);
             pool.reserved -= back;
             pool.queue(name, member);
+            self.changed.insert(id);
         }
         changed.into_iter().for_each(|name| self.tell_needs(name));
     }

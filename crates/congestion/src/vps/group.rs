@@ -1,12 +1,12 @@
 //! The group: who is in it, and what each member may have in flight.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anabranch_units::{Bytes, Time};
 
-use super::bottleneck::{Settings, Watch};
+use super::bottleneck::{Begins, Settings, Watch};
 use super::member::Member;
-use super::names::{MemberId, PoolId, VirtualId};
+use super::names::{MemberId, Place, PoolId, VirtualId};
 use super::pool::Pool;
 use super::virtual_flow::VirtualFlow;
 use super::weight::Weight;
@@ -22,6 +22,8 @@ pub struct Group {
     pub(super) members: BTreeMap<MemberId, Member>,
     pub(super) virtuals: BTreeMap<VirtualId, VirtualFlow>,
     pub(super) pools: BTreeMap<PoolId, Pool>,
+    /// Those in which there may be something to hand out.
+    pub(super) changed: BTreeSet<PoolId>,
     pub(super) watch: Option<Watch>,
     pub(super) reviewed: Option<Time>,
     pub(super) next_id: u64,
@@ -38,6 +40,7 @@ impl Group {
             members: BTreeMap::new(),
             virtuals: BTreeMap::new(),
             pools: BTreeMap::new(),
+            changed: BTreeSet::new(),
             watch: None,
             reviewed: None,
             next_id: 0,
@@ -50,21 +53,35 @@ impl Group {
         Self { watch: Some(Watch::new(settings)), ..self }
     }
 
-    /// A flow joins, with a virtual flow of its own that begins.
+    /// A flow joins, with a virtual flow of its own that begins. It shares with all others, or, where the
+    /// group [watches](Self::watching), as [`Settings::begins`] says.
     pub fn join(&mut self, weight: Weight) -> MemberId {
+        let is_alone = self.watch.as_ref().is_some_and(|watch| watch.begins() == Begins::Alone);
+        // Until more is known it is where most are.
+        let most = self.pools.iter().max_by_key(|(_, pool)| pool.members).map(|(id, _)| *id);
+        self.join_pool(weight, most.filter(|_| !is_alone))
+    }
+
+    /// The same for one that is known to share a bottleneck with who is or was at this place, such as another
+    /// connection of the same client. If nobody is there any more, it begins as others do.
+    pub fn join_beside(&mut self, weight: Weight, place: Place) -> MemberId {
+        if self.pools.contains_key(&place.0) {
+            self.join_pool(weight, Some(place.0))
+        } else {
+            self.join(weight)
+        }
+    }
+
+    fn join_pool(&mut self, weight: Weight, pool: Option<PoolId>) -> MemberId {
         let number = self.next_id;
         self.next_id += 1;
         let (member, own) = (MemberId(number), VirtualId(number));
-        // Until more is known it is where most are.
-        let mut counts: BTreeMap<PoolId, usize> = BTreeMap::new();
-        for member in self.members.values() {
-            *counts.entry(member.pool).or_default() += 1;
-        }
-        let pool =
-            counts.into_iter().max_by_key(|(_, count)| *count).map_or(PoolId(number), |(pool, _)| pool);
+        let pool = pool.unwrap_or(PoolId(number));
         let flow = VirtualFlow::new(pool, self.algorithm.controller(&self.start), self.segment);
         let shared = self.pools.entry(pool).or_default();
+        shared.members += 1;
         shared.set_ready(own, 0, flow.free());
+        self.changed.insert(pool);
         self.virtuals.insert(own, flow);
         self.members.insert(member, Member::new(weight, pool, own, shared.clock));
         member
@@ -87,7 +104,7 @@ impl Group {
             watch.forget(member);
         }
         self.settle(gone.pool);
-        self.drop_empty_pools();
+        self.leave_pool(gone.pool);
     }
 
     /// Members now.
@@ -103,6 +120,7 @@ impl Group {
         member.served = member.served.reweighed(pool.clock, member.weight, weight);
         member.weight = weight;
         pool.queue(id, member);
+        self.changed.insert(member.pool);
     }
 
     /// What a member may send now.
@@ -127,7 +145,12 @@ impl Group {
 
     /// How many members share credit with this one, itself not counted.
     pub fn companions(&self, member: MemberId) -> usize {
-        let Some(pool) = self.members.get(&member).map(|member| member.pool) else { return 0 };
-        self.members.values().filter(|other| other.pool == pool).count() - 1
+        let pool = self.members.get(&member).and_then(|member| self.pools.get(&member.pool));
+        pool.map_or(0, |pool| pool.members.saturating_sub(1))
+    }
+
+    /// Where a member is, for one that [joins beside](Self::join_beside) it.
+    pub fn place(&self, member: MemberId) -> Option<Place> {
+        self.members.get(&member).map(|member| Place(member.pool))
     }
 }

@@ -32,6 +32,8 @@ pub(super) struct Member {
     pub usage: FlowUse,
     /// Whether the group held it back when that was looked at last.
     pub was_held_back: bool,
+    /// How much its own virtual flow counted for when that was looked at last, from 0 to 1.
+    pub counted: f64,
 }
 
 impl Member {
@@ -51,6 +53,7 @@ impl Member {
             records: Records::default(),
             usage: FlowUse::new(),
             was_held_back: false,
+            counted: 1.0,
         }
     }
 

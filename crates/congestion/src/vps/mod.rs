@@ -33,6 +33,7 @@
 
 pub mod bottleneck;
 mod credit;
+mod delays;
 mod flight;
 mod group;
 mod heard;
@@ -50,7 +51,7 @@ mod weight;
 pub use credit::Grant;
 pub use group::Group;
 pub use heard::Heard;
-pub use names::MemberId;
+pub use names::{MemberId, Place};
 pub use parting::Regrouped;
 pub use sent_times::SentTimes;
 pub use weight::{Served, Weight};

@@ -11,3 +11,7 @@ pub(super) struct VirtualId(pub u64);
 /// A pool's name in its group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct PoolId(pub u64);
+
+/// Where a member is: the pool that it shares with others, to be told where somebody like it begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place(pub(super) PoolId);

@@ -1,7 +1,5 @@
 //! Members behind different bottlenecks are parted, and those behind the same one joined.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use anabranch_units::{Bytes, Time};
 
 use super::group::Group;
@@ -14,9 +12,8 @@ pub struct Regrouped {
     pub member: MemberId,
     /// Those with whom it shares credit now.
     pub companions: usize,
-    /// How its delays go with those of the company that it joined or left: a mean correlation between -1 and
-    /// 1.
-    pub correlation: f64,
+    /// How its delays go with those of the company that it joined or left: a concordance between -1 and 1.
+    pub concordance: f64,
 }
 
 impl Group {
@@ -27,21 +24,20 @@ impl Group {
         if !watch.is_due(now) {
             return Vec::new();
         }
-        let company: BTreeMap<MemberId, u64> =
-            self.members.iter().map(|(id, member)| (*id, member.pool.0)).collect();
-        let Some(found) = watch.judge(&company) else { return Vec::new() };
-        let pool = PoolId(found.to.unwrap_or(self.next_id));
-        self.next_id += u64::from(found.to.is_none());
-        for id in &found.members {
-            self.move_to(*id, pool);
+        let company = self.members.iter().map(|(id, member)| (*id, member.pool.0));
+        let mut told = Vec::new();
+        for found in watch.judge(company, now) {
+            let pool = PoolId(found.to.unwrap_or(self.next_id));
+            self.next_id += u64::from(found.to.is_none());
+            for id in &found.members {
+                self.move_to(*id, pool);
+            }
+            told.extend(found.members.iter().map(|id| Regrouped {
+                member: *id,
+                companions: self.companions(*id),
+                concordance: found.concordance,
+            }));
         }
-        let told = found.members.iter().map(|id| Regrouped {
-            member: *id,
-            companions: self.companions(*id),
-            correlation: found.correlation,
-        });
-        let told = told.collect();
-        self.drop_empty_pools();
         told
     }
 
@@ -54,6 +50,7 @@ impl Group {
         let from = std::mem::replace(&mut member.pool, pool);
         let own = member.own;
         let shared = self.pools.entry(pool).or_default();
+        shared.members += 1;
         member.served = shared.clock;
         if let Some(flow) = self.virtuals.get_mut(&own) {
             flow.pool = pool;
@@ -67,12 +64,21 @@ impl Group {
                 old.set_limited(own, false);
             }
         }
+        self.changed.insert(pool);
         self.settle(from);
+        self.leave_pool(from);
         self.want(id, Bytes::new(wanted));
     }
 
-    pub(super) fn drop_empty_pools(&mut self) {
-        let used: BTreeSet<_> = self.members.values().map(|member| member.pool).collect();
-        self.pools.retain(|id, _| used.contains(id));
+    /// One member less is in a pool, which goes with the last one.
+    pub(super) fn leave_pool(&mut self, id: PoolId) {
+        let Some(pool) = self.pools.get_mut(&id) else { return };
+        pool.members = pool.members.saturating_sub(1);
+        if pool.members == 0 {
+            self.pools.remove(&id);
+        }
     }
 }
+
+#[cfg(test)]
+mod tests;

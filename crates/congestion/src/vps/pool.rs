@@ -9,6 +9,8 @@ use super::weight::Served;
 /// The books of a pool, in bytes.
 #[derive(Debug, Default)]
 pub(super) struct Pool {
+    /// How many members are in it.
+    pub members: usize,
     /// What the virtual flows' windows leave free.
     pub free: u64,
     /// What of it was granted and not sent yet.

@@ -475,47 +475,6 @@ fn times_find_what_was_sent() {
     assert_eq!(times.lost(at(9), Bytes::MAX), Vec::<Range<u64>>::new());
 }
 
-/// Delays of four members behind two queues that move on their own.
-fn watched(shared: bool) -> Group {
-    let settings = bottleneck::Settings::default();
-    let mut group = Group::new(Algorithm::Reno, start(10)).watching(settings);
-    let members: Vec<_> = (0..4).map(|_| group.join(Weight::ONE)).collect();
-    let mut noise = losses(11, 2);
-    let (mut queues, mut now, mut place) = ([10.0f64, 10.0], Time::ZERO, 0);
-    for step in 0..3000u64 {
-        now += Duration::from_millis(50);
-        // A sawtooth each, of different length, and noise of up to a millisecond.
-        queues[0] = (step % 97) as f64 / 2.0;
-        queues[1] = if shared { queues[0] } else { (step % 61) as f64 / 1.3 };
-        for (number, id) in members.iter().enumerate() {
-            let millis = 40.0 + 10.0 * number as f64 + queues[number / 2] + f64::from(u8::from(noise()));
-            let heard =
-                Heard { now, rtt: Some(Duration::from_secs_f64(millis / 1000.0)), srtt: Duration::ZERO };
-            group.on_sent(*id, place..place + SEGMENT, now);
-            group.on_ack(*id, std::slice::from_ref(&(place..place + SEGMENT)), &heard);
-        }
-        place += SEGMENT;
-        group.regroup(now);
-    }
-    group
-}
-
-#[test]
-fn members_behind_different_bottlenecks_are_parted() {
-    let group = watched(false);
-    for (number, id) in group.members().enumerate() {
-        assert_eq!(group.companions(id), 1, "member {number}");
-    }
-    let pools: Vec<_> = group.members.values().map(|member| member.pool).collect();
-    assert!(pools[0] == pools[1] && pools[2] == pools[3] && pools[0] != pools[2], "{pools:?}");
-}
-
-#[test]
-fn members_behind_one_bottleneck_stay_together() {
-    let group = watched(true);
-    assert!(group.members().all(|id| group.companions(id) == 3));
-}
-
 /// What can happen to a group.
 #[derive(Clone, Debug)]
 enum Step {

@@ -25,7 +25,7 @@ async fn connected() -> (Connection, [Endpoint; 2]) {
 #[tokio::test]
 async fn an_answer_counts_until_it_has_arrived() {
     let (connection, _open) = connected().await;
-    let sharing = Sharing::new(Algorithm::Reno);
+    let sharing = Sharing::declared(Algorithm::Reno);
     let address: IpAddr = Ipv4Addr::LOCALHOST.into();
     let client = Client::Address(address);
     let join = || {
@@ -52,7 +52,7 @@ async fn an_answer_counts_until_it_has_arrived() {
 #[tokio::test]
 async fn clients_behind_one_address_are_one_client_or_each_its_own() {
     let (connection, _open) = connected().await;
-    let sharing = Sharing::new(Algorithm::Reno);
+    let sharing = Sharing::declared(Algorithm::Reno);
     let join = |address| {
         let factory = WeightedFactory::new(sharing.clone(), InFlight::default());
         let membership = factory.join(connection.clone(), address);

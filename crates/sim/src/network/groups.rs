@@ -142,7 +142,7 @@ impl Network {
                 connection: Some(half.connection),
                 what: "regrouped",
                 value: Some(moved.companions as u64),
-                why: format!("its delays go with theirs by {:.2}", moved.correlation),
+                why: format!("its delays go with theirs by {:.2}", moved.concordance),
             });
         }
     }

@@ -1,0 +1,214 @@
+//! The queueing delay that a member's packets met, by when they were sent.
+//!
+//! A round trip is put down to the time at which its packet left, and not to that of its acknowledgement: up
+//! to a common queue all packets of a sender come the same way, so that two members behind it see its length
+//! at the same moment, however far their receivers are beyond it.
+
+use anabranch_units::{Duration, Time};
+
+/// Of fewer round trips than this in an interval nothing is known: one alone may be that of a packet for
+/// which the receiver's timer ran.
+const FEWEST: u16 = 2;
+const NOTHING: (f32, u16) = (f32::INFINITY, 0);
+
+/// The least round trips of a member in intervals of the same length, a ring of the newest ones.
+#[derive(Clone, Debug)]
+pub(super) struct Delays {
+    /// In seconds, and of how many. Interval `n` is at `n` modulo the length.
+    least: Box<[(f32, u16)]>,
+    /// The newest interval that is known.
+    newest: u64,
+}
+
+impl Delays {
+    pub(super) fn new(intervals: usize) -> Self {
+        Self { least: vec![NOTHING; intervals.max(1)].into(), newest: 0 }
+    }
+
+    /// Which interval a time is in.
+    pub(super) fn interval(at: Time, length: Duration) -> u64 {
+        at.as_nanos() / length.as_nanos().max(1)
+    }
+
+    /// A packet that was sent in this interval came back after so long. The least of an interval counts:
+    /// what a receiver waits before it acknowledges, and what a burst waits for itself, is nobody else's.
+    pub(super) fn sample(&mut self, interval: u64, rtt: Duration) {
+        let length = self.least.len() as u64;
+        if interval > self.newest {
+            for stale in (self.newest + 1..=interval).rev().take(self.least.len()) {
+                self.least[(stale % length) as usize] = NOTHING;
+            }
+            self.newest = interval;
+        }
+        if interval + length > self.newest {
+            let (least, count) = &mut self.least[(interval % length) as usize];
+            *least = least.min(rtt.as_secs_f64() as f32);
+            *count = count.saturating_add(1);
+        }
+    }
+
+    /// Whether anything can be known of the intervals from this one on.
+    pub(super) fn is_newer_than(&self, interval: u64) -> bool {
+        self.newest > interval
+    }
+
+    fn get(&self, interval: u64) -> f64 {
+        let length = self.least.len() as u64;
+        let is_kept = interval <= self.newest && interval + length > self.newest;
+        let (least, count) = if is_kept { self.least[(interval % length) as usize] } else { NOTHING };
+        if count < FEWEST { f64::NAN } else { least.into() }
+    }
+
+    /// So many intervals up to and without `end`, without their mean; `None` where less than `least` of them
+    /// are known. One that is above both of its neighbours counts as the greater of them: what a queue does
+    /// lasts longer, what a receiver's timer does is that.
+    pub(super) fn signal(&self, end: u64, count: usize, least: usize) -> Option<Vec<f64>> {
+        let before = (1..=count as u64).rev().map(|back| end.checked_sub(back));
+        let known: Vec<f64> =
+            before.map(|interval| interval.map_or(f64::NAN, |interval| self.get(interval))).collect();
+        if known_in(&known) < least {
+            return None;
+        }
+        let mut signal: Vec<f64> = (0..count)
+            .map(|place| {
+                let beside = |place: usize| known.get(place).copied().unwrap_or(f64::NAN);
+                let around = beside(place.wrapping_sub(1)).max(beside(place + 1));
+                if known[place].is_nan() { f64::NAN } else { known[place].min(around) }
+            })
+            .collect();
+        without_mean(&mut signal);
+        Some(signal)
+    }
+}
+
+/// In how many intervals something is known.
+pub(super) fn known_in(signal: &[f64]) -> usize {
+    signal.iter().filter(|value| !value.is_nan()).count()
+}
+
+/// By how much a signal changed over two intervals, at each.
+pub(super) fn steps(signal: &[f64]) -> Vec<f64> {
+    signal.windows(3).map(|three| three[2] - three[0]).collect()
+}
+
+/// How many intervals the movements of a signal are spread over: the square of the sum of their squares by
+/// the sum of their fourth powers. One sudden fall among slow rises is one or two, however long it was looked
+/// at.
+pub(super) fn movements(steps: &[f64]) -> f64 {
+    let mut steps = steps.to_vec();
+    without_mean(&mut steps);
+    let squares = || steps.iter().filter(|step| !step.is_nan()).map(|step| step * step);
+    squares().sum::<f64>().powi(2)
+        / squares().map(|square| square * square).sum::<f64>().max(f64::MIN_POSITIVE)
+}
+
+/// Takes away the mean of what is known.
+pub(super) fn without_mean(signal: &mut [f64]) {
+    let (sum, count) = signal
+        .iter()
+        .filter(|value| !value.is_nan())
+        .fold((0.0, 0.0), |(sum, count), value| (sum + value, count + 1.0));
+    signal.iter_mut().for_each(|value| *value -= sum / f64::max(count, 1.0));
+}
+
+/// How two signals go together.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Comparison {
+    /// Their mean squares, in seconds squared.
+    pub ours: f64,
+    pub theirs: f64,
+    /// That of their difference.
+    pub difference: f64,
+}
+
+impl Comparison {
+    /// Where both are known; `None` where that is in less than `least` intervals.
+    pub(super) fn of(ours: &[f64], theirs: &[f64], least: usize) -> Option<Self> {
+        let pairs = || ours.iter().zip(theirs).filter(|(a, b)| !a.is_nan() && !b.is_nan());
+        let count = pairs().count();
+        if count < least.max(1) {
+            return None;
+        }
+        let variance = |of: &dyn Fn(f64, f64) -> f64| {
+            let mean = pairs().map(|(a, b)| of(*a, *b)).sum::<f64>() / count as f64;
+            pairs().map(|(a, b)| (of(*a, *b) - mean).powi(2)).sum::<f64>() / count as f64
+        };
+        Some(Self {
+            ours: variance(&|a, _| a),
+            theirs: variance(&|_, b| b),
+            difference: variance(&|a, b| a - b),
+        })
+    }
+
+    /// The concordance of the two (L. I. Lin, "A concordance correlation coefficient to evaluate
+    /// reproducibility", Biometrics 45, 1989, without the means): 1 where they are the same, 0 where they
+    /// have nothing to do with each other. Not only do delays of a common queue move together, they move
+    /// by as much.
+    pub(super) fn concordance(&self) -> f64 {
+        1.0 - self.difference / (self.ours + self.theirs).max(f64::MIN_POSITIVE)
+    }
+}
+
+/// The variance of what is no queue in a signal, in seconds squared: by the median square of how far each
+/// interval is from between its neighbours, which the few sudden falls of a queue leave alone.
+pub(super) fn noise(signal: &[f64]) -> f64 {
+    let mut squares: Vec<f64> = signal
+        .windows(3)
+        .map(|three| (three[1] - f64::midpoint(three[0], three[2])).powi(2))
+        .filter(|square| !square.is_nan())
+        .collect();
+    let middle = squares.len() / 2;
+    if squares.is_empty() {
+        return 0.0;
+    }
+    let (_, median, _) = squares.select_nth_unstable_by(middle, f64::total_cmp);
+    // The median of a squared normal deviate is 0.455, and 1.5 variances are in each of these.
+    *median / 0.455 / 1.5
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_least_of_an_interval_is_kept_and_old_ones_go() {
+        let mut delays = Delays::new(10);
+        for (interval, millis) in [(20, 50), (20, 40), (21, 60), (22, 45), (23, 50), (24, 45), (12, 10)] {
+            delays.sample(interval, Duration::from_millis(millis));
+            delays.sample(interval, Duration::from_millis(millis + 1));
+        }
+        assert!((delays.get(20) - 0.04).abs() < 1e-6 && delays.get(25).is_nan());
+        // Interval 12 is ten and more before the newest: it was too late.
+        assert!(delays.get(12).is_nan());
+        delays.sample(31, Duration::from_millis(70));
+        assert!(delays.get(21).is_nan() && !delays.get(22).is_nan());
+    }
+
+    #[test]
+    fn a_single_interval_above_its_neighbours_counts_as_the_greater_of_them() {
+        let mut delays = Delays::new(10);
+        for (interval, millis) in (100..105).zip([40, 41, 90, 42, 43]) {
+            delays.sample(interval, Duration::from_millis(millis));
+            delays.sample(interval, Duration::from_millis(millis + 5));
+        }
+        let signal = delays.signal(105, 5, 3).expect("all are known");
+        let steps: Vec<f64> = signal.windows(2).map(|two| (two[1] - two[0]) * 1000.0).collect();
+        for (step, expected) in steps.iter().zip([1.0, 1.0, 0.0, 0.0]) {
+            assert!((step - expected).abs() < 0.01, "{steps:?}");
+        }
+        // Two in five are too few.
+        assert!(delays.signal(108, 5, 3).is_none());
+    }
+
+    #[test]
+    fn delays_of_one_queue_agree_and_those_of_two_do_not() {
+        let queue = |phase: usize, at: usize| ((at + phase) % 17) as f64;
+        let signal = |phase: usize| -> Vec<f64> { (0..50).map(|at| queue(phase, at)).collect() };
+        let of = |one: &[f64], other: &[f64]| Comparison::of(one, other, 30).expect("enough").concordance();
+        assert!(of(&signal(0), &signal(0)) > 0.999);
+        assert!(of(&signal(0), &signal(8)) < 0.3);
+        // As much together, but half as far: no common queue.
+        let half: Vec<f64> = signal(0).iter().map(|value| value / 4.0).collect();
+        assert!(of(&signal(0), &half) < 0.6);
+    }
+}

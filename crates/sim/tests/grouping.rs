@@ -1,0 +1,99 @@
+//! Groups that find out who shares a bottleneck.
+
+use std::collections::BTreeMap;
+
+use anabranch_sim::report::{Decision, FlowSample, Observer};
+use anabranch_sim::{Simulation, scenario};
+
+/// Flows of one server behind these links, each `(rate in kbps, queue in packets, weights of its flows)`, one
+/// group that watches, or none.
+fn model(links: &[(u32, u32, &[f64])], is_group: bool, seconds: u32) -> String {
+    let mut text = format!(
+        "[run]\nduration = \"{seconds}s\"\nsampling = \"10s\"\n[tcp.reno]\ncongestion = \"reno\"\nsend_jitter = \"1ms\"\n\
+         [[node]]\nname = \"server\"\n[[node]]\nname = \"mid\"\n"
+    );
+    let link = |from: &str, to: &str, kbps: u32, delay: usize, queue: u32| {
+        format!(
+            "[[link]]\nfrom = \"{from}\"\nto = \"{to}\"\nrate = \"{kbps}kbps\"\ndelay = \"{delay}ms\"\nqueue = \"{queue} packets\"\n"
+        )
+    };
+    text += &link("server", "mid", 1_000_000, 1, 10_000);
+    for (number, (kbps, queue, weights)) in links.iter().enumerate() {
+        text += &format!("[[node]]\nname = \"far{number}\"\n");
+        text += &link("mid", &format!("far{number}"), *kbps, 5 + 10 * number, *queue);
+        for (place, weight) in weights.iter().enumerate() {
+            let name = format!("client{number}-{place}");
+            text += &format!("[[node]]\nname = \"{name}\"\n");
+            text += &link(&format!("far{number}"), &name, 100_000, 1 + 7 * place, 1000);
+            let group = if is_group {
+                format!("group = {{ name = \"all\", weight = {weight}, watch = true }}\n")
+            } else {
+                String::new()
+            };
+            text += &format!(
+                "[[flow]]\nname = \"{name}\"\nkind = \"tcp\"\nfrom = \"server\"\nto = \"{name}\"\ntcp = \"reno\"\nstart = [\"0s\", \"2s\"]\n{group}"
+            );
+        }
+    }
+    text
+}
+
+/// What each flow delivered in every 10 s, and with how many it shared in the end and at the most.
+#[derive(Default)]
+struct Told {
+    delivered: BTreeMap<usize, Vec<f64>>,
+    companions: BTreeMap<usize, Vec<u64>>,
+}
+
+impl Observer for Told {
+    fn flow(&mut self, sample: &FlowSample) {
+        self.delivered.entry(sample.flow).or_default().push(sample.delivered.as_f64());
+    }
+
+    fn decision(&mut self, decision: &Decision) {
+        if decision.what == "regrouped" {
+            self.companions.entry(decision.flow).or_default().push(decision.value.expect("how many"));
+        }
+    }
+}
+
+fn run(text: &str, seed: u64) -> Told {
+    let model =
+        scenario::parse("test", text, Some(seed), &mut scenario::Beside(".".as_ref())).expect("a scenario");
+    let mut simulation = Simulation::new(model).expect("a possible model");
+    let mut told = Told::default();
+    simulation.run_until(simulation.end(), &mut told);
+    told
+}
+
+#[test]
+fn flows_behind_one_link_are_found_and_those_behind_another_are_not_taken_for_them() {
+    let (mut found, mut all) = (0, 0);
+    for seed in 21..=23 {
+        let links: [(u32, u32, &[f64]); 2] = [(8000, 50, &[1.0; 5]), (11_000, 60, &[1.0; 5])];
+        let told = run(&model(&links, true, 40), seed);
+        let most = told.companions.values().flatten().max().copied().unwrap_or(0);
+        assert!(most <= 4, "seed {seed}: somebody shares with {most}");
+        // Who is joined by others is not told so itself: all but one of a link are told at the least.
+        found += told.companions.values().filter(|told| told.last().is_some_and(|last| *last >= 1)).count();
+        all += 2 * (5 - 1);
+    }
+    assert!(found * 4 >= all * 3, "{found} of {all}");
+}
+
+#[test]
+fn a_weight_takes_nothing_from_who_is_behind_another_bottleneck() {
+    // A fast client of weight 1 and a slow one of weight 8, as the mean of three seeds.
+    let links: [(u32, u32, &[f64]); 2] = [(20_000, 200, &[1.0]), (2000, 40, &[8.0])];
+    let mean = |is_group: bool| {
+        let told: Vec<Told> = (31..=33).map(|seed| run(&model(&links, is_group, 60), seed)).collect();
+        let of = |flow: usize, ten: usize| told.iter().map(|told| told.delivered[&flow][ten]).sum::<f64>();
+        [0, 1].map(|flow| (0..6).map(|ten| of(flow, ten)).collect::<Vec<f64>>())
+    };
+    let (grouped, plain) = (mean(true), mean(false));
+    for flow in [0, 1] {
+        for (ten, (with, without)) in grouped[flow].iter().zip(&plain[flow]).enumerate() {
+            assert!(with / without > 0.95, "flow {flow} from {ten}0 s on: {with} {without}");
+        }
+    }
+}
