@@ -58,6 +58,9 @@ struct Leaving {
 /// The state of one direction of a link.
 #[derive(Debug)]
 pub(crate) struct LinkDirection {
+    /// A queue that drops what finds it full, a rate, a delay, losses, and nothing else, as most links are:
+    /// those pay nothing for what others can do.
+    is_plain: bool,
     transmitter: Transmitter,
     delay: Steps<u64>,
     policer: Option<Box<Bucket>>,
@@ -94,7 +97,13 @@ impl LinkDirection {
                 (Early::Never, Some(Served::FqCoDel(Box::new(FlowQueues::new(flows)))))
             }
         };
+        let is_plain = matches!(early, Early::Never)
+            && served.is_none()
+            && link.policer.is_none()
+            && link.jitter.is_none()
+            && link.duplicate <= 0.0;
         Self {
+            is_plain,
             transmitter: Transmitter::new(rate, rates, link.opportunities.as_ref(), link.shaper.as_ref()),
             delay: Steps::new(link.delay.as_nanos(), delays.collect()),
             policer: link.policer.as_ref().map(|policer| Box::new(Bucket::new(policer))),
@@ -124,6 +133,19 @@ impl LinkDirection {
     #[inline]
     pub(crate) fn offer(&mut self, packet: u32, size: u32, flow: u64, now: u64) -> Fate {
         self.counters.offered += 1;
+        if !self.is_plain {
+            return self.offer_managed(packet, size, flow, now);
+        }
+        self.forget_left(now);
+        if self.is_full(size) {
+            self.counters.dropped += 1;
+            return Fate::Dropped;
+        }
+        self.transmit(size, now, now)
+    }
+
+    /// The same where not only the queue's length decides.
+    fn offer_managed(&mut self, packet: u32, size: u32, flow: u64, now: u64) -> Fate {
         if self.policer.as_mut().is_some_and(|policer| !policer.passes(size, now)) {
             self.counters.dropped += 1;
             return Fate::Dropped;
@@ -184,6 +206,9 @@ impl LinkDirection {
             return Fate::Lost;
         }
         let arrival = end.saturating_add(*self.delay.at(end));
+        if self.is_plain {
+            return self.arrives_in_order(arrival);
+        }
         let Some(drawn) =
             self.jitter.as_ref().map(|drawn| (drawn, delay_beyond(&drawn.spread, &mut self.random)))
         else {
@@ -273,6 +298,12 @@ impl LinkDirection {
     /// what changes at given moments.
     pub(crate) fn is_even(&self) -> bool {
         self.jitter.is_none() && self.duplicate <= 0.0
+    }
+
+    /// Whether all that happens to a packet here is computed when it comes, and it arrives once.
+    #[inline]
+    pub(crate) fn is_plain(&self) -> bool {
+        self.is_plain
     }
 
     /// Whether a packet that arrives does so twice.

@@ -31,7 +31,9 @@ impl Network {
             let link = self.hops[packet.hop as usize];
             let size = u32::from(packet.size);
             let fate = self.links[link as usize].offer(number, size, packet.flow_key(), time);
-            if !self.settle(number, link, fate) {
+            if self.is_simple(link) && matches!(fate, Fate::Arrives(_)) {
+                self.packets.get_mut(number).hop += 1;
+            } else if !self.settle(number, link, fate) {
                 return;
             }
             let Fate::Arrives(at) = fate else { return };
@@ -44,9 +46,14 @@ impl Network {
         }
     }
 
+    /// Whether nothing follows from a packet's arrival over a link but its next hop, as is so for most packets.
+    #[inline]
+    fn is_simple(&self, link: u32) -> bool {
+        self.trace.is_none() && self.links[link as usize].is_plain()
+    }
+
     /// Does what follows from a packet's fate on a link, and moves it to its next hop; `false` when it does
     /// not go on now.
-    #[inline]
     pub(super) fn settle(&mut self, number: u32, link: u32, fate: Fate) -> bool {
         if matches!(fate, Fate::Arrives(_) | Fate::Lost) {
             if self.trace.is_some() {

@@ -1,6 +1,7 @@
 //! Which rules a flow keeps: the RFCs' or ns-2's. Here alone it is known that there are two, and chosen when
 //! a flow begins; a [`Sender`](super::Sender) works by whichever it has.
 
+use super::flow::{Acknowledgement, Flow};
 use super::grants::Grants;
 use super::ns2::{self, Ns2};
 use super::recovery::LossRecovery;
@@ -26,20 +27,6 @@ impl Rules {
         }
     }
 
-    pub(super) fn get(&self) -> &dyn LossRecovery {
-        match self {
-            Self::Sack(rules) => rules,
-            Self::Ns2(rules) => rules,
-        }
-    }
-
-    pub(super) fn get_mut(&mut self) -> &mut dyn LossRecovery {
-        match self {
-            Self::Sack(rules) => rules,
-            Self::Ns2(rules) => rules,
-        }
-    }
-
     /// In a group: the rules, and what it grants. ns-2 knows no groups.
     pub(super) fn in_group(&self) -> Option<(&Sack, &Grants)> {
         let Self::Sack(rules) = self else { return None };
@@ -50,5 +37,45 @@ impl Rules {
     pub(super) fn grants_mut(&mut self) -> Option<&mut Grants> {
         let Self::Sack(rules) = self else { return None };
         rules.grants_mut()
+    }
+}
+
+/// Each is asked for every packet: without a table of functions they become part of their callers.
+macro_rules! each {
+    ($rules:expr, $inner:ident => $result:expr) => {
+        match $rules {
+            Rules::Sack($inner) => $result,
+            Rules::Ns2($inner) => $result,
+        }
+    };
+}
+
+impl LossRecovery for Rules {
+    #[inline]
+    fn acknowledgement(&mut self, flow: &mut Flow, ack: &Acknowledgement, now: u64) -> bool {
+        each!(self, rules => rules.acknowledgement(flow, ack, now))
+    }
+
+    fn time_out(&mut self, flow: &mut Flow, now: u64) {
+        each!(self, rules => rules.time_out(flow, now));
+    }
+
+    #[inline]
+    fn next_segment(&mut self, flow: &mut Flow, now: u64) -> Option<(u64, u64)> {
+        each!(self, rules => rules.next_segment(flow, now))
+    }
+
+    #[inline]
+    fn has_room(&self, flow: &Flow) -> bool {
+        each!(self, rules => rules.has_room(flow))
+    }
+
+    fn give_up(&mut self) {
+        each!(self, rules => rules.give_up());
+    }
+
+    #[inline]
+    fn touch(&self) {
+        each!(self, rules => rules.touch());
     }
 }

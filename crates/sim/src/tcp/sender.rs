@@ -8,6 +8,7 @@ use anabranch_units::Bytes;
 
 use super::flow::{Acknowledgement, Flow};
 use super::grants::Note;
+use super::recovery::LossRecovery;
 use super::rules::Rules;
 use crate::model::Tcp;
 
@@ -80,7 +81,7 @@ impl Sender {
         if let Some(paced) = &mut flow.paced {
             paced.clear();
         }
-        self.rules.get_mut().give_up();
+        self.rules.give_up();
     }
 
     /// How smooth or fast its controller is to be from now on, where the model says that it is tuned.
@@ -136,7 +137,7 @@ impl Sender {
         black_box((flow.window.bytes(), flow.edge, flow.deadline));
         black_box((flow.board.highest(), flow.round_trip.srtt(), flow.measured));
         flow.window.touch();
-        self.rules.get().touch();
+        self.rules.touch();
     }
 
     /// An acknowledgement arrives. Answers whether a loss event begins with it.
@@ -147,7 +148,7 @@ impl Sender {
         }
         // Acknowledgements come in the order in which they were sent.
         flow.edge = ack.next.saturating_add(ack.window);
-        self.rules.get_mut().acknowledgement(flow, ack, now)
+        self.rules.acknowledgement(flow, ack, now)
     }
 
     /// The deadline has come. Before the set-up is done its packet has to be sent again.
@@ -156,7 +157,7 @@ impl Sender {
         self.flow.round_trip.back_off();
         self.flow.restart_timer(now);
         if self.flow.is_established {
-            self.rules.get_mut().time_out(&mut self.flow, now);
+            self.rules.time_out(&mut self.flow, now);
         }
     }
 
@@ -167,7 +168,7 @@ impl Sender {
             return None;
         }
         let flow = &mut self.flow;
-        let segment = if flow.is_established { self.rules.get_mut().next_segment(flow, now) } else { None };
+        let segment = if flow.is_established { self.rules.next_segment(flow, now) } else { None };
         flow.urgent = flow.urgent.saturating_sub(1);
         let (start, end) = segment?;
         Some(Segment { start, end, is_retransmission: flow.sent(start, end, now) })
@@ -192,7 +193,7 @@ impl Sender {
 
     /// Whether the window has room for a segment.
     pub(crate) fn may_send(&self) -> bool {
-        self.flow.is_established && self.rules.get().has_room(&self.flow)
+        self.flow.is_established && self.rules.has_room(&self.flow)
     }
 }
 
