@@ -14,8 +14,8 @@ use anabranch_lab::experiment::Experiment;
 use anabranch_lab::outcome::{Outcome, Verdict};
 use anabranch_lab::real::{Real, RealOptions, Testbed};
 use anabranch_lab::results::Results;
-use anabranch_lab::sweep::{self, Share, Sweep};
-use anabranch_lab::{RunOptions, experiments, files, validation};
+use anabranch_lab::sweep::{self, Sweep};
+use anabranch_lab::{RunOptions, Share, experiments, files, validation};
 use indicatif::HumanDuration;
 
 use crate::arguments::{
@@ -100,6 +100,9 @@ async fn run_experiments(arguments: RunArguments, output: &Output) -> Result<(),
         seeds,
         arguments.out.display()
     ));
+    if let Some(share) = arguments.shard {
+        return run_share(chosen, share, RunPlan { seeds, quick, jobs, runs }, output).await;
+    }
     let (experiments, kept, out) = (Arc::clone(&chosen), runs.clone(), arguments.out.clone());
     let (results, mut outcomes) = in_background(output, true, move |stop, progress| {
         let options = RunOptions { seeds, quick, jobs, cache: Some(&kept), stop, progress };
@@ -117,6 +120,32 @@ async fn run_experiments(arguments: RunArguments, output: &Output) -> Result<(),
         .await?;
     }
     tell(&outcomes, &arguments.out)
+}
+
+/// How runs are made, and where they are kept.
+struct RunPlan {
+    seeds: u64,
+    quick: bool,
+    jobs: NonZeroUsize,
+    runs: PathBuf,
+}
+
+/// Makes a share of the runs, for a report that is made when all are there.
+async fn run_share(
+    chosen: Arc<Vec<Experiment>>,
+    share: Share,
+    plan: RunPlan,
+    output: &Output,
+) -> Result<(), Failure> {
+    let RunPlan { seeds, quick, jobs, runs } = plan;
+    let (done, all) = in_background(output, true, move |stop, progress| {
+        let options = RunOptions { seeds, quick, jobs, cache: Some(&runs), stop, progress };
+        Ok(anabranch_lab::run_share(&chosen, share, &options)?)
+    })
+    .await?;
+    print(&format!(
+        "share {share} is done, {done} of {all} runs; when all are, the same command without --shard makes the report\n"
+    ))
 }
 
 /// Real runs, and the ids of the experiments that have them.

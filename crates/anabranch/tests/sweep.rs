@@ -172,7 +172,9 @@ fn the_scripts_of_clusters_make_the_shares() {
     }
     for index in 0..4 {
         let mut job = Command::new(cluster("run-shard"));
-        job.args(["sweep.toml", "job"]).env("JOB_COMPLETION_INDEX", index.to_string()).env("SHARDS", "4");
+        job.args(["sweep", "sweep.toml", "--out", "job"])
+            .env("JOB_COMPLETION_INDEX", index.to_string())
+            .env("SHARDS", "4");
         ends_with(&job.env("ANABRANCH", program).current_dir(at).output().unwrap(), 0);
     }
     for results in ["slurm", "job"] {
@@ -183,12 +185,20 @@ fn the_scripts_of_clusters_make_the_shares() {
     // Outside of a cluster, or without the number of shares, it says what is missing.
     let mut alone = Command::new(cluster("run-shard"));
     let said = ends_with(
-        &alone.args(["sweep.toml", "none"]).env("SHARDS", "4").current_dir(at).output().unwrap(),
+        &alone
+            .args(["sweep", "sweep.toml", "--out", "none"])
+            .env("SHARDS", "4")
+            .current_dir(at)
+            .output()
+            .unwrap(),
         2,
     );
     assert!(said.contains("SLURM_ARRAY_TASK_ID"), "{said}");
     let mut shares = Command::new(cluster("run-shard"));
-    shares.args(["sweep.toml", "none"]).env("JOB_COMPLETION_INDEX", "0").env_remove("SHARDS");
+    shares
+        .args(["sweep", "sweep.toml", "--out", "none"])
+        .env("JOB_COMPLETION_INDEX", "0")
+        .env_remove("SHARDS");
     assert!(ends_with(&shares.current_dir(at).output().unwrap(), 2).contains("set SHARDS"));
 }
 

@@ -86,13 +86,18 @@ fn remove(directory: &Path, but: Option<&Path>) -> io::Result<()> {
         let is_digest = name.len() == 32 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
         if path.is_dir() {
             if is_digest && Some(path.as_path()) != but {
-                fs::remove_dir_all(&path)?;
+                gone(fs::remove_dir_all(&path))?;
             }
         } else if name.ends_with(".json") || name.ends_with(".new") {
-            fs::remove_file(&path)?;
+            gone(fs::remove_file(&path))?;
         }
     }
     Ok(())
+}
+
+/// Whether something is not there any more. Another machine may have removed it meanwhile.
+fn gone(removed: io::Result<()>) -> io::Result<()> {
+    removed.or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })
 }
 
 /// What tells this program from any other; where it cannot read itself, its version.

@@ -2,7 +2,7 @@
 //!
 //! - [`experiment`]: what an experiment is; [`experiments`] has them all, [`select()`] finds those that are
 //!   meant, [`copy()`] writes a built-in one into a directory.
-//! - [`run()`]: runs their jobs side by side; [`case`]: which run, and what it gave; [`results`] are read by
+//! - [`run()`]: runs their jobs side by side, [`run_share()`] those of one of several machines; [`case`]: which run, and what it gave; [`results`] are read by
 //!   relations, plots and tables.
 //! - [`real`]: the same from real programs; [`comparison`]: how far the simulation is from them.
 //! - [`outcome`]: the verdicts; [`files`]: everything that is written; [`reproduction`]: all in a page of
@@ -42,9 +42,11 @@ mod progress;
 mod report;
 mod run;
 mod select;
+mod share;
 
 pub use cache::forget_runs;
 pub use copy::{CopyError, copy};
 pub use progress::Progress;
-pub use run::{RunError, RunOptions, run};
+pub use run::{RunError, RunOptions, run, run_share};
 pub use select::{UnknownExperiment, select};
+pub use share::Share;

@@ -19,6 +19,7 @@ use crate::experiment::{Experiment, Job};
 use crate::progress::{Forecast, Progress, now};
 use crate::real::TestbedError;
 use crate::results::Results;
+use crate::share::Share;
 use crate::simulate::{Recording, simulate};
 
 /// How experiments are run.
@@ -92,6 +93,34 @@ struct Planned {
 /// # Errors
 /// It was stopped, an experiment is not right, or a finished run cannot be kept.
 pub fn run(experiments: &[Experiment], options: &RunOptions<'_>) -> Result<Vec<Results>, RunError> {
+    let planned = plan(experiments, options)?;
+    let measured = measure(experiments, &planned, Share::WHOLE, options)?;
+    let mut results: Vec<Results> = experiments.iter().map(|_| Results::default()).collect();
+    for (plan, measured) in planned.into_iter().zip(measured) {
+        let name = name(&experiments[plan.experiment].id, &plan);
+        if !results[plan.experiment].add(plan.seed, plan.job.case, measured) {
+            return Err(RunError::Twice(name));
+        }
+    }
+    Ok(results)
+}
+
+/// Makes a share of the runs of experiments and keeps them: [`run()`] finds them then. Answers how many runs
+/// that are, and how many there are of all.
+///
+/// # Errors
+/// As those of [`run()`].
+pub fn run_share(
+    experiments: &[Experiment],
+    share: Share,
+    options: &RunOptions<'_>,
+) -> Result<(usize, usize), RunError> {
+    let planned = plan(experiments, options)?;
+    Ok((measure(experiments, &planned, share, options)?.len(), planned.len()))
+}
+
+/// The runs of experiments.
+fn plan(experiments: &[Experiment], options: &RunOptions<'_>) -> Result<Vec<Planned>, RunError> {
     let mut planned = Vec::new();
     for (index, experiment) in experiments.iter().enumerate() {
         for seed in 1..=if experiment.random { options.seeds } else { 1 } {
@@ -100,9 +129,19 @@ pub fn run(experiments: &[Experiment], options: &RunOptions<'_>) -> Result<Vec<R
             planned.extend(jobs.into_iter().map(|job| Planned { experiment: index, seed, job }));
         }
     }
+    Ok(planned)
+}
+
+/// What a share of the runs measured, in their order: kept ones are read, others made and kept.
+fn measure(
+    experiments: &[Experiment],
+    planned: &[Planned],
+    share: Share,
+    options: &RunOptions<'_>,
+) -> Result<Vec<Measured>, RunError> {
     let keep = |path: &Path, error| RunError::Keep { path: path.to_owned(), error };
     let cache = options.cache.map(|path| Cache::open(path).map_err(|error| keep(path, error))).transpose()?;
-    let measured = side_by_side(experiments.len(), &planned, options, |together| {
+    side_by_side(experiments.len(), planned, share, options, |together| {
         // A key is made from the whole description: not twice.
         let id = |plan: &Planned| experiments[plan.experiment].id.as_str();
         let keys: Option<Vec<String>> = cache
@@ -123,15 +162,7 @@ pub fn run(experiments: &[Experiment], options: &RunOptions<'_>) -> Result<Vec<R
             *found = Some(measured);
         }
         Ok(Some((found.into_iter().flatten().collect(), Some(began.elapsed()))))
-    })?;
-    let mut results: Vec<Results> = experiments.iter().map(|_| Results::default()).collect();
-    for (plan, measured) in planned.into_iter().zip(measured) {
-        let name = name(&experiments[plan.experiment].id, &plan);
-        if !results[plan.experiment].add(plan.seed, plan.job.case, measured) {
-            return Err(RunError::Twice(name));
-        }
-    }
-    Ok(results)
+    })
 }
 
 fn name(id: &str, plan: &Planned) -> String {
@@ -184,16 +215,19 @@ fn size(job: &Job) -> f64 {
 /// What a group of jobs gave, in their order, and how long it took if it was not there already.
 type Done = (Vec<Measured>, Option<Duration>);
 
-/// Does every group of jobs on one of several threads. The first error ends it. What was measured is in the
-/// order of the jobs.
+/// Does every group of jobs of a share on one of several threads. The first error ends it. What was measured
+/// is in the order of the jobs.
 fn side_by_side(
     experiments: usize,
     planned: &[Planned],
+    share: Share,
     options: &RunOptions<'_>,
     work: impl Fn(&[&Planned]) -> Result<Option<Done>, RunError> + Sync,
 ) -> Result<Vec<Measured>, RunError> {
-    let groups = groups(planned);
-    let total = planned.len();
+    let mut groups = groups(planned);
+    let mut number = 0..;
+    groups.retain(|_| number.next().is_some_and(|number| share.has(number)));
+    let total = groups.iter().map(Vec::len).sum();
     let next = AtomicUsize::new(0);
     let failed = AtomicBool::new(false);
     let outcomes: Mutex<Vec<Option<Measured>>> = Mutex::new(planned.iter().map(|_| None).collect());

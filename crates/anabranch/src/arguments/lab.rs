@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use anabranch_lab::sweep::Share;
+use anabranch_lab::Share;
 use clap::{Args, Subcommand};
 
 /// Options of `anabranch lab`.
@@ -153,6 +153,9 @@ pub struct RunArguments {
     /// One seed only, so without confidence intervals: a look at everything in two minutes
     #[arg(long, conflicts_with = "seeds")]
     pub quick: bool,
+    /// Make every Nth run only, from the Ith on, and no report: for several machines with one directory
+    #[arg(long, value_name = "I/N", conflicts_with_all = ["fresh", "real"])]
+    pub shard: Option<Share>,
     /// Repeat every run, also those that an earlier call has finished
     #[arg(long)]
     pub fresh: bool,

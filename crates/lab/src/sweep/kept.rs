@@ -9,9 +9,10 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Share, Sweep, SweepError};
+use super::{Sweep, SweepError};
 use crate::cache::this_program;
 use crate::path_error::PathError;
+use crate::share::Share;
 
 /// What a share's file begins with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -6,10 +6,11 @@ use std::path::Path;
 
 use serde_json::Value;
 
+use super::SweepError;
 use super::kept::{Head, Kept, Row, is_share};
-use super::{Share, SweepError};
 use crate::files::csv;
 use crate::path_error::PathError;
+use crate::share::Share;
 
 /// The table of the sweep whose shares are in `directory`, as CSV: a row for every run, with its point, its
 /// seed, the value of every parameter, and every figure of its summary.

@@ -1,6 +1,6 @@
 //! Sweeps: a scenario of the simulator run at many points of its parameters, into one table.
 //!
-//! [`Sweep::load`] reads what is varied; [`run()`] makes the runs of a [`Share`] of it and keeps them in a
+//! [`Sweep::load`] reads what is varied; [`run()`] makes the runs of a [`Share`](crate::Share) of it and keeps them in a
 //! file; [`merge()`] checks that the files of all shares are there and whole, and makes the table. The table
 //! does not depend on how the sweep was shared out.
 
@@ -9,7 +9,6 @@ mod merge;
 mod path;
 mod points;
 mod run;
-mod share;
 mod spec;
 
 use crate::path_error::PathError;
@@ -21,7 +20,6 @@ use thiserror::Error;
 pub use merge::merge;
 pub(crate) use path::set;
 pub use run::{SweepOptions, run};
-pub use share::Share;
 pub use spec::Sweep;
 
 /// Why a sweep cannot go on.

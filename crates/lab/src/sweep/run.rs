@@ -14,9 +14,10 @@ use anabranch_sim::output::Summary;
 use serde_json::Value;
 
 use super::kept::{Head, Journal, Row, path};
-use super::{Share, Sweep, SweepError};
+use super::{Sweep, SweepError};
 use crate::path_error::PathError;
 use crate::progress::{Forecast, Progress, now};
+use crate::share::Share;
 
 /// How often a running simulation looks whether it is to stop: so many times in its course.
 const SLICES: u64 = 200;

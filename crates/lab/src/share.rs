@@ -1,12 +1,12 @@
-//! A share of a sweep.
+//! A share of the runs of a sweep or of experiments, for one of several machines.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// A sweep is divided into no more shares.
+/// There are no more shares.
 const MOST: usize = 10_000;
 
-/// One of several shares of a sweep, written `2/4`: every fourth run, beginning with the second.
+/// One of several shares of runs, written `2/4`: every fourth run, beginning with the second.
 ///
 /// Runs that follow each other are much alike in what they take, so this divides the time about evenly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +61,7 @@ impl FromStr for Share {
         };
         Self::new(number, of).ok_or_else(|| match of {
             1..=MOST => format!("there is no share {number} of {of}: they are 1/{of} to {of}/{of}"),
-            _ => format!("a sweep is divided into 1 to {MOST} shares"),
+            _ => format!("there can be 1 to {MOST} shares"),
         })
     }
 }
@@ -96,7 +96,7 @@ mod tests {
         let wrong = |text: &str| text.parse::<Share>().unwrap_err();
         assert_eq!(wrong("5/4"), "there is no share 5 of 4: they are 1/4 to 4/4");
         assert_eq!(wrong("0/4"), "there is no share 0 of 4: they are 1/4 to 4/4");
-        assert_eq!(wrong("1/0"), "a sweep is divided into 1 to 10000 shares");
+        assert_eq!(wrong("1/0"), "there can be 1 to 10000 shares");
         for text in ["", "4", "1/4/2", "-1/4", "1/99999999999999999999999"] {
             assert!(wrong(text).contains("such as 1/4"), "{text}");
         }
