@@ -2,8 +2,9 @@
 //!
 //! Putting in and taking out cost the same however many events wait. Events of one moment come out in the
 //! order in which they were put in, so that a run depends on nothing but its model. A fine bucket is eight
-//! microseconds, a coarse one 34 milliseconds; what is more than two minutes ahead waits in the heap. Buckets
-//! are lists in one piece, which a processor reads ahead.
+//! microseconds, a coarse one 34 milliseconds; what is more than two minutes ahead waits in the heap. A bucket
+//! has room for one event in itself, which is all that most ever hold, and a list in one piece for more, which
+//! a processor reads ahead.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -15,7 +16,15 @@ const MASK: u64 = (BUCKETS - 1) as u64;
 const COARSE_SHIFT: u32 = FINE_SHIFT + BUCKETS_SHIFT;
 
 /// Events with their times.
-type Bucket<E> = Vec<(u64, E)>;
+type Events<E> = Vec<(u64, E)>;
+
+/// Events of about the same time, in the order in which they were put in.
+#[derive(Clone, Debug, Default)]
+struct Bucket<E> {
+    /// Counts where the bucket is in use.
+    first: (u64, E),
+    more: Events<E>,
+}
 
 /// The buckets of one level, and which of them hold something.
 #[derive(Debug)]
@@ -25,29 +34,34 @@ struct Level<E> {
     used: [u64; BUCKETS / 64],
 }
 
-impl<E> Level<E> {
+impl<E: Copy + Default> Level<E> {
     fn new() -> Self {
-        Self { buckets: (0..BUCKETS).map(|_| Vec::new()).collect(), used: [0; BUCKETS / 64] }
+        Self { buckets: vec![Bucket::default(); BUCKETS].into_boxed_slice(), used: [0; BUCKETS / 64] }
     }
 
-    /// Puts an event into a bucket; one that is empty gets its memory from `spare`.
+    /// Puts an event into a bucket; a list gets its memory from `spare`.
     #[inline]
-    fn push(&mut self, number: u64, at: u64, event: E, spare: &mut Vec<Bucket<E>>) {
+    fn push(&mut self, number: u64, at: u64, event: E, spare: &mut Vec<Events<E>>) {
         let index = (number & MASK) as usize;
         let bucket = &mut self.buckets[index];
-        if bucket.is_empty() {
-            self.used[index / 64] |= 1 << (index % 64);
-            if bucket.capacity() == 0 {
-                *bucket = spare.pop().unwrap_or_default();
-            }
+        let (used, bit) = (&mut self.used[index / 64], 1 << (index % 64));
+        if *used & bit == 0 {
+            *used |= bit;
+            bucket.first = (at, event);
+            return;
         }
-        bucket.push((at, event));
+        if bucket.more.capacity() == 0 {
+            bucket.more = spare.pop().unwrap_or_default();
+        }
+        bucket.more.push((at, event));
     }
 
-    /// Empties a bucket.
-    fn take(&mut self, index: usize) -> Bucket<E> {
+    /// Empties a bucket that is in use.
+    #[inline]
+    fn take(&mut self, index: usize) -> ((u64, E), Events<E>) {
         self.used[index / 64] &= !(1 << (index % 64));
-        std::mem::take(&mut self.buckets[index])
+        let bucket = &mut self.buckets[index];
+        (bucket.first, std::mem::take(&mut bucket.more))
     }
 
     /// The first bucket in use from `index` to the end.
@@ -102,12 +116,12 @@ pub(crate) struct EventQueue<E> {
     /// The fine bucket whose events are in `due`, counted from time zero.
     current_fine: u64,
     /// The events of the current fine bucket, the next one last.
-    due: Bucket<E>,
-    /// Memory of emptied buckets.
-    spare: Vec<Bucket<E>>,
+    due: Events<E>,
+    /// Memory of lists that were emptied.
+    spare: Vec<Events<E>>,
 }
 
-impl<E: Copy> EventQueue<E> {
+impl<E: Copy + Default> EventQueue<E> {
     pub(crate) fn new() -> Self {
         Self {
             fine: Level::new(),
@@ -159,13 +173,10 @@ impl<E: Copy> EventQueue<E> {
         &self.due
     }
 
-    /// Takes the next event out.
+    /// Takes the next event out, if it comes before `until`. [`EventQueue::prepare`] comes first.
     #[inline]
-    pub(crate) fn pop(&mut self) -> Option<(u64, E)> {
-        if self.due.is_empty() && !self.advance() {
-            return None;
-        }
-        self.due.pop()
+    pub(crate) fn pop_before(&mut self, until: u64) -> Option<(u64, E)> {
+        self.due.pop_if(|(at, _)| *at < until)
     }
 
     /// Moves to the next fine bucket that holds events; `false` when no event waits.
@@ -179,24 +190,24 @@ impl<E: Copy> EventQueue<E> {
             };
             if let Some(index) = self.fine.next_from(from) {
                 self.current_fine = (self.current_coarse << BUCKETS_SHIFT) + index as u64;
-                let mut due = self.fine.take(index);
+                let (first, more) = self.fine.take(index);
+                if !more.is_empty() {
+                    let served = std::mem::replace(&mut self.due, more);
+                    self.spare.push(served);
+                    self.due.reverse();
+                }
+                self.due.push(first);
                 // The first to come is the last of the list; a stable order keeps the order of arrival at
                 // each moment.
-                due.reverse();
-                due.sort_by_key(|(at, _)| Reverse(*at));
-                let served = std::mem::replace(&mut self.due, due);
-                self.recycle(served);
+                if self.due.len() > 1 {
+                    self.due.sort_by_key(|(at, _)| Reverse(*at));
+                }
                 return true;
             }
             if !self.advance_coarse() {
                 return false;
             }
         }
-    }
-
-    fn recycle(&mut self, mut bucket: Bucket<E>) {
-        bucket.clear();
-        self.spare.push(bucket);
     }
 
     /// Moves to the next coarse bucket that holds events and spreads them over the fine ones.
@@ -210,11 +221,14 @@ impl<E: Copy> EventQueue<E> {
             return true;
         };
         self.current_coarse += (index as u64).wrapping_sub(self.current_coarse) & MASK;
-        let bucket = self.coarse.take(index);
-        for (at, event) in &bucket {
-            self.place(*at, *event);
+        let ((at, event), mut more) = self.coarse.take(index);
+        self.place(at, event);
+        for (at, event) in more.drain(..) {
+            self.place(at, event);
         }
-        self.recycle(bucket);
+        if more.capacity() > 0 {
+            self.spare.push(more);
+        }
         self.near_ones_from_afar();
         true
     }
@@ -252,7 +266,8 @@ mod tests {
                     let first = (!expected.is_empty()).then(|| expected.remove(0));
                     queue.prepare();
                     prop_assert_eq!(queue.due().last().copied(), first);
-                    prop_assert_eq!(queue.pop(), first);
+                    prop_assert_eq!(queue.pop_before(first.map_or(0, |(at, _)| at)), None);
+                    prop_assert_eq!(queue.pop_before(u64::MAX), first);
                     now = first.map_or(now, |(at, _)| at);
                 } else {
                     let at = now + match kind { 0 => shift, 1 => 1 << shift, _ => (1 << shift) + shift };
@@ -262,9 +277,10 @@ mod tests {
             }
             expected.sort();
             for event in expected {
-                prop_assert_eq!(queue.pop(), Some(event));
+                queue.prepare();
+                prop_assert_eq!(queue.pop_before(u64::MAX), Some(event));
             }
-            prop_assert_eq!(queue.pop(), None);
+            prop_assert!(!queue.prepare());
         }
     }
 }

@@ -4,8 +4,39 @@ use std::collections::{BTreeMap, VecDeque};
 
 use crate::model::{LinkId, Model, NodeId};
 
-/// The end of a path in the table of hops.
-pub(crate) const ARRIVED: u32 = u32::MAX;
+/// One step of a path, in a word: every packet reads it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Hop(u32);
+
+const DIRECT: u32 = 1 << 31;
+
+impl Hop {
+    /// The end of a path.
+    pub(crate) const ARRIVED: Self = Self(!DIRECT);
+
+    /// Over a link.
+    pub(crate) fn over(link: LinkId) -> Self {
+        Self(link as u32)
+    }
+
+    /// The link, where this is not the end.
+    #[inline]
+    pub(crate) fn link(self) -> usize {
+        (self.0 & !DIRECT) as usize
+    }
+
+    /// Whether all of the link's packets come from one other link that is no faster: then nothing can come
+    /// between, and they enter it without an event of their own.
+    #[inline]
+    pub(crate) fn is_direct(self) -> bool {
+        self.0 & DIRECT != 0
+    }
+
+    /// The same step, direct.
+    pub(crate) fn as_direct(self) -> Self {
+        Self(self.0 | DIRECT)
+    }
+}
 
 /// The links of a model by the nodes that they leave and enter.
 #[derive(Debug)]

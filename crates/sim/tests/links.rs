@@ -2,8 +2,8 @@
 
 use anabranch_sim::Simulation;
 use anabranch_sim::model::{
-    CoDel, Discipline, Flow, FqCoDel, Jitter, Kind, Link, LossModel, Model, Node, Pattern, Pie, Red, Run,
-    Source, Spread, Tcp, TokenBucket, When,
+    Change, CoDel, Discipline, Flow, FqCoDel, Jitter, Kind, Limit, Link, LossModel, Model, Node, Pattern,
+    Pie, Red, Run, Source, Spread, Tcp, TokenBucket, When,
 };
 use anabranch_sim::report::Totals;
 use anabranch_units::{Bytes, Duration, Rate, Time};
@@ -122,5 +122,29 @@ proptest! {
         let arrived = udp.delivered.as_f64() / 1200.0;
         prop_assert!(arrived <= 2.0 * udp.sent as f64 && (link.duplicate > 0.0 || arrived <= udp.sent as f64));
         prop_assert_eq!(format!("{totals:?}"), format!("{:?}", run(link, seed)));
+    }
+
+    /// Most links have a rate, a delay and a full queue's drops and nothing else, and are computed in a shorter
+    /// way: it is the way of all links, as where a delay changes when the run is over.
+    #[test]
+    fn a_link_with_nothing_special_is_as_one_whose_changes_never_come(
+        kbps in 100u64..20_000,
+        delay in 0u64..100,
+        packets in 1u32..200,
+        counts_bytes: bool,
+        seed: u64,
+    ) {
+        let mut plain = Link::drop_tail(0, 1, Rate::from_kbps(kbps), Duration::from_millis(delay), packets);
+        if counts_bytes {
+            plain.queue.limit = Limit::Bytes(Bytes::new(1500 * u64::from(packets)));
+        }
+        let late = Change {
+            at: Time::ZERO + Duration::from_secs(1000),
+            rate: None,
+            delay: Some(Duration::from_millis(1)),
+            loss: None,
+        };
+        let changing = Link { changes: vec![late], ..plain.clone() };
+        prop_assert_eq!(format!("{:?}", run(plain, seed)), format!("{:?}", run(changing, seed)));
     }
 }

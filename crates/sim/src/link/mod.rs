@@ -13,7 +13,7 @@ mod served;
 use std::collections::VecDeque;
 use std::hint::black_box;
 
-use crate::model::{self, Discipline, Limit};
+use crate::model::{self, Discipline, Limit, LossModel};
 use anabranch_queues::{Bucket, delay_beyond};
 use anabranch_scenario::random::Random;
 use codel::{CoDelQueue, Head};
@@ -58,8 +58,8 @@ struct Leaving {
 /// The state of one direction of a link.
 #[derive(Debug)]
 pub(crate) struct LinkDirection {
-    /// A queue that drops what finds it full, a rate, a delay, losses, and nothing else, as most links are:
-    /// those pay nothing for what others can do.
+    /// A queue that drops what finds it full, one rate, one delay and nothing else, as most links are: those
+    /// pay nothing for what others can do.
     is_plain: bool,
     transmitter: Transmitter,
     delay: Steps<u64>,
@@ -99,7 +99,12 @@ impl LinkDirection {
         };
         let is_plain = matches!(early, Early::Never)
             && served.is_none()
+            && rate > 0
+            && link.changes.is_empty()
+            && link.opportunities.is_none()
+            && link.shaper.is_none()
             && link.policer.is_none()
+            && matches!(link.loss, LossModel::None)
             && link.jitter.is_none()
             && link.duplicate <= 0.0;
         Self {
@@ -129,23 +134,24 @@ impl LinkDirection {
         black_box((self.transmitter.last_start(), self.leaving.front()));
     }
 
-    /// A packet of `size` bytes of this flow comes to the queue. Calls come in the order of time.
+    /// A packet of `size` bytes comes to a plain link: when it arrives, unless it is dropped. Calls come in
+    /// the order of time.
     #[inline]
-    pub(crate) fn offer(&mut self, packet: u32, size: u32, flow: u64, now: u64) -> Fate {
+    pub(crate) fn pass(&mut self, size: u32, now: u64) -> Option<u64> {
         self.counters.offered += 1;
-        if !self.is_plain {
-            return self.offer_managed(packet, size, flow, now);
-        }
         self.forget_left(now);
-        if self.is_full(size) {
+        if self.is_full_with(self.leaving.len(), size) {
             self.counters.dropped += 1;
-            return Fate::Dropped;
+            return None;
         }
-        self.transmit(size, now, now)
+        let (start, end) = self.transmitter.transmit_at_once(size, now);
+        self.leave(size, start - now, end);
+        Some(end.saturating_add(*self.delay.at(end)))
     }
 
-    /// The same where not only the queue's length decides.
-    fn offer_managed(&mut self, packet: u32, size: u32, flow: u64, now: u64) -> Fate {
+    /// A packet of `size` bytes of this flow comes to any link. Calls come in the order of time.
+    pub(crate) fn offer(&mut self, packet: u32, size: u32, flow: u64, now: u64) -> Fate {
+        self.counters.offered += 1;
         if self.policer.as_mut().is_some_and(|policer| !policer.passes(size, now)) {
             self.counters.dropped += 1;
             return Fate::Dropped;
@@ -161,6 +167,7 @@ impl LinkDirection {
         self.transmit(size, now, now)
     }
 
+    #[inline]
     fn forget_left(&mut self, now: u64) {
         while let Some(first) = self.leaving.front() {
             if first.at > now {
@@ -177,8 +184,14 @@ impl LinkDirection {
     }
 
     fn is_full(&self, size: u32) -> bool {
+        self.is_full_with(self.occupancy(), size)
+    }
+
+    /// Whether it has no place for `size` bytes when so many packets are here.
+    #[inline]
+    fn is_full_with(&self, packets: usize, size: u32) -> bool {
         match self.limit {
-            Limit::Packets(most) => self.occupancy() >= most as usize,
+            Limit::Packets(most) => packets >= most as usize,
             Limit::Bytes(most) => self.queued_bytes + u64::from(size) > most.get(),
         }
     }
@@ -188,14 +201,21 @@ impl LinkDirection {
         self.early.passes(waiting, self.transmitter.busy_until(), now, &mut self.random)
     }
 
+    /// A packet's transmission ends at `end`, after it waited so long.
+    #[inline]
+    fn leave(&mut self, size: u32, waited: u64, end: u64) {
+        self.counters.packets += 1;
+        self.counters.bytes += u64::from(size);
+        self.counters.waited += u128::from(waited);
+        self.queued_bytes += u64::from(size);
+        self.leaving.push_back(Leaving { at: end, size });
+        self.counters.queue_max = self.counters.queue_max.max(self.leaving.len() as u32);
+    }
+
     /// A packet that came at `came` is transmitted as soon as it can be.
     fn transmit(&mut self, size: u32, came: u64, now: u64) -> Fate {
         let (start, end) = self.transmitter.transmit(size, now);
-        self.counters.packets += 1;
-        self.counters.bytes += u64::from(size);
-        self.counters.waited += u128::from(start - came);
-        self.queued_bytes += u64::from(size);
-        self.leaving.push_back(Leaving { at: end, size });
+        self.leave(size, start - came, end);
         self.counters.queue_max = self.counters.queue_max.max(self.occupancy() as u32);
         if end == u64::MAX {
             // It never leaves: the link is down for good.
@@ -206,9 +226,6 @@ impl LinkDirection {
             return Fate::Lost;
         }
         let arrival = end.saturating_add(*self.delay.at(end));
-        if self.is_plain {
-            return self.arrives_in_order(arrival);
-        }
         let Some(drawn) =
             self.jitter.as_ref().map(|drawn| (drawn, delay_beyond(&drawn.spread, &mut self.random)))
         else {
@@ -300,7 +317,7 @@ impl LinkDirection {
         self.jitter.is_none() && self.duplicate <= 0.0
     }
 
-    /// Whether all that happens to a packet here is computed when it comes, and it arrives once.
+    /// Whether it is as most links are, and [`LinkDirection::pass`] does for its packets.
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {
         self.is_plain

@@ -106,6 +106,16 @@ impl Transmitter {
         (start, end)
     }
 
+    /// The same where the rate is always the same, and a packet may leave as soon as those before it have.
+    #[inline]
+    pub(super) fn transmit_at_once(&mut self, size: u32, now: u64) -> (u64, u64) {
+        let start = now.max(self.busy_until);
+        let end = start.saturating_add(self.time_for(size));
+        self.last_start = start;
+        self.busy_until = end;
+        (start, end)
+    }
+
     #[inline]
     fn time_for(&mut self, size: u32) -> u64 {
         let place = &mut self.known[(size / 8 % 4) as usize];

@@ -3,7 +3,7 @@
 use super::state::{Kind, Network, Upcall};
 use crate::model::FlowId;
 use crate::packet::What;
-use crate::route::ARRIVED;
+use crate::route::Hop;
 
 /// The state of so many connections stays in a processor's own memory, and reading ahead only costs.
 const FEW_HALVES: usize = 512;
@@ -15,18 +15,14 @@ impl Network {
         if self.queue.prepare() && self.halves.len() > FEW_HALVES {
             self.touch_due();
         }
-        match self.queue.due().last() {
-            Some((at, _)) if *at < until => {}
-            _ => return false,
-        }
-        let Some((at, event)) = self.queue.pop() else { return false };
+        let Some((at, event)) = self.queue.pop_before(until) else { return false };
         debug_assert!(at >= self.now, "time goes back");
         self.now = at;
         self.events += 1;
         let (kind, number) = event.open();
         match kind {
             Kind::Packet => {
-                if self.hops[self.packets.get(number).hop as usize] == ARRIVED {
+                if self.hops[self.packets.get(number).hop as usize] == Hop::ARRIVED {
                     self.deliver(number);
                 } else {
                     self.forward(number);
@@ -66,8 +62,8 @@ impl Network {
     fn touch_next_of(&self, number: u32) {
         let packet = self.packets.get(number);
         let hop = self.hops[packet.hop as usize];
-        if hop != ARRIVED {
-            self.links[hop as usize].touch();
+        if hop != Hop::ARRIVED {
+            self.links[hop.link()].touch();
         } else if packet.what == What::Data {
             self.halves[packet.owner as usize].touch_receiver();
         } else if packet.what == What::Ack {

@@ -6,14 +6,14 @@ use super::state::{Kind, Network};
 use crate::link::Fate;
 use crate::packet::{Packet, What, blocks};
 use crate::report::{PacketKind, PacketRecord};
-use crate::route::ARRIVED;
+use crate::route::Hop;
 
 impl Network {
     /// A packet sets out.
     #[inline]
     pub(super) fn send(&mut self, packet: Packet) {
         let number = self.packets.add(packet);
-        if self.hops[packet.hop as usize] == ARRIVED {
+        if self.hops[packet.hop as usize] == Hop::ARRIVED {
             // From a node to itself.
             self.schedule(self.now, Kind::Packet, number);
         } else {
@@ -27,29 +27,36 @@ impl Network {
     pub(super) fn forward(&mut self, number: u32) {
         let mut time = self.now;
         loop {
-            let packet = self.packets.get(number);
-            let link = self.hops[packet.hop as usize];
-            let size = u32::from(packet.size);
-            let fate = self.links[link as usize].offer(number, size, packet.flow_key(), time);
-            if self.is_simple(link) && matches!(fate, Fate::Arrives(_)) {
-                self.packets.get_mut(number).hop += 1;
-            } else if !self.settle(number, link, fate) {
-                return;
+            let packet = self.packets.get_mut(number);
+            let link = self.hops[packet.hop as usize].link();
+            let state = &mut self.links[link];
+            if state.is_plain() && self.trace.is_none() {
+                let Some(at) = state.pass(u32::from(packet.size), time) else {
+                    return self.gone(number, true);
+                };
+                packet.hop += 1;
+                time = at;
+            } else {
+                let Some(at) = self.offer(number, link, time) else { return };
+                time = at;
             }
-            let Fate::Arrives(at) = fate else { return };
-            let next = self.hops[self.packets.get(number).hop as usize];
-            if next == ARRIVED || !self.is_direct[next as usize] {
-                self.schedule(at, Kind::Packet, number);
-                return;
+            if !self.hops[self.packets.get(number).hop as usize].is_direct() {
+                return self.schedule(time, Kind::Packet, number);
             }
-            time = at;
         }
     }
 
-    /// Whether nothing follows from a packet's arrival over a link but its next hop, as is so for most packets.
-    #[inline]
-    fn is_simple(&self, link: u32) -> bool {
-        self.trace.is_none() && self.links[link as usize].is_plain()
+    /// A packet enters any link; when it arrives, if that is known by now. A call of its own, so that packets
+    /// over plain links do not pay for what it needs.
+    #[inline(never)]
+    fn offer(&mut self, number: u32, link: usize, time: u64) -> Option<u64> {
+        let packet = self.packets.get(number);
+        let fate = self.links[link].offer(number, u32::from(packet.size), packet.flow_key(), time);
+        if !self.settle(number, link as u32, fate) {
+            return None;
+        }
+        let Fate::Arrives(at) = fate else { return None };
+        Some(at)
     }
 
     /// Does what follows from a packet's fate on a link, and moves it to its next hop; `false` when it does
@@ -85,6 +92,7 @@ impl Network {
     }
 
     /// A packet will never arrive.
+    #[inline(never)]
     pub(super) fn gone(&mut self, number: u32, was_dropped: bool) {
         let packet = self.packets.remove(number);
         let (dropped, lost) = match packet.what {

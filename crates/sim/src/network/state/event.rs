@@ -4,7 +4,7 @@ use super::half::HalfId;
 use crate::model::FlowId;
 
 /// What happens at a moment: a kind and a number in one word, because millions of these move in memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::network) struct Event(u32);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -15,7 +15,7 @@ use crate::model::{FlowId, Model, NodeId};
 use crate::packet::PacketStore;
 use crate::queue::EventQueue;
 use crate::report::{Decision, PacketRecord};
-use crate::route::{ARRIVED, Routes};
+use crate::route::{Hop, Routes};
 use anabranch_scenario::random::Random;
 
 pub(crate) use datagrams::Datagrams;
@@ -36,15 +36,12 @@ pub(crate) struct Network {
     pub(in crate::network) seed: u64,
     pub(in crate::network) queue: EventQueue<Event>,
     pub(in crate::network) links: Vec<LinkDirection>,
-    /// Paths, one after the other: links, then [`ARRIVED`].
-    pub(in crate::network) hops: Vec<u32>,
+    /// Paths, one after the other, each up to [`Hop::ARRIVED`].
+    pub(in crate::network) hops: Vec<Hop>,
     /// Where in `hops` the path between two nodes begins.
     pub(in crate::network) paths: BTreeMap<(NodeId, NodeId), u32>,
     /// Where each path begins and ends, by its place in `hops`.
     pub(in crate::network) ends: BTreeMap<u32, (NodeId, NodeId)>,
-    /// Whether a link's packets all come from one other link that is no faster: then nothing can come
-    /// between, and they enter it without an event of their own.
-    pub(in crate::network) is_direct: Vec<bool>,
     pub(in crate::network) packets: PacketStore,
     pub(crate) halves: Vec<Half>,
     pub(in crate::network) groups: Groups,
@@ -85,7 +82,6 @@ impl Network {
             now: 0,
             seed,
             queue: EventQueue::new(),
-            is_direct: vec![false; links.len()],
             links,
             hops: Vec::new(),
             paths: BTreeMap::new(),
@@ -115,8 +111,8 @@ impl Network {
         }
         let path = routes.path(from, to)?;
         let start = self.hops.len() as u32;
-        self.hops.extend(path.iter().map(|link| *link as u32));
-        self.hops.push(ARRIVED);
+        self.hops.extend(path.into_iter().map(Hop::over));
+        self.hops.push(Hop::ARRIVED);
         self.paths.insert((from, to), start);
         self.ends.insert(start, (from, to));
         Some(start)
@@ -127,26 +123,27 @@ impl Network {
         let mut feeders = vec![Feeder::Nobody; self.links.len()];
         let mut before = None;
         for &hop in &self.hops {
-            if hop == ARRIVED {
+            if hop == Hop::ARRIVED {
                 before = None;
                 continue;
             }
-            let feeder = &mut feeders[hop as usize];
+            let feeder = &mut feeders[hop.link()];
             *feeder = match (*feeder, before) {
                 (Feeder::Nobody, Some(link)) => Feeder::Link(link),
                 (Feeder::Link(known), Some(link)) if known == link => Feeder::Link(known),
                 _ => Feeder::Several,
             };
-            before = Some(hop as usize);
+            before = Some(hop.link());
         }
-        for (link, feeder) in feeders.into_iter().enumerate() {
-            self.is_direct[link] = match feeder {
-                Feeder::Link(before) => {
-                    let before = &self.links[before];
-                    before.is_even() && self.links[link].only_delays(before.highest_rate())
-                }
-                _ => false,
-            };
+        let is_direct = |link: usize| match feeders[link] {
+            Feeder::Link(before) => {
+                let before = &self.links[before];
+                before.is_even() && self.links[link].only_delays(before.highest_rate())
+            }
+            Feeder::Nobody | Feeder::Several => false,
+        };
+        for hop in self.hops.iter_mut().filter(|hop| **hop != Hop::ARRIVED && is_direct(hop.link())) {
+            *hop = hop.as_direct();
         }
     }
 
