@@ -55,28 +55,30 @@ struct Leaving {
     size: u32,
 }
 
-/// The state of one direction of a link.
+/// The state of one direction of a link. What every packet needs comes first and takes four lines of the
+/// processor's memory, as there can be tens of thousands of links.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct LinkDirection {
+    leaving: VecDeque<Leaving>,
+    queued_bytes: u64,
+    limit: Limit,
     /// A queue that drops what finds it full, one rate, one delay and nothing else, as most links are: those
     /// pay nothing for what others can do.
     is_plain: bool,
-    transmitter: Transmitter,
+    counters: Counters,
     delay: Steps<u64>,
+    transmitter: Transmitter,
     policer: Option<Box<Bucket>>,
     losses: Steps<Losses>,
     jitter: Option<model::Jitter>,
     duplicate: f64,
-    limit: Limit,
-    queued_bytes: u64,
-    leaving: VecDeque<Leaving>,
     early: Early,
     served: Option<Served>,
     /// Dropped to make room for another.
     evicted: Option<u32>,
     last_arrival: u64,
     random: Random,
-    counters: Counters,
 }
 
 impl LinkDirection {
@@ -108,30 +110,35 @@ impl LinkDirection {
             && link.jitter.is_none()
             && link.duplicate <= 0.0;
         Self {
+            leaving: VecDeque::new(),
+            queued_bytes: 0,
+            limit: link.queue.limit,
             is_plain,
-            transmitter: Transmitter::new(rate, rates, link.opportunities.as_ref(), link.shaper.as_ref()),
+            counters: Counters::default(),
             delay: Steps::new(link.delay.as_nanos(), delays.collect()),
+            transmitter: Transmitter::new(rate, rates, link.opportunities.as_ref(), link.shaper.as_ref()),
             policer: link.policer.as_ref().map(|policer| Box::new(Bucket::new(policer))),
             losses: Steps::new(Losses::new(&link.loss), losses.collect()),
             jitter: link.jitter,
             duplicate: link.duplicate,
-            limit: link.queue.limit,
-            queued_bytes: 0,
-            leaving: VecDeque::new(),
             early,
             served,
             evicted: None,
             last_arrival: 0,
             random,
-            counters: Counters::default(),
         }
     }
 
     /// Reads of what every packet needs, a line of the processor's memory each.
     #[inline]
     pub(crate) fn touch(&self) {
-        black_box((self.counters.offered, self.counters.waited, self.queued_bytes, self.last_arrival));
-        black_box((self.transmitter.last_start(), self.leaving.front()));
+        black_box((
+            self.queued_bytes,
+            self.counters.offered,
+            self.delay.now(),
+            self.transmitter.last_start(),
+        ));
+        black_box(self.leaving.front());
     }
 
     /// A packet of `size` bytes comes to a plain link: when it arrives, unless it is dropped. Calls come in

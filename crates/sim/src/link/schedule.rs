@@ -17,6 +17,11 @@ impl<T> Steps<T> {
         Self { value, later: changes }
     }
 
+    /// As it was last asked for.
+    pub(super) fn now(&self) -> &T {
+        &self.value
+    }
+
     #[inline]
     pub(super) fn at(&mut self, time: u64) -> &mut T {
         while self.later.last().is_some_and(|(at, _)| *at <= time) {
@@ -29,17 +34,18 @@ impl<T> Steps<T> {
 }
 
 /// Sends one packet after the other, at a rate that can change, or whenever there is an opportunity; with a
-/// shaper no sooner than that lets it pass.
+/// shaper no sooner than that lets it pass. What every packet needs comes first.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub(super) struct Transmitter {
-    rate: Steps<u64>,
-    slots: Option<Box<Slots>>,
-    shaper: Option<Box<Bucket>>,
     busy_until: u64,
     last_start: u64,
     /// The transmission times of sizes seen before, at the current rate: segments have one size,
     /// acknowledgements grow by eight.
     known: [(u32, u64); 4],
+    rate: Steps<u64>,
+    slots: Option<Box<Slots>>,
+    shaper: Option<Box<Bucket>>,
     lowest: u64,
     highest: u64,
 }
