@@ -154,6 +154,12 @@ impl DeliveryRate {
     /// A packet is found lost.
     pub fn on_lost(&mut self, now: Time, packet: &SentPacket) -> LostPacket {
         self.on_given_up(packet);
+        self.on_marked(now, packet)
+    }
+
+    /// A packet was marked by a queue (ECN) and has arrived: for the model it is as one that is lost, as the
+    /// answer to a mark is that to a loss (RFC 3168, section 5). The draft says nothing of marks.
+    pub fn on_marked(&mut self, now: Time, packet: &SentPacket) -> LostPacket {
         self.lost += packet.size;
         self.newly_lost += packet.size;
         LostPacket {
