@@ -149,10 +149,11 @@ impl QuinnController for Paced {
         let now = self.time(now);
         self.records.forget_beyond(Bytes::new(in_flight));
         self.factory.in_flight.set(in_flight);
+        // The acknowledgement that ends a recovery is of it still: it is what makes it last for a round trip.
+        let is_in_recovery = self.recovery.is_some();
         self.recovery = self.recovery.filter(|recovery| self.newest <= *recovery);
         if let Some(sample) = self.records.sample(now).filter(|_| self.has_begun) {
             let is_cwnd_limited = self.full_at.is_some_and(|full_at| full_at >= sample.prior_delivered);
-            let is_in_recovery = self.recovery.is_some();
             let delivery = Delivery { now, sample, is_in_recovery, is_cwnd_limited };
             self.tell(|controller| controller.on_delivery(&delivery));
         }
@@ -165,8 +166,8 @@ impl QuinnController for Paced {
         let (now, sent) = (self.time(now), self.time(sent));
         let is_new = self.reduce(now, sent);
         let lost = match lost_bytes {
-            // A mark: to the model the newest packet that has arrived is as one that is lost (RFC 3168,
-            // section 5).
+            // A mark is congestion (the draft, section "ECN"): to the model the newest packet that has arrived is
+            // as one that is lost.
             0 => self.records.marked(now).into_iter().collect(),
             bytes => self.records.lost(now, sent, Bytes::new(bytes)),
         };

@@ -36,6 +36,17 @@ fn bbr_fills_a_path_and_leaves_its_queue_empty() {
 }
 
 #[test]
+fn startup_ends_on_losses_where_the_queue_is_short() {
+    let mut world = World::new(Path::new(20, 40, 0.5), &[BBR], 1);
+    world.run(3);
+    let at_first = world.dropped;
+    let rates = world.run(9);
+    println!("{at_first} dropped in 3 s, {} afterwards, {rates:.2?} Mbps", world.dropped - at_first);
+    // A product is 69 packets.
+    assert!(at_first < 400 && rates[0] > 17.0, "{at_first} {rates:?}");
+}
+
+#[test]
 fn bbr_is_no_slower_for_losses_at_random_and_cubic_is() {
     let path = Path { loss: 0.01, ..Path::new(20, 40, 4.0) };
     let (bbr, _) = run(path, &[BBR], 3, 9);

@@ -95,13 +95,13 @@ pub struct World {
 }
 
 fn identity() -> (ServerConfig, ClientConfig) {
-    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
     let certificate = made.cert.der().clone();
-    let key = rustls::pki_types::PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
-    let server = ServerConfig::with_single_cert(vec![certificate.clone()], key).unwrap();
+    let key = rustls::pki_types::PrivateKeyDer::try_from(made.signing_key.serialize_der()).expect("a key");
+    let server = ServerConfig::with_single_cert(vec![certificate.clone()], key).expect("a server");
     let mut roots = rustls::RootCertStore::empty();
-    roots.add(certificate).unwrap();
-    (server, ClientConfig::with_root_certificates(Arc::new(roots)).unwrap())
+    roots.add(certificate).expect("a root");
+    (server, ClientConfig::with_root_certificates(Arc::new(roots)).expect("a client"))
 }
 
 impl World {
@@ -165,7 +165,7 @@ impl World {
         let mut client_end = end(None, 0, None, Source::Nothing);
         let server_end = end(Some(Arc::new(server)), 1, pace, Source::Endless);
         let connecting = client_end.endpoint.connect(self.start, client, client_end.peer, "localhost");
-        client_end.connection = Some(connecting.unwrap());
+        client_end.connection = Some(connecting.expect("an address"));
         [client_end, server_end]
     }
 
@@ -245,8 +245,8 @@ impl World {
                         pace.begin();
                     }
                     if end == 0 {
-                        let stream = connection.streams().open(Dir::Bi).unwrap();
-                        connection.send_stream(stream).write(b"GET").unwrap();
+                        let stream = connection.streams().open(Dir::Bi).expect("a stream");
+                        connection.send_stream(stream).write(b"GET").expect("room");
                         this.stream = Some(stream);
                     }
                 }
@@ -262,7 +262,7 @@ impl World {
                 let mut receiving = connection.recv_stream(stream);
                 if let Ok(mut chunks) = receiving.read(true) {
                     while let Ok(Some(chunk)) = chunks.next(usize::MAX) {
-                        this.received += u64::try_from(chunk.bytes.len()).unwrap();
+                        this.received += Bytes::of(chunk.bytes.len()).get();
                     }
                     let _ = chunks.finalize();
                 }
@@ -270,9 +270,9 @@ impl World {
                 let mut may = this.source.until(now).saturating_sub(this.written);
                 const PIECE: [u8; 16 * 1024] = [0; 16 * 1024];
                 while may > 0 {
-                    let piece = usize::try_from(may).unwrap().min(PIECE.len());
+                    let piece = usize::try_from(may).unwrap_or(usize::MAX).min(PIECE.len());
                     let Ok(written) = connection.send_stream(stream).write(&PIECE[..piece]) else { break };
-                    let written = u64::try_from(written).unwrap();
+                    let written = Bytes::of(written).get();
                     (this.written, may) = (this.written + written, may - written);
                 }
             }
