@@ -3,7 +3,7 @@
 # make fuzz    every fuzz target, FUZZ_SECONDS=60 each
 # make soak    every long-running command side by side for HOURS=2: memory, descriptors and connections must stay flat
 # make dist   the program as it is released, whole and lean, and whether it has become too large
-# make install after make build: program, manual, completions below PREFIX=/usr/local; make uninstall
+# make install after make build: program, manual, completions, unit below PREFIX=/usr/local; make uninstall
 
 CARGO ?= cargo
 # A C compiler for the crates that have C in them, libbpf's libraries, what the kernel's controls are compiled with, then the programs that tests, demo and benchmarks play against.
@@ -94,7 +94,7 @@ HOURS ?= 2
 soak: build
 	bench/soak.py --hours $(HOURS)
 
-# The program, its manual pages and the completions of shells, below $(DESTDIR)$(PREFIX). "make build" comes first: this needs no compiler.
+# The program, its manual pages, the completions of shells and a unit of systemd, below $(DESTDIR)$(PREFIX). "make build" comes first: this needs no compiler.
 PREFIX ?= /usr/local
 PROGRAM ?= target/release/anabranch
 INSTALL ?= install
@@ -102,16 +102,18 @@ SHARE = $(DESTDIR)$(PREFIX)/share
 BASH_COMPLETION = $(SHARE)/bash-completion/completions/anabranch
 ZSH_COMPLETION = $(SHARE)/zsh/site-functions/_anabranch
 FISH_COMPLETION = $(SHARE)/fish/vendor_completions.d/anabranch.fish
+UNIT = $(DESTDIR)$(PREFIX)/lib/systemd/system/anabranch-cc@.service
 
 install:
 	@[ -x $(PROGRAM) ] || { echo "There is no $(PROGRAM) yet: make build"; exit 1; }
 	$(INSTALL) -D -s -m 755 $(PROGRAM) $(DESTDIR)$(PREFIX)/bin/anabranch
-	$(INSTALL) -d $(SHARE)/man/man1 $(dir $(BASH_COMPLETION) $(ZSH_COMPLETION) $(FISH_COMPLETION))
+	$(INSTALL) -d $(SHARE)/man/man1 $(dir $(BASH_COMPLETION) $(ZSH_COMPLETION) $(FISH_COMPLETION) $(UNIT))
 	$(INSTALL) -m 644 docs/man/*.1 $(SHARE)/man/man1
 	$(PROGRAM) completions bash >$(BASH_COMPLETION)
 	$(PROGRAM) completions zsh >$(ZSH_COMPLETION)
 	$(PROGRAM) completions fish >$(FISH_COMPLETION)
+	sed 's|@BIN@|$(PREFIX)/bin|' contrib/systemd/anabranch-cc@.service >$(UNIT)
 
 uninstall:
-	rm -f $(DESTDIR)$(PREFIX)/bin/anabranch $(BASH_COMPLETION) $(ZSH_COMPLETION) $(FISH_COMPLETION)
+	rm -f $(DESTDIR)$(PREFIX)/bin/anabranch $(BASH_COMPLETION) $(ZSH_COMPLETION) $(FISH_COMPLETION) $(UNIT)
 	rm -f $(addprefix $(SHARE)/man/man1/,$(notdir $(wildcard docs/man/*.1)))

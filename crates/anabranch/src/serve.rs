@@ -26,6 +26,12 @@ const DEFAULT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4A
 /// # Errors
 /// It cannot start.
 pub async fn run(arguments: ServeArguments, output: &Output) -> Result<(), Failure> {
+    if arguments.congestion.is_paced() && arguments.weights.is_some() {
+        return Err(Failure::usage(format!(
+            "'{}' paces each connection by itself: --weights needs another --congestion, such as reno",
+            arguments.congestion
+        )));
+    }
     let mut http = arguments.http.clone();
     if http.is_empty() && arguments.https.is_empty() && arguments.h3.is_empty() {
         http.push(DEFAULT);

@@ -51,12 +51,36 @@ fn what_is_installed_works_and_goes_away_again() {
         ("share/bash-completion/completions/anabranch", "_anabranch()"),
         ("share/zsh/site-functions/_anabranch", "#compdef anabranch"),
         ("share/fish/vendor_completions.d/anabranch.fish", "complete -c anabranch"),
+        ("lib/systemd/system/anabranch-cc@.service", "ExecStart=/opt/own/bin/anabranch --quiet cc load %i"),
     ] {
         let installed = fs::read_to_string(own.join(file)).unwrap();
         assert!(installed.contains(content), "{file}");
     }
     ends_with(&make("uninstall", directory.path(), PROGRAM), 0);
     assert_eq!(files(directory.path()), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn systemd_understands_the_unit_that_loads_a_control_at_boot() {
+    if !has_make() {
+        return;
+    }
+    if Command::new("systemd-analyze").arg("--version").output().is_err() {
+        anabranch_testkit::skipped("there is no systemd");
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut make = Command::new("make");
+    make.arg("-C").arg(root).arg("install").arg(format!("PREFIX={}", directory.path().display()));
+    ends_with(&make.arg(format!("PROGRAM={PROGRAM}")).output().unwrap(), 0);
+    let unit = directory.path().join("lib/systemd/system/anabranch-cc@.service");
+    let named = directory.path().join("anabranch-cc@group.service");
+    fs::copy(unit, &named).unwrap();
+    let verified = Command::new("systemd-analyze").args(["verify", "--man=no"]).arg(&named).output().unwrap();
+    let said = text(&verified.stderr);
+    // Of the machine's own units it may have something to say.
+    assert!(!said.contains("anabranch"), "{said}");
 }
 
 #[test]

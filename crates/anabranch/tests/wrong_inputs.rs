@@ -143,9 +143,9 @@ const OTHERS: [Case; 102] = [
     ("receive --listen 127.0.0.1:0 --player ''", 2, "--player|names no program"),
     ("receive --listen 127.0.0.1:0 --player mpv --output x", 2, "--player <COMMAND>|--output"),
     (
-        "serve dir --h3 127.0.0.1:0 --cert c --key k --congestion bbr",
+        "serve . --h3 127.0.0.1:0 --cert c --key k --congestion bbr --weights w",
         2,
-        "'bbr' paces by itself|`anabranch sim`",
+        "'bbr' paces each connection by itself|--weights needs another --congestion, such as reno",
     ),
     ("cc load", 2, "<CONTROL>"),
     ("cc load bbr", 2, "tfwc, ttfwc, multcp, group"),

@@ -154,6 +154,12 @@ impl DeliveryRate {
     /// A packet is found lost.
     pub fn on_lost(&mut self, now: Time, packet: &SentPacket) -> LostPacket {
         self.on_given_up(packet);
+        self.on_marked(now, packet)
+    }
+
+    /// A packet was marked by a queue (ECN) and has arrived: for the model it is as one that is lost. The draft
+    /// asks for an answer as to congestion, and leaves open which (section "ECN").
+    pub fn on_marked(&mut self, now: Time, packet: &SentPacket) -> LostPacket {
         self.lost += packet.size;
         self.newly_lost += packet.size;
         LostPacket {
@@ -178,10 +184,8 @@ impl DeliveryRate {
     }
 
     /// The end of an acknowledgement (`GenerateRateSample`, section 4.1.2.3); `None` where it delivered
-    /// nothing.
+    /// nothing, and then what was found lost is told with the next one.
     pub fn sample(&mut self, now: Time) -> Option<RateSample> {
-        let newly_acked = std::mem::take(&mut self.newly_acked);
-        let newly_lost = std::mem::take(&mut self.newly_lost);
         let rtt = self.newest_timed.take().map(|sent| now.since(sent));
         if let Some(rtt) = rtt {
             self.least_rtt = Some(self.least_rtt.map_or(rtt, |least| least.min(rtt)));
@@ -190,6 +194,8 @@ impl DeliveryRate {
             self.app_limited_until = None;
         }
         let newest = self.newest.take()?;
+        let newly_acked = std::mem::take(&mut self.newly_acked);
+        let newly_lost = std::mem::take(&mut self.newly_lost);
         let delivered = self.delivered - newest.delivered;
         let interval = newest.sent.since(newest.first_sent).max(self.delivered_at.since(newest.delivered_at));
         // Where less than the least round trip lies between, something was acknowledged that had been sent

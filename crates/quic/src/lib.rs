@@ -4,7 +4,8 @@
 //! What came to a client, and what was lost on the way, [`Arrivals`] counts.
 //!
 //! quinn asks a controller for its window and tells it what was sent, acknowledged and lost.
-//! [`SingleFactory`] makes one of our controllers for one connection; [`WeightedFactory`] makes a connection
+//! [`SingleFactory`] makes one of our controllers for one connection, [`PacedFactory`] one that follows a
+//! model of the path and says when packets leave; [`WeightedFactory`] makes a connection
 //! part of a group that shares its credit by weights (`docs/sender-control.md`), and [`Pools`] are the groups
 //! that an operator has declared.
 //!
@@ -13,6 +14,7 @@
 
 mod arrivals;
 mod group;
+mod paced;
 mod places;
 mod pools;
 mod single;
@@ -34,6 +36,7 @@ use anabranch_sockets::{Interface, SocketError};
 pub use arrivals::Arrivals;
 pub use arrivals::keys::shown_to;
 pub use group::{Membership, Sharing, WeightedFactory};
+pub use paced::{Pace, PacedFactory, Waking};
 pub use pools::Pools;
 pub use single::SingleFactory;
 
@@ -128,6 +131,12 @@ impl Epoch {
         Time::ZERO
             + anabranch_units::Duration::from_millis(1)
             + anabranch_units::Duration::from(at.saturating_duration_since(self.0))
+    }
+
+    /// The other way round.
+    fn instant(self, at: Time) -> Instant {
+        let since = at.since(Time::ZERO + anabranch_units::Duration::from_millis(1));
+        self.0 + Duration::from_nanos(since.as_nanos())
     }
 }
 

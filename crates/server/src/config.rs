@@ -82,7 +82,8 @@ impl Config {
 pub struct Http3 {
     /// Who it is.
     pub identity: Arc<QuicServerConfig>,
-    /// What decides how fast it sends.
+    /// What decides how fast it sends. Under a paced control every connection sends on its own, whatever pools
+    /// there are.
     pub congestion: Algorithm,
     /// Which of its clients share a bottleneck, and what they count there; whoever is in no pool sends on its
     /// own. Other weights hold for running answers too, other pools for the connections that begin.

@@ -6,14 +6,17 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use anabranch_congestion::algorithm::Algorithm;
 use anabranch_congestion::vps::Weight;
-use anabranch_quic::{InFlight, Pools, Sharing, SingleFactory, WeightedFactory, server_transport};
+use anabranch_quic::{
+    InFlight, Pace, PacedFactory, Pools, Sharing, SingleFactory, WeightedFactory, server_transport,
+};
 use bytes::{Buf, Bytes};
 use h3::error::{Code, StreamError};
 use h3::server::RequestResolver;
 use http::{Request, Response};
 use http_body_util::BodyExt;
-use quinn::{Incoming, ServerConfig};
+use quinn::{Incoming, ServerConfig, TransportConfig};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Duration, Instant, sleep_until, timeout};
@@ -54,6 +57,19 @@ fn group_of(client: IpAddr, weights: &Weights, pools: &Pools) -> Option<Arc<Shar
     }
 }
 
+/// Has a connection send on its own, under this control. Answers when its packets leave where it is paced.
+fn congestion(transport: &mut TransportConfig, algorithm: Algorithm, in_flight: &InFlight) -> Option<Pace> {
+    let in_flight = in_flight.clone();
+    if !algorithm.is_paced() {
+        transport.congestion_controller_factory(Arc::new(SingleFactory { algorithm, in_flight }));
+        return None;
+    }
+    let pace = Pace::new(std::time::Instant::now());
+    let factory = PacedFactory { algorithm, seed: rand::random(), in_flight, pace: pace.clone() };
+    transport.enable_segmentation_offload(false).congestion_controller_factory(Arc::new(factory));
+    Some(pace)
+}
+
 type Connection = h3::server::Connection<Bounded<h3_quinn::Connection>, Bytes>;
 type Resolver = RequestResolver<Bounded<h3_quinn::Connection>, Bytes>;
 
@@ -64,15 +80,15 @@ async fn try_serve(shared: Arc<Shared>, incoming: Incoming, visit: Visit) -> io:
     let in_flight = InFlight::default();
     let mut transport = server_transport(patience.idle.max(patience.write));
     let weights = http3.weights.as_ref().map(|weights| weights.borrow().clone());
-    let sharing = weights.zip(shared.pools.as_ref());
+    let sharing = weights.filter(|_| !http3.congestion.is_paced()).zip(shared.pools.as_ref());
     let sharing = sharing.and_then(|(weights, pools)| group_of(client, &weights, pools));
     let group = sharing.map(|sharing| WeightedFactory::new(sharing, in_flight.clone()));
-    match &group {
-        Some(group) => transport.congestion_controller_factory(Arc::new(group.clone())),
-        None => transport.congestion_controller_factory(Arc::new(SingleFactory {
-            algorithm: http3.congestion,
-            in_flight: in_flight.clone(),
-        })),
+    let pace = match &group {
+        Some(group) => {
+            transport.congestion_controller_factory(Arc::new(group.clone()));
+            None
+        }
+        None => congestion(&mut transport, http3.congestion, &in_flight),
     };
     let mut config = ServerConfig::with_crypto(http3.identity.clone());
     config.transport_config(Arc::new(transport));
@@ -85,6 +101,7 @@ async fn try_serve(shared: Arc<Shared>, incoming: Incoming, visit: Visit) -> io:
         let shares_weight = weights.is_none_or(|weights| !weights.is_shared(client));
         let address = shares_weight.then(|| client_of(client));
         let membership = group.map(|group| group.join(connection.clone(), address));
+        let waking = pace.map(|pace| pace.wake(connection.clone(), in_flight.clone()));
         let line = Line::new(connection.clone(), in_flight.clone(), membership);
         let head_bytes = u64::try_from(shared.config.max_header_bytes).unwrap_or(u64::MAX);
         let mut builder = h3::server::builder();
@@ -93,11 +110,11 @@ async fn try_serve(shared: Arc<Shared>, incoming: Incoming, visit: Visit) -> io:
             shared.config.max_header_bytes + SLACK,
         ));
         let built = building.await.map_err(io::Error::other)?;
-        Ok::<_, io::Error>(Some((built, line, permit)))
+        Ok::<_, io::Error>(Some((built, line, permit, waking)))
     };
     let greeted = timeout(patience.header, greeting).await??;
     // Beyond what is told so, nobody is told.
-    let Some((mut connection, line, permit)): Option<(Connection, _, _)> = greeted else {
+    let Some((mut connection, line, permit, _waking)): Option<(Connection, _, _, _)> = greeted else {
         return Ok(());
     };
     let patience = Patience::of(&shared.config, permit.is_served());
@@ -233,8 +250,6 @@ async fn in_time(
 
 #[cfg(test)]
 mod tests {
-    use anabranch_congestion::algorithm::Algorithm;
-
     use super::*;
 
     #[tokio::test]

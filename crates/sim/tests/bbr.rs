@@ -183,14 +183,16 @@ fn two_flows_come_to_equal_shares_wherever_the_second_begins() {
 }
 
 #[test]
-fn beside_cubic_neither_starves() {
-    for products in [0.5, 1.0, 4.0, 10.0] {
-        let flows = greedy("bbr", "") + &greedy("cubic", "start = \"1s\"");
-        let course = World { seconds: 180, ..world(20.0, 40, products, flows) }.run();
-        let (bbr, cubic) = (course.mean(0, 30..180), course.mean(1, 30..180));
-        println!("{products} products: bbr {bbr:.2}, cubic {cubic:.2} Mbps");
-        let share = bbr / (bbr + cubic);
-        assert!((0.1..0.9).contains(&share), "{products} products: {bbr} {cubic}");
+fn beside_cubic_and_reno_neither_starves() {
+    for other in ["cubic", "reno"] {
+        for products in [0.5, 1.0, 4.0, 10.0] {
+            let flows = greedy("bbr", "") + &greedy(other, "start = \"1s\"");
+            let course = World { seconds: 180, ..world(20.0, 40, products, flows) }.run();
+            let (bbr, other_one) = (course.mean(0, 30..180), course.mean(1, 30..180));
+            println!("{products} products: bbr {bbr:.2}, {other} {other_one:.2} Mbps");
+            let share = bbr / (bbr + other_one);
+            assert!((0.1..0.9).contains(&share), "{products} products: {bbr} {other_one}");
+        }
     }
 }
 

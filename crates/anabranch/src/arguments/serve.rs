@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use anabranch_congestion::algorithm::{Algorithm, NotAnAlgorithm};
+use anabranch_congestion::algorithm::Algorithm;
 use anabranch_units::{Bytes, Duration, Rate};
 use clap::Args;
 
@@ -36,8 +36,9 @@ pub struct ServeArguments {
     /// The certificate's private key, as a PEM file
     #[arg(long, value_name = "FILE", requires_all = ["secure", "cert"])]
     pub key: Option<PathBuf>,
-    /// What decides how fast HTTP/3 sends: reno, cubic, multcp:N, tfwc, ttfwc:TP or ttfwc-approximate:TP
-    #[arg(long, value_name = "NAME", requires = "h3", default_value_t = Algorithm::Cubic, value_parser = quic_control)]
+    /// What decides how fast HTTP/3 sends: reno, cubic, multcp:N, tfwc, ttfwc:TP, ttfwc-approximate:TP or bbr
+    /// (not with --weights)
+    #[arg(long, value_name = "NAME", requires = "h3", default_value_t = Algorithm::Cubic)]
     pub congestion: Algorithm,
     /// HTTP/3: let the clients of each pool that this TOML file declares share what as many plain flows would
     /// get, by its weights; whoever is in no pool sends on its own (docs/sender-control.md). It is read again
@@ -83,17 +84,6 @@ pub struct ServeArguments {
     /// Begin every response this much later: a distant server for tests
     #[arg(long, value_name = "TIME", help_heading = "Shaping")]
     pub shape_delay: Option<Duration>,
-}
-
-/// A control that QUIC can run: quinn hands no pacing rate on and names no packets.
-fn quic_control(input: &str) -> Result<Algorithm, String> {
-    let algorithm: Algorithm = input.parse().map_err(|error: NotAnAlgorithm| error.to_string())?;
-    if algorithm.is_paced() {
-        return Err(format!(
-            "'{input}' paces by itself, which HTTP/3 cannot do here: it is for `anabranch sim`"
-        ));
-    }
-    Ok(algorithm)
 }
 
 /// A size that an HTTP parser can work with.

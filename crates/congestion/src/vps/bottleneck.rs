@@ -19,8 +19,10 @@
 use std::collections::BTreeMap;
 
 use anabranch_units::{Duration, Time};
+use rustc_hash::FxHashMap;
 
-use super::delays::{Comparison, Delays, known_in, movements, noise, steps, without_mean};
+use super::company::{Company, Move, Sum, median, moves_of};
+use super::delays::{Comparison, Delays, known_in, movements, noise, steps};
 use super::names::MemberId;
 
 /// Where members begin of whom nothing is known.
@@ -100,6 +102,9 @@ const UNEXPLAINED: f64 = 2.0;
 const HEARD_WITHIN: Duration = Duration::from_millis(600);
 /// Each company is compared with so many of its neighbours on one side.
 const NEIGHBOURS: usize = 4;
+/// What a larger company sees is told by so many of its members, others at each judgement. The mean of more
+/// says hardly more of a queue, and takes longer.
+const SPOKESMEN: usize = 32;
 /// At most so many pairs for each company are kept in mind.
 const PAIRS_EACH: usize = 8;
 
@@ -110,73 +115,11 @@ pub(super) struct Watch {
     judged: Option<Time>,
     /// How often it was judged: which projection is next.
     round: u64,
-    delays: BTreeMap<MemberId, Delays>,
+    delays: FxHashMap<MemberId, Delays>,
     /// Since when companies have agreed, the one with the smaller number first.
     agree_since: BTreeMap<(u64, u64), Time>,
     /// Members that did not move with their company when that was judged last.
     suspects: BTreeMap<MemberId, u64>,
-}
-
-/// Members that are moved together.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Move {
-    pub members: Vec<MemberId>,
-    /// The company that they join; `None`: one of their own.
-    pub to: Option<u64>,
-    /// The concordance of their delays with those that they join or leave.
-    pub concordance: f64,
-}
-
-/// What a company sees of its queue.
-struct Company {
-    number: u64,
-    members: Vec<MemberId>,
-    signal: Vec<f64>,
-    steps: Vec<f64>,
-    noise: f64,
-}
-
-/// The median of signals in each interval, of those that are known.
-fn median(signals: &[&[f64]]) -> Vec<f64> {
-    let length = signals.first().map_or(0, |signal| signal.len());
-    let mut median: Vec<f64> = (0..length)
-        .map(|place| {
-            let mut values: Vec<f64> =
-                signals.iter().map(|signal| signal[place]).filter(|value| !value.is_nan()).collect();
-            let middle = values.len() / 2;
-            if values.is_empty() {
-                f64::NAN
-            } else {
-                *values.select_nth_unstable_by(middle, f64::total_cmp).1
-            }
-        })
-        .collect();
-    without_mean(&mut median);
-    median
-}
-
-/// A sum of signals, interval by interval.
-struct Sum(Vec<(f64, f64)>);
-
-impl Sum {
-    fn new(length: usize) -> Self {
-        Self(vec![(0.0, 0.0); length])
-    }
-
-    fn add(&mut self, signal: &[f64]) {
-        for ((sum, count), value) in self.0.iter_mut().zip(signal).filter(|(_, value)| !value.is_nan()) {
-            *sum += value;
-            *count += 1.0;
-        }
-    }
-
-    /// The mean of those that are known in each interval.
-    fn mean(&self) -> Vec<f64> {
-        let of = |(sum, count): &(f64, f64)| if *count < 0.5 { f64::NAN } else { sum / count };
-        let mut mean: Vec<f64> = self.0.iter().map(of).collect();
-        without_mean(&mut mean);
-        mean
-    }
 }
 
 impl Watch {
@@ -185,7 +128,7 @@ impl Watch {
             settings,
             judged: None,
             round: 0,
-            delays: BTreeMap::new(),
+            delays: FxHashMap::default(),
             agree_since: BTreeMap::new(),
             suspects: BTreeMap::new(),
         }
@@ -252,6 +195,17 @@ impl Watch {
         moves
     }
 
+    /// Members, or their signals, from another one on at each judgement.
+    fn in_turn<T: Copy>(&self, all: &[T]) -> impl Iterator<Item = T> {
+        let first = (self.round as usize).wrapping_mul(SPOKESMEN) % all.len().max(1);
+        all.iter().cycle().skip(first).take(all.len()).copied()
+    }
+
+    /// As many of them as stand for a company.
+    fn some_of<T: Copy>(&self, all: &[T]) -> Vec<T> {
+        self.in_turn(all).take(SPOKESMEN).collect()
+    }
+
     /// Members that do not move as the rest of their company does, at the second judgement in a row.
     fn disagreeing(
         &self,
@@ -260,6 +214,10 @@ impl Watch {
         end: u64,
         suspects: &mut BTreeMap<MemberId, u64>,
     ) -> Vec<Move> {
+        // One alone has nobody to differ from.
+        if awake.len() < 2 {
+            return Vec::new();
+        }
         let length = self.settings.part_intervals;
         let signals: Vec<(MemberId, Vec<f64>)> = awake
             .iter()
@@ -269,7 +227,7 @@ impl Watch {
             return Vec::new();
         }
         let all: Vec<&[f64]> = signals.iter().map(|(_, signal)| signal.as_slice()).collect();
-        let common = median(&all);
+        let common = median(&self.some_of(&all));
         let mut parted = Vec::new();
         for (place, (id, signal)) in signals.iter().enumerate() {
             // Of two, each is all that the other one can be compared with.
@@ -292,41 +250,44 @@ impl Watch {
         let known = self.settings.part_intervals / 2;
         let levels = Comparison::of(signal, rest, known)?;
         let sudden = Comparison::of(&steps(signal), &steps(rest), known)?;
-        let noise = noise(signal) + noise(rest);
         let least = self.settings.least_deviation.as_secs_f64().powi(2);
         // One that moves while the others do not is evidence as well.
-        let disagrees = |compared: &Comparison, noise: f64| {
-            compared.ours.max(compared.theirs) >= least
-                && compared.concordance() < self.settings.part_below
-                && compared.difference > UNEXPLAINED * noise
+        let seems_to = |compared: &Comparison| {
+            compared.ours.max(compared.theirs) >= least && compared.concordance() < self.settings.part_below
         };
-        (disagrees(&levels, noise) || disagrees(&sudden, 2.0 * noise))
+        // Nearly all agree, and their noise need not be known.
+        let explained = |compared: &Comparison, times: f64| {
+            compared.difference <= UNEXPLAINED * times * (noise(signal) + noise(rest))
+        };
+        let disagrees = |compared: &Comparison, times: f64| seems_to(compared) && !explained(compared, times);
+        (disagrees(&levels, 1.0) || disagrees(&sudden, 2.0))
             .then(|| levels.concordance().min(sudden.concordance()))
     }
 
     /// What a company sees of its queue; `None` where that is too little, or does not move.
     fn seen(&self, number: u64, members: Vec<MemberId>, awake: &[MemberId], end: u64) -> Option<Company> {
         let length = self.settings.join_intervals;
-        let mut sum = Sum::new(length);
-        for signal in
-            awake.iter().filter_map(|id| self.delays.get(id)?.signal(end, length, self.settings.join_known))
-        {
-            sum.add(&signal);
-        }
-        let signal = sum.mean();
+        let known = |id: &MemberId| self.delays.get(id)?.signal(end, length, self.settings.join_known);
+        let signal = if let [only] = awake {
+            known(only)?
+        } else {
+            // A member of which too little is known is made up for by the next one.
+            let mut sum = Sum::new(length);
+            let told = self.in_turn(awake).filter_map(|id| known(&id));
+            told.take(SPOKESMEN).for_each(|signal| sum.add(&signal));
+            sum.mean()
+        };
         if known_in(&signal) < self.settings.join_known {
             return None;
         }
         let known = || signal.iter().filter(|value| !value.is_nan());
         let square = known().map(|value| value * value).sum::<f64>() / known().count() as f64;
         let least = self.settings.least_deviation.as_secs_f64().powi(2);
-        (square >= least).then(|| Company {
-            number,
-            members,
-            noise: noise(&signal),
-            steps: steps(&signal),
-            signal,
-        })
+        if square < least {
+            return None;
+        }
+        let steps = steps(&signal);
+        Some(Company { number, members, noise: noise(&signal), spread: movements(&steps), steps, signal })
     }
 
     /// Companies that have agreed for long enough, as the moves that join them.
@@ -363,9 +324,6 @@ impl Watch {
     /// The concordance of two companies that see the same queue; `None` where they do not.
     fn agreement(&self, one: &Company, other: &Company) -> Option<f64> {
         let known = self.settings.join_known;
-        let levels = Comparison::of(&one.signal, &other.signal, known)?;
-        // A slow rise goes with any other one: what happens suddenly has to agree as well, more than once.
-        let sudden = Comparison::of(&one.steps, &other.steps, known / 2)?;
         let Settings { differ_at_most, differ_at_least, times_noise, join_movements, .. } = self.settings;
         let agrees = |compared: &Comparison, noise: f64| {
             let moved = compared.ours + compared.theirs;
@@ -373,52 +331,14 @@ impl Watch {
             compared.difference <= bound
         };
         let noise = one.noise + other.noise;
-        let spread = movements(&one.steps).min(movements(&other.steps));
+        if one.spread.min(other.spread) < join_movements {
+            return None;
+        }
+        let levels =
+            Comparison::of(&one.signal, &other.signal, known).filter(|levels| agrees(levels, noise))?;
+        // A slow rise goes with any other one: what happens suddenly has to agree as well, more than once.
         // Twice the noise is in a step.
-        (agrees(&levels, noise) && agrees(&sudden, 2.0 * noise) && spread >= join_movements)
-            .then(|| levels.concordance())
+        let sudden = Comparison::of(&one.steps, &other.steps, known / 2)?;
+        agrees(&sudden, 2.0 * noise).then(|| levels.concordance())
     }
-}
-
-impl Company {
-    /// A number that is nearly the same for those who see the same: a sum of what they saw with random signs,
-    /// which follow from the round.
-    fn projection(&self, round: u64) -> f64 {
-        let signed = |(place, value): (usize, &f64)| {
-            let mixed = (round << 8 | place as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            if mixed >> 63 == 0 { *value } else { -*value }
-        };
-        self.signal.iter().enumerate().filter(|(_, value)| !value.is_nan()).map(signed).sum()
-    }
-}
-
-/// The moves that bring pairs of companies together, each to the largest of those that belong together.
-fn moves_of(companies: &[Company], joined: &[(usize, usize, f64)]) -> Vec<Move> {
-    let mut heads: Vec<usize> = (0..companies.len()).collect();
-    let head = |heads: &[usize], mut place: usize| {
-        while heads[place] != place {
-            place = heads[place];
-        }
-        place
-    };
-    let mut concordances = vec![0.0; companies.len()];
-    for (one, other, concordance) in joined {
-        for place in [*one, *other] {
-            concordances[place] = f64::max(concordances[place], *concordance);
-        }
-        let (mut larger, mut smaller) = (head(&heads, *one), head(&heads, *other));
-        if companies[larger].members.len() < companies[smaller].members.len() {
-            std::mem::swap(&mut larger, &mut smaller);
-        }
-        heads[smaller] = larger;
-    }
-    let mut moves = Vec::new();
-    for (place, company) in companies.iter().enumerate() {
-        let target = head(&heads, place);
-        if target != place {
-            let (members, to) = (company.members.clone(), Some(companies[target].number));
-            moves.push(Move { members, to, concordance: concordances[place] });
-        }
-    }
-    moves
 }

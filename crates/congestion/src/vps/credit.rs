@@ -1,6 +1,6 @@
 //! Who may send how much: the credit of each pool goes to the members that are owed most.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use anabranch_units::{Bytes, Duration, Time};
 
@@ -27,7 +27,6 @@ impl Group {
     pub fn want(&mut self, id: MemberId, wanted: Bytes) {
         let Some(member) = self.members.get_mut(&id) else { return };
         let Some(pool) = self.pools.get_mut(&member.pool) else { return };
-        pool.stand_back(id, member);
         member.wanted = wanted.get();
         let unused = member.allowance.saturating_sub(member.wanted);
         if unused > 0 {
@@ -36,7 +35,7 @@ impl Group {
             pool.reserved -= unused;
         }
         pool.queue(id, member);
-        self.changed.insert(member.pool);
+        pool.note_changed(member.pool, &mut self.changed);
         self.tell_needs(id);
     }
 
@@ -51,14 +50,20 @@ impl Group {
     /// Hands out all credit there is. Answers who may send more than before.
     pub fn allocate(&mut self, now: Time) -> Vec<Grant> {
         self.review(now);
-        let mut grants: BTreeMap<MemberId, u64> = BTreeMap::new();
-        for name in std::mem::take(&mut self.changed) {
+        if self.changed.is_empty() {
+            return Vec::new();
+        }
+        let mut grants: Vec<Grant> = Vec::new();
+        let mut changed = std::mem::take(&mut self.changed);
+        changed.sort_unstable();
+        for name in changed.drain(..) {
             let Some(pool) = self.pools.get_mut(&name) else { continue };
+            pool.is_changed = false;
             while pool.free >= pool.reserved + self.segment
                 && let Some((served, id)) = pool.waiting.pop_first()
             {
                 let Some(member) = self.members.get_mut(&id) else { continue };
-                pool.stand_back(id, member);
+                member.waits_at = None;
                 let bytes = member.room().min(self.segment);
                 pool.clock = pool.clock.max(served);
                 pool.reserved += bytes;
@@ -66,7 +71,7 @@ impl Group {
                 member.touched = now;
                 member.served = served.more(bytes, member.weight);
                 pool.queue(id, member);
-                *grants.entry(id).or_default() += bytes;
+                grants.push(Grant { member: id, bytes: Bytes::new(bytes) });
             }
             // Flows that have credit left were not held back by their windows.
             if pool.free >= pool.reserved + self.segment {
@@ -77,16 +82,27 @@ impl Group {
                 }
             }
         }
-        grants.keys().for_each(|id| self.tell_needs(*id));
-        grants.into_iter().map(|(member, bytes)| Grant { member, bytes: Bytes::new(bytes) }).collect()
+        // Nothing has changed meanwhile, and the list has room for next time.
+        self.changed = changed;
+        grants.sort_unstable_by_key(|grant| grant.member);
+        grants.dedup_by(|next, grant| {
+            let is_same = next.member == grant.member;
+            if is_same {
+                grant.bytes += next.bytes;
+            }
+            is_same
+        });
+        grants.iter().for_each(|grant| self.tell_needs(grant.member));
+        grants
     }
 
     /// Takes back what was granted and not used for `after`: its owners have nothing to send, whatever they
     /// said they wanted. They get nothing until they [want](Self::want) again.
     pub fn reclaim(&mut self, now: Time, after: Duration) {
         let is_unused = |member: &Member| member.allowance > 0 && now.since(member.touched) >= after;
-        let unused: Vec<_> =
+        let mut unused: Vec<_> =
             self.members.iter().filter(|(_, member)| is_unused(member)).map(|(id, _)| *id).collect();
+        unused.sort_unstable();
         for id in unused {
             self.want(id, Bytes::ZERO);
         }
@@ -101,7 +117,7 @@ impl Group {
         if let Some(shared) = self.pools.get_mut(&pool) {
             shared.set_ready(id, before, after);
             if after > before {
-                self.changed.insert(pool);
+                shared.note_changed(pool, &mut self.changed);
             }
             if (was_limited && before > 0) != (flow.is_limited && after > 0) {
                 shared.set_limited(id, flow.is_limited && after > 0);
@@ -116,9 +132,8 @@ impl Group {
     pub(super) fn requeue(&mut self, id: MemberId) {
         let Some(member) = self.members.get_mut(&id) else { return };
         let Some(pool) = self.pools.get_mut(&member.pool) else { return };
-        pool.stand_back(id, member);
         pool.queue(id, member);
-        self.changed.insert(member.pool);
+        pool.note_changed(member.pool, &mut self.changed);
         self.tell_needs(id);
     }
 
@@ -126,6 +141,9 @@ impl Group {
     pub(super) fn tell_needs(&mut self, id: MemberId) {
         let Some(member) = self.members.get(&id) else { return };
         let (own, needs) = (member.own, member.needs(self.segment));
+        if self.virtuals.get(&own).is_none_or(|flow| flow.knows_needs(needs)) {
+            return;
+        }
         self.with_flow(own, |flow| flow.set_needs(needs));
     }
 
@@ -152,6 +170,7 @@ impl Group {
             }
             member.counted = counting;
         }
+        counts.sort_unstable_by_key(|(own, _)| *own);
         for (own, counts) in counts {
             self.with_flow(own, |flow| flow.set_counts(counts, initial, now));
         }
@@ -165,13 +184,13 @@ impl Group {
             let Some((_, name)) = pool.rich.pop_last() else { break };
             let Some(member) = self.members.get_mut(&name) else { continue };
             changed.insert(name);
+            member.rich_at = None;
             let back = member.allowance.min(pool.reserved - pool.free).min(self.segment);
-            pool.stand_back(name, member);
             member.allowance -= back;
             member.served = member.served.less(back, member.weight);
             pool.reserved -= back;
             pool.queue(name, member);
-            self.changed.insert(id);
+            pool.note_changed(id, &mut self.changed);
         }
         changed.into_iter().for_each(|name| self.tell_needs(name));
     }

@@ -52,6 +52,7 @@ impl Delays {
         self.newest > interval
     }
 
+    #[cfg(test)]
     fn get(&self, interval: u64) -> f64 {
         let length = self.least.len() as u64;
         let is_kept = interval <= self.newest && interval + length > self.newest;
@@ -63,19 +64,28 @@ impl Delays {
     /// are known. One that is above both of its neighbours counts as the greater of them: what a queue does
     /// lasts longer, what a receiver's timer does is that.
     pub(super) fn signal(&self, end: u64, count: usize, least: usize) -> Option<Vec<f64>> {
-        let before = (1..=count as u64).rev().map(|back| end.checked_sub(back));
-        let known: Vec<f64> =
-            before.map(|interval| interval.map_or(f64::NAN, |interval| self.get(interval))).collect();
-        if known_in(&known) < least {
+        let mut signal = vec![f64::NAN; count];
+        let ring = self.least.len() as u64;
+        let (first, unborn) = (end.saturating_sub(count as u64), (count as u64).saturating_sub(end));
+        // A division for each interval would be most of what this costs.
+        let mut slot = (first % ring) as usize;
+        for (interval, value) in (first..end).zip(&mut signal[(unborn as usize).min(count)..]) {
+            if interval <= self.newest && interval + ring > self.newest && self.least[slot].1 >= FEWEST {
+                *value = self.least[slot].0.into();
+            }
+            slot = if slot + 1 == self.least.len() { 0 } else { slot + 1 };
+        }
+        if known_in(&signal) < least {
             return None;
         }
-        let mut signal: Vec<f64> = (0..count)
-            .map(|place| {
-                let beside = |place: usize| known.get(place).copied().unwrap_or(f64::NAN);
-                let around = beside(place.wrapping_sub(1)).max(beside(place + 1));
-                if known[place].is_nan() { f64::NAN } else { known[place].min(around) }
-            })
-            .collect();
+        let mut earlier = f64::NAN;
+        for place in 0..count {
+            let (here, later) = (signal[place], signal.get(place + 1).copied().unwrap_or(f64::NAN));
+            if !here.is_nan() {
+                signal[place] = here.min(earlier.max(later));
+            }
+            earlier = here;
+        }
         without_mean(&mut signal);
         Some(signal)
     }
@@ -129,15 +139,16 @@ impl Comparison {
         if count < least.max(1) {
             return None;
         }
-        let variance = |of: &dyn Fn(f64, f64) -> f64| {
-            let mean = pairs().map(|(a, b)| of(*a, *b)).sum::<f64>() / count as f64;
-            pairs().map(|(a, b)| (of(*a, *b) - mean).powi(2)).sum::<f64>() / count as f64
-        };
-        Some(Self {
-            ours: variance(&|a, _| a),
-            theirs: variance(&|_, b| b),
-            difference: variance(&|a, b| a - b),
-        })
+        let sums = pairs().fold((0.0, 0.0), |(ours, theirs), (a, b)| (ours + a, theirs + b));
+        let (mean, their_mean) = (sums.0 / count as f64, sums.1 / count as f64);
+        let mut squares = Self { ours: 0.0, theirs: 0.0, difference: 0.0 };
+        for (a, b) in pairs() {
+            let (a, b) = (a - mean, b - their_mean);
+            squares.ours += a * a / count as f64;
+            squares.theirs += b * b / count as f64;
+            squares.difference += (a - b) * (a - b) / count as f64;
+        }
+        Some(squares)
     }
 
     /// The concordance of the two (L. I. Lin, "A concordance correlation coefficient to evaluate

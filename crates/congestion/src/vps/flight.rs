@@ -9,6 +9,7 @@ use super::group::Group;
 use super::heard::Heard;
 use super::names::{MemberId, VirtualId};
 use super::records::Record;
+use super::virtual_flow::VirtualFlow;
 
 impl Group {
     /// A member has sent the bytes of a range of its own sequence. More than its allowance counts too.
@@ -16,7 +17,6 @@ impl Group {
         let bytes = range.end.saturating_sub(range.start);
         let Some(member) = self.members.get_mut(&id).filter(|_| bytes > 0) else { return };
         let Some(pool) = self.pools.get_mut(&member.pool) else { return };
-        pool.stand_back(id, member);
         let granted = bytes.min(member.allowance);
         member.allowance -= granted;
         pool.reserved -= granted;
@@ -32,8 +32,11 @@ impl Group {
         };
         let is_own = self.virtuals.get(&member.own).is_some_and(|flow| !flow.counts_in_full());
         let flow_id = Some(member.own).filter(|own| is_own && may_send(own)).unwrap_or_else(|| {
-            let ready = || pool.ready.last().map(|(_, flow)| *flow);
-            let shared = pool.sending.filter(may_send).or_else(ready).unwrap_or(member.own);
+            let left = |id: VirtualId| {
+                self.virtuals.get(&id).filter(|flow| flow.pool == member.pool).map_or(0, VirtualFlow::free)
+            };
+            let sending = pool.sending.filter(may_send);
+            let shared = sending.or_else(|| pool.readiest(left)).unwrap_or(member.own);
             pool.sending = Some(shared);
             shared
         });

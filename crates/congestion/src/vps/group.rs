@@ -1,8 +1,7 @@
 //! The group: who is in it, and what each member may have in flight.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use anabranch_units::{Bytes, Time};
+use rustc_hash::FxHashMap;
 
 use super::bottleneck::{Begins, Settings, Watch};
 use super::member::Member;
@@ -19,11 +18,11 @@ pub struct Group {
     pub(super) algorithm: Algorithm,
     pub(super) start: Start,
     pub(super) segment: u64,
-    pub(super) members: BTreeMap<MemberId, Member>,
-    pub(super) virtuals: BTreeMap<VirtualId, VirtualFlow>,
-    pub(super) pools: BTreeMap<PoolId, Pool>,
+    pub(super) members: FxHashMap<MemberId, Member>,
+    pub(super) virtuals: FxHashMap<VirtualId, VirtualFlow>,
+    pub(super) pools: FxHashMap<PoolId, Pool>,
     /// Those in which there may be something to hand out.
-    pub(super) changed: BTreeSet<PoolId>,
+    pub(super) changed: Vec<PoolId>,
     pub(super) watch: Option<Watch>,
     pub(super) reviewed: Option<Time>,
     pub(super) next_id: u64,
@@ -37,10 +36,10 @@ impl Group {
             algorithm,
             segment: start.segment.get().max(1),
             start,
-            members: BTreeMap::new(),
-            virtuals: BTreeMap::new(),
-            pools: BTreeMap::new(),
-            changed: BTreeSet::new(),
+            members: FxHashMap::default(),
+            virtuals: FxHashMap::default(),
+            pools: FxHashMap::default(),
+            changed: Vec::new(),
             watch: None,
             reviewed: None,
             next_id: 0,
@@ -58,7 +57,7 @@ impl Group {
     pub fn join(&mut self, weight: Weight) -> MemberId {
         let is_alone = self.watch.as_ref().is_some_and(|watch| watch.begins() == Begins::Alone);
         // Until more is known it is where most are.
-        let most = self.pools.iter().max_by_key(|(_, pool)| pool.members).map(|(id, _)| *id);
+        let most = self.pools.iter().max_by_key(|(id, pool)| (pool.members, **id)).map(|(id, _)| *id);
         self.join_pool(weight, most.filter(|_| !is_alone))
     }
 
@@ -81,9 +80,10 @@ impl Group {
         let shared = self.pools.entry(pool).or_default();
         shared.members += 1;
         shared.set_ready(own, 0, flow.free());
-        self.changed.insert(pool);
+        shared.note_changed(pool, &mut self.changed);
+        let clock = shared.clock;
         self.virtuals.insert(own, flow);
-        self.members.insert(member, Member::new(weight, pool, own, shared.clock));
+        self.members.insert(member, Member::new(weight, pool, own, clock));
         member
     }
 
@@ -107,7 +107,7 @@ impl Group {
         self.leave_pool(gone.pool);
     }
 
-    /// Members now.
+    /// Members now, in no order.
     pub fn members(&self) -> impl Iterator<Item = MemberId> + '_ {
         self.members.keys().copied()
     }
@@ -116,11 +116,10 @@ impl Group {
     pub fn set_weight(&mut self, id: MemberId, weight: Weight) {
         let Some(member) = self.members.get_mut(&id) else { return };
         let Some(pool) = self.pools.get_mut(&member.pool) else { return };
-        pool.stand_back(id, member);
         member.served = member.served.reweighed(pool.clock, member.weight, weight);
         member.weight = weight;
         pool.queue(id, member);
-        self.changed.insert(member.pool);
+        pool.note_changed(member.pool, &mut self.changed);
     }
 
     /// What a member may send now.

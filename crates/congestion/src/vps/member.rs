@@ -17,6 +17,9 @@ pub(super) struct Member {
     pub served: Served,
     /// Whether it is among those that wait in its pool.
     pub is_waiting: bool,
+    /// Its places in the lists of its pool: of those that wait, and of those that have.
+    pub waits_at: Option<Served>,
+    pub rich_at: Option<Served>,
     /// What it could send now, its allowance included.
     pub wanted: u64,
     /// What it was granted and has not sent.
@@ -45,6 +48,8 @@ impl Member {
             own,
             served,
             is_waiting: false,
+            waits_at: None,
+            rich_at: None,
             wanted: 0,
             allowance: 0,
             touched: Time::ZERO,

@@ -32,6 +32,7 @@
 //!   windows for what was lost, and not all of which a packet was among it.
 
 pub mod bottleneck;
+mod company;
 mod credit;
 mod delays;
 mod flight;

@@ -24,9 +24,10 @@ impl Group {
         if !watch.is_due(now) {
             return Vec::new();
         }
-        let company = self.members.iter().map(|(id, member)| (*id, member.pool.0));
+        let mut company: Vec<_> = self.members.iter().map(|(id, member)| (*id, member.pool.0)).collect();
+        company.sort_unstable();
         let mut told = Vec::new();
-        for found in watch.judge(company, now) {
+        for found in watch.judge(company.into_iter(), now) {
             let pool = PoolId(found.to.unwrap_or(self.next_id));
             self.next_id += u64::from(found.to.is_none());
             for id in &found.members {
@@ -64,7 +65,9 @@ impl Group {
                 old.set_limited(own, false);
             }
         }
-        self.changed.insert(pool);
+        if let Some(shared) = self.pools.get_mut(&pool) {
+            shared.note_changed(pool, &mut self.changed);
+        }
         self.settle(from);
         self.leave_pool(from);
         self.want(id, Bytes::new(wanted));

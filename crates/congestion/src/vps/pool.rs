@@ -1,9 +1,9 @@
 //! Members behind one bottleneck, and the credit that they share.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, BinaryHeap};
 
 use super::member::Member;
-use super::names::{MemberId, VirtualId};
+use super::names::{MemberId, PoolId, VirtualId};
 use super::weight::Served;
 
 /// The books of a pool, in bytes.
@@ -19,8 +19,13 @@ pub(super) struct Pool {
     pub waiting: BTreeSet<(Served, MemberId)>,
     /// Members with credit that they have not used, the one last that has had most.
     pub rich: BTreeSet<(Served, MemberId)>,
-    /// Virtual flows by what their windows leave free, without those that leave nothing.
-    pub ready: BTreeSet<(u64, VirtualId)>,
+    /// Virtual flows by what their windows left free when that changed last, and by what they left before:
+    /// what is no longer so is passed over where it is read.
+    ready: BinaryHeap<(u64, VirtualId)>,
+    /// Virtual flows whose windows leave something free.
+    ready_flows: usize,
+    /// Whether it is among those in which there may be something to hand out.
+    pub is_changed: bool,
     /// Those of them that were held back by their windows when they sent last.
     pub limited: BTreeSet<VirtualId>,
     /// The virtual flow that what was sent last stands for.
@@ -30,17 +35,17 @@ pub(super) struct Pool {
 }
 
 impl Pool {
-    /// A member is about to change: it leaves its places among those that wait and those that have.
-    pub(super) fn stand_back(&mut self, id: MemberId, member: &Member) {
-        self.waiting.remove(&(member.served, id));
-        self.rich.remove(&(member.served, id));
+    /// There may be something to hand out in it: its name is put into a list, once.
+    pub(super) fn note_changed(&mut self, id: PoolId, changed: &mut Vec<PoolId>) {
+        if !std::mem::replace(&mut self.is_changed, true) {
+            changed.push(id);
+        }
     }
 
     /// A member may have something that could be taken back.
-    pub(super) fn note_rich(&mut self, id: MemberId, member: &Member) {
-        if member.allowance > 0 {
-            self.rich.insert((member.served, id));
-        }
+    pub(super) fn note_rich(&mut self, id: MemberId, member: &mut Member) {
+        let place = (member.allowance > 0).then_some(member.served);
+        relist(&mut self.rich, id, &mut member.rich_at, place);
     }
 
     /// A member has changed. Who could use no more credit for a time and now can is owed nothing for that
@@ -48,12 +53,11 @@ impl Pool {
     pub(super) fn queue(&mut self, id: MemberId, member: &mut Member) {
         let waited = member.is_waiting;
         member.is_waiting = member.room() > 0;
-        if member.is_waiting {
-            if !waited {
-                member.served = member.served.max(self.clock);
-            }
-            self.waiting.insert((member.served, id));
+        if member.is_waiting && !waited {
+            member.served = member.served.max(self.clock);
         }
+        let place = member.is_waiting.then_some(member.served);
+        relist(&mut self.waiting, id, &mut member.waits_at, place);
         self.note_rich(id, member);
     }
 
@@ -62,11 +66,30 @@ impl Pool {
         if before == after {
             return;
         }
-        self.ready.remove(&(before, flow));
+        self.ready_flows = self.ready_flows - usize::from(before > 0) + usize::from(after > 0);
         if after > 0 {
-            self.ready.insert((after, flow));
+            self.ready.push((after, flow));
         }
         self.free = self.free - before + after;
+    }
+
+    /// The virtual flow whose window leaves most free, by what `free` says that each one's leaves.
+    pub(super) fn readiest(&mut self, free: impl Fn(VirtualId) -> u64) -> Option<VirtualId> {
+        // Most of what is read is no longer so: now and then all of that goes at once.
+        if self.ready.len() > 2 * self.ready_flows + 64 {
+            let mut current = std::mem::take(&mut self.ready).into_vec();
+            current.retain(|(left, flow)| free(*flow) == *left);
+            current.sort_unstable();
+            current.dedup();
+            self.ready = current.into();
+        }
+        while let Some((left, flow)) = self.ready.peek().copied() {
+            if free(flow) == left {
+                return Some(flow);
+            }
+            self.ready.pop();
+        }
+        None
     }
 
     /// A virtual flow is ready though it was held back when it sent last, or is not.
@@ -76,5 +99,23 @@ impl Pool {
         } else {
             self.limited.remove(&flow);
         }
+    }
+}
+
+/// Gives a member another place in a list, or none. `at`: where it is.
+fn relist(
+    list: &mut BTreeSet<(Served, MemberId)>,
+    id: MemberId,
+    at: &mut Option<Served>,
+    place: Option<Served>,
+) {
+    if *at == place {
+        return;
+    }
+    if let Some(before) = std::mem::replace(at, place) {
+        list.remove(&(before, id));
+    }
+    if let Some(served) = place {
+        list.insert((served, id));
     }
 }

@@ -1,6 +1,6 @@
 //! Packet substitution records: which virtual flow stands for what a member sent (section 3.3).
 
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
 use std::ops::Range;
 
 use super::names::VirtualId;
@@ -22,53 +22,55 @@ impl Record {
     }
 }
 
-/// Those of a member: what it has in flight, no byte twice. As many as packets in flight, which the group's
-/// windows bound.
+/// Those of a member: what it has in flight, no byte twice, in the order of its sequence. As many as packets
+/// in flight, which the group's windows bound. What is new comes at the end, and what goes is mostly at the
+/// front.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Records(BTreeMap<u64, Record>);
+pub(super) struct Records(VecDeque<Record>);
 
 impl Records {
     /// Writes one down; nothing in `range` may be there yet.
     pub(super) fn add(&mut self, range: Range<u64>, flow: VirtualId, place: u64) {
-        self.0.insert(range.start, Record { start: range.start, end: range.end, flow, place });
+        let record = Record { start: range.start, end: range.end, flow, place };
+        match self.0.back() {
+            Some(last) if last.start > range.start => {
+                let at = self.0.partition_point(|before| before.start < range.start);
+                self.0.insert(at, record);
+            }
+            _ => self.0.push_back(record),
+        }
     }
 
     /// Takes out what lies in a range; of records that lie in it partly, that part.
     pub(super) fn take(&mut self, range: Range<u64>) -> Vec<Record> {
-        if range.start >= range.end {
+        if range.start >= range.end || self.0.back().is_none_or(|last| last.end <= range.start) {
             return Vec::new();
         }
-        // One that begins before the range may reach into it.
-        let first = self
-            .0
-            .range(..range.start)
-            .next_back()
-            .filter(|(_, record)| record.end > range.start)
-            .map_or(range.start, |(start, _)| *start);
-        let starts: Vec<u64> = self.0.range(first..range.end).map(|(start, _)| *start).collect();
-        let mut taken = Vec::with_capacity(starts.len());
-        for start in starts {
-            let Some(record) = self.0.remove(&start) else { continue };
-            if record.start < range.start {
-                self.0.insert(start, Record { end: range.start, ..record });
-            }
-            if record.end > range.end {
-                self.0.insert(range.end, Record { start: range.end, ..record });
-            }
-            taken.push(Record {
-                start: record.start.max(range.start),
-                end: record.end.min(range.end),
-                ..record
-            });
+        let first = self.0.partition_point(|record| record.end <= range.start);
+        let after = self.0.partition_point(|record| record.start < range.end);
+        if first >= after {
+            return Vec::new();
+        }
+        let (before, behind) = (self.0[first], self.0[after - 1]);
+        let mut taken: Vec<Record> = self.0.drain(first..after).collect();
+        for record in &mut taken {
+            record.start = record.start.max(range.start);
+            record.end = record.end.min(range.end);
+        }
+        if behind.end > range.end {
+            self.0.insert(first, Record { start: range.end, ..behind });
+        }
+        if before.start < range.start {
+            self.0.insert(first, Record { end: range.start, ..before });
         }
         taken
     }
 
     /// From where to where so many of the oldest bytes are; `None` where there are none.
     pub(super) fn oldest(&self, bytes: u64) -> Option<Range<u64>> {
-        let start = *self.0.first_key_value()?.0;
+        let start = self.0.front()?.start;
         let mut left = bytes;
-        for record in self.0.values() {
+        for record in &self.0 {
             if record.bytes() >= left {
                 return Some(start..record.start.saturating_add(left));
             }
@@ -79,7 +81,7 @@ impl Records {
 
     /// Takes out everything.
     pub(super) fn take_all(&mut self) -> Vec<Record> {
-        std::mem::take(&mut self.0).into_values().collect()
+        std::mem::take(&mut self.0).into()
     }
 }
 

@@ -11,6 +11,8 @@ use crate::control::{Ack, Controller, Loss, Timeout};
 pub(super) struct VirtualFlow {
     pub pool: PoolId,
     controller: Box<dyn Controller>,
+    /// The controller's window.
+    cwnd: u64,
     segment: u64,
     flight: u64,
     next: u64,
@@ -34,6 +36,7 @@ impl VirtualFlow {
     pub(super) fn new(pool: PoolId, controller: Box<dyn Controller>, segment: u64) -> Self {
         Self {
             pool,
+            cwnd: controller.cwnd().get(),
             controller,
             segment,
             flight: 0,
@@ -48,13 +51,21 @@ impl VirtualFlow {
     }
 
     pub(super) fn cwnd(&self) -> Bytes {
-        self.controller.cwnd()
+        Bytes::new(self.cwnd)
+    }
+
+    /// Whether it has heard that its member needs so much, and would do nothing about it.
+    pub(super) fn knows_needs(&self, bytes: u64) -> bool {
+        self.counts_in_full() && self.needs == bytes
     }
 
     /// What of its window may be in use: what counts of it, and whatever its own member needs.
     pub(super) fn usable(&self) -> u64 {
         // A window without bound would overflow the sum of several.
-        let cwnd = self.controller.cwnd().get().min(1 << 50);
+        let cwnd = self.cwnd.min(1 << 50);
+        if self.counts_in_full() {
+            return cwnd;
+        }
         ((cwnd as f64 * self.counts) as u64).max(self.needs).min(cwnd)
     }
 
@@ -81,6 +92,7 @@ impl VirtualFlow {
         self.counts = counts;
         if self.usable() < initial_window.min(self.cwnd().get()) {
             self.controller.on_idle(now);
+            self.cwnd = self.controller.cwnd().get();
         }
         self.set_needs(self.needs);
     }
@@ -120,6 +132,7 @@ impl VirtualFlow {
             srtt: heard.srtt,
             is_cwnd_limited: self.is_limited,
         });
+        self.cwnd = self.controller.cwnd().get();
     }
 
     pub(super) fn lose(&mut self, place: u64, bytes: u64, now: Time) {
@@ -129,6 +142,7 @@ impl VirtualFlow {
             self.recovery = self.next;
             self.untold = 0;
             self.controller.on_loss(&Loss { now, flight });
+            self.cwnd = self.controller.cwnd().get();
         }
     }
 
@@ -146,11 +160,12 @@ impl VirtualFlow {
         self.untold = 0;
         let is_repeated = std::mem::replace(&mut self.has_timed_out, true) || was_reduced;
         self.controller.on_timeout(&Timeout { now, flight, is_repeated });
+        self.cwnd = self.controller.cwnd().get();
     }
 
     /// What was in flight. Credit that was freed and not sent again yet counts as well, where the window was
     /// in use.
     fn flight_at_loss(&self) -> Bytes {
-        if self.is_limited { self.controller.cwnd() } else { Bytes::new(self.flight) }
+        if self.is_limited { self.cwnd() } else { Bytes::new(self.flight) }
     }
 }

@@ -172,6 +172,30 @@ async fn a_server_with_a_long_certificate_is_not_held_up() {
     assert_eq!(client.status("/film.mp4").await, 200);
 }
 
+#[tokio::test]
+async fn a_paced_control_sends_whole_answers_also_after_a_rest_and_a_long_handshake() {
+    let names = (0..400).map(|number| format!("{number}.{}.example", "long".repeat(12)));
+    let world = start_as(names.chain(["localhost".to_owned()]).collect(), |config| {
+        config.http3.as_mut().unwrap().congestion = Algorithm::Bbr;
+    });
+    const SIZE: usize = 3_000_000;
+    world.server.put("film.mp4", SIZE);
+    let mut client = world.connect(world.config()).await;
+    for _ in 0..2 {
+        let mut stream = client.ask("/film.mp4", "u=3").await;
+        timeout(LONG, stream.recv_response()).await.expect("an answer in time").unwrap();
+        let mut received = 0;
+        loop {
+            match more(&mut stream).await {
+                0 => break,
+                bytes => received += bytes,
+            }
+        }
+        assert_eq!(received, SIZE);
+        tokio::time::sleep(Duration::from_millis(300)).await;
+    }
+}
+
 /// A client whose windows are the bottleneck: what it reads decides what comes.
 fn narrow(world: &World, stream_window: u32, window: u32) -> ClientConfig {
     let mut transport = TransportConfig::default();

@@ -1,13 +1,14 @@
 //! Weighted groups in the network: TCP senders that share their windows, packet by packet (VPS) or window by
 //! window.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use anabranch_congestion::joint::JointWindow;
 use anabranch_congestion::vps::bottleneck::Settings;
 use anabranch_congestion::vps::{Group, Heard, MemberId, Regrouped};
 use anabranch_units::{Bytes, Duration, Time};
+use rustc_hash::FxHashMap;
 
 use super::state::{Groups, HalfId, Membership, Network, Shared};
 use crate::model::{Form, Share, Tcp};
@@ -25,7 +26,7 @@ impl Network {
             }
             let group = Group::new(tcp.congestion, start(tcp, 0));
             let group = if share.watches { group.watching(Settings::default()) } else { group };
-            groups.push(Shared { group, halves: BTreeMap::new(), watches: share.watches });
+            groups.push(Shared { group, halves: FxHashMap::default(), watches: share.watches });
             groups.len() - 1
         });
         let place = Membership {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anabranch_congestion::joint::JointWindow;
 use anabranch_congestion::vps::{Group, MemberId, Weight};
+use rustc_hash::FxHashMap;
 
 use super::half::HalfId;
 use crate::model::Form;
@@ -15,14 +16,14 @@ pub(in crate::network) struct Groups {
     pub(in crate::network) joint: Vec<JointWindow>,
     /// By the name a place in one of them.
     pub(in crate::network) by_name: BTreeMap<String, usize>,
-    pub(in crate::network) places: BTreeMap<HalfId, Membership>,
+    pub(in crate::network) places: FxHashMap<HalfId, Membership>,
 }
 
 /// A group, and the half of each member.
 #[derive(Debug)]
 pub(in crate::network) struct Shared {
     pub(in crate::network) group: Group,
-    pub(in crate::network) halves: BTreeMap<MemberId, HalfId>,
+    pub(in crate::network) halves: FxHashMap<MemberId, HalfId>,
     pub(in crate::network) watches: bool,
 }
 

@@ -1,0 +1,373 @@
+//! quinn's state machines in virtual time: servers that send as much as they may to clients behind one
+//! bottleneck. What a server does is what `anabranch serve` does; only clock, sockets and timers are not real.
+
+use std::collections::VecDeque;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Instant;
+
+use anabranch_congestion::algorithm::Algorithm;
+use anabranch_quic::{InFlight, Pace, PacedFactory, SingleFactory, client_transport, server_transport};
+use anabranch_testkit::{Events, Random};
+use anabranch_units::{Bytes, Duration, Rate, Time};
+use bytes::BytesMut;
+use quinn_proto::{
+    ClientConfig, Connection, ConnectionHandle, DatagramEvent, Dir, EcnCodepoint, Endpoint, EndpointConfig,
+    Event, ServerConfig, StreamEvent, StreamId,
+};
+
+/// What the bottleneck does.
+#[derive(Clone, Copy, Debug)]
+pub struct Path {
+    pub rate: Rate,
+    /// Of the whole way there and back, without the queue.
+    pub round_trip: Duration,
+    pub queue: Bytes,
+    /// What is lost on the wire behind the queue, of one.
+    pub loss: f64,
+    /// A queue longer than this marks.
+    pub marks_above: Bytes,
+}
+
+impl Path {
+    /// One without losses and marks, whose queue holds so many products of bandwidth and delay.
+    pub fn new(megabits: u64, round_trip_millis: u64, products: f64) -> Self {
+        let rate = Rate::from_bps(megabits * 1_000_000);
+        let round_trip = Duration::from_millis(round_trip_millis);
+        let product = rate.as_f64() / 8.0 * round_trip.as_secs_f64();
+        let queue = Bytes::from_f64(product * products);
+        Self { rate, round_trip, queue, loss: 0.0, marks_above: Bytes::MAX }
+    }
+}
+
+/// A control of a server: one of ours, or quinn's own CUBIC.
+#[derive(Clone, Copy, Debug)]
+pub enum Control {
+    Ours(Algorithm),
+    Quinn,
+}
+
+/// One end of a connection.
+struct End {
+    endpoint: Endpoint,
+    connection: Option<(ConnectionHandle, Connection)>,
+    peer: SocketAddr,
+    config: Option<Arc<ServerConfig>>,
+    pace: Option<Pace>,
+    stream: Option<StreamId>,
+    /// What the application of a server has to say, and how much of it is written.
+    source: Source,
+    written: u64,
+    received: u64,
+}
+
+/// How much a server has to send.
+#[derive(Clone, Copy, Debug)]
+pub enum Source {
+    Endless,
+    /// From this time on, at this rate.
+    Steady(Time, Rate),
+    Nothing,
+}
+
+struct Datagram {
+    flow: usize,
+    to_server: bool,
+    data: BytesMut,
+    ecn: Option<EcnCodepoint>,
+}
+
+/// Several connections, each `[client, server]`, through one bottleneck.
+pub struct World {
+    path: Path,
+    start: Instant,
+    pub now: Time,
+    flows: Vec<[End; 2]>,
+    arrivals: Events<Datagram>,
+    /// What waits in the queue: when it is out, and how much it is.
+    queue: VecDeque<(Time, Bytes)>,
+    queued: Bytes,
+    chance: Random,
+    /// Since they were read last: packets that the queue dropped, the sum of waiting times, and packets.
+    pub dropped: u64,
+    waited: Duration,
+    passed: u64,
+}
+
+fn identity() -> (ServerConfig, ClientConfig) {
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
+    let certificate = made.cert.der().clone();
+    let key = rustls::pki_types::PrivateKeyDer::try_from(made.signing_key.serialize_der()).expect("a key");
+    let server = ServerConfig::with_single_cert(vec![certificate.clone()], key).expect("a server");
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(certificate).expect("a root");
+    (server, ClientConfig::with_root_certificates(Arc::new(roots)).expect("a client"))
+}
+
+impl World {
+    pub fn new(path: Path, controls: &[Control], seed: u64) -> Self {
+        let start = Instant::now();
+        let mut world = Self {
+            path,
+            start,
+            now: Time::ZERO,
+            flows: Vec::new(),
+            arrivals: Events::default(),
+            queue: VecDeque::new(),
+            queued: Bytes::ZERO,
+            chance: Random::new(seed),
+            dropped: 0,
+            waited: Duration::ZERO,
+            passed: 0,
+        };
+        for (number, control) in (0u64..).zip(controls) {
+            let flow = world.connect(*control, seed + number);
+            world.flows.push(flow);
+        }
+        world
+    }
+
+    fn connect(&self, control: Control, seed: u64) -> [End; 2] {
+        let (mut server, mut client) = identity();
+        let mut transport = server_transport(std::time::Duration::from_secs(60));
+        let in_flight = InFlight::default();
+        let mut pace = None;
+        match control {
+            Control::Quinn => {}
+            Control::Ours(algorithm) if algorithm.is_paced() => {
+                let ours = pace.insert(Pace::new(self.start)).clone();
+                let factory = PacedFactory { algorithm, seed, in_flight, pace: ours };
+                transport.enable_segmentation_offload(false).congestion_controller_factory(Arc::new(factory));
+            }
+            Control::Ours(algorithm) => {
+                transport.congestion_controller_factory(Arc::new(SingleFactory { algorithm, in_flight }));
+            }
+        }
+        server.transport_config(Arc::new(transport));
+        client.transport_config(Arc::new(client_transport()));
+        let address = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let endpoint = |config: Option<Arc<ServerConfig>>, number: u8| {
+            let mut bytes = [number; 32];
+            bytes[..8].copy_from_slice(&seed.to_be_bytes());
+            Endpoint::new(Arc::new(EndpointConfig::default()), config, true, Some(bytes))
+        };
+        let end = |config: Option<Arc<ServerConfig>>, number: u8, pace, source| End {
+            endpoint: endpoint(config.clone(), number),
+            connection: None,
+            peer: address(2 - u16::from(number)),
+            config,
+            pace,
+            stream: None,
+            source,
+            written: 0,
+            received: 0,
+        };
+        let mut client_end = end(None, 0, None, Source::Nothing);
+        let server_end = end(Some(Arc::new(server)), 1, pace, Source::Endless);
+        let connecting = client_end.endpoint.connect(self.start, client, client_end.peer, "localhost");
+        client_end.connection = Some(connecting.expect("an address"));
+        [client_end, server_end]
+    }
+
+    /// What the server of a flow has to send from now on.
+    pub fn source(&mut self, flow: usize, source: Source) {
+        let server = &mut self.flows[flow][1];
+        (server.source, server.written) = (source, 0);
+    }
+
+    fn instant(&self) -> Instant {
+        self.start + std::time::Duration::from_nanos(self.now.as_nanos())
+    }
+
+    /// What each client has received.
+    pub fn received(&self) -> Vec<u64> {
+        self.flows.iter().map(|[client, _]| client.received).collect()
+    }
+
+    /// How long a packet waited in the queue on the mean since this was asked last.
+    pub fn mean_wait(&mut self) -> Duration {
+        let (waited, passed) = (std::mem::take(&mut self.waited), std::mem::take(&mut self.passed));
+        waited / passed.max(1)
+    }
+
+    /// Goes on until this time, and answers what each client received meanwhile in Mbps.
+    pub fn run(&mut self, seconds: u64) -> Vec<f64> {
+        let (began, before) = (self.now, self.received());
+        let until = Time::ZERO + Duration::from_secs(seconds);
+        loop {
+            for flow in 0..self.flows.len() {
+                self.drive(flow, 0);
+                self.drive(flow, 1);
+            }
+            let next = self.next();
+            if next > until {
+                break;
+            }
+            self.now = next.max(self.now);
+            while let Some(datagram) = self.arrivals.due(self.now) {
+                self.arrive(datagram);
+            }
+        }
+        self.now = until;
+        let took = until.since(began).as_secs_f64();
+        let received = self.received();
+        received.iter().zip(&before).map(|(now, then)| (now - then) as f64 * 8e-6 / took).collect()
+    }
+
+    fn next(&mut self) -> Time {
+        let timers = self.flows.iter_mut().flatten().flat_map(|end| {
+            let timeout = end.connection.as_mut().and_then(|(_, connection)| connection.poll_timeout());
+            [timeout, end.pace.as_ref().and_then(Pace::departure)]
+        });
+        let first = timers
+            .flatten()
+            .min()
+            .map_or(Time::NEVER, |at| Time::ZERO + Duration::from(at.saturating_duration_since(self.start)));
+        let source = self.flows.iter().filter_map(|[_, server]| server.next_write()).min();
+        first.min(self.arrivals.next()).min(source.unwrap_or(Time::NEVER))
+    }
+
+    /// Has an end do what is due: its timers, its application, and what it sends.
+    fn drive(&mut self, flow: usize, end: usize) {
+        let (now, at) = (self.now, self.instant());
+        let this = &mut self.flows[flow][end];
+        let Some((handle, connection)) = &mut this.connection else { return };
+        if connection.poll_timeout().is_some_and(|timeout| timeout <= at) {
+            connection.handle_timeout(at);
+        }
+        if let Some(pace) = this.pace.as_ref().filter(|pace| pace.departure().is_some_and(|due| due <= at)) {
+            pace.depart(at);
+        }
+        while let Some(event) = connection.poll() {
+            match event {
+                Event::Connected => {
+                    if let Some(pace) = &this.pace {
+                        pace.begin();
+                    }
+                    if end == 0 {
+                        let stream = connection.streams().open(Dir::Bi).expect("a stream");
+                        connection.send_stream(stream).write(b"GET").expect("room");
+                        this.stream = Some(stream);
+                    }
+                }
+                Event::Stream(StreamEvent::Opened { dir: Dir::Bi }) => {
+                    this.stream = connection.streams().accept(Dir::Bi);
+                }
+                Event::ConnectionLost { reason } => panic!("{reason}"),
+                _ => {}
+            }
+        }
+        if let Some(stream) = this.stream {
+            if end == 0 {
+                let mut receiving = connection.recv_stream(stream);
+                if let Ok(mut chunks) = receiving.read(true) {
+                    while let Ok(Some(chunk)) = chunks.next(usize::MAX) {
+                        this.received += Bytes::of(chunk.bytes.len()).get();
+                    }
+                    let _ = chunks.finalize();
+                }
+            } else {
+                let mut may = this.source.until(now).saturating_sub(this.written);
+                const PIECE: [u8; 16 * 1024] = [0; 16 * 1024];
+                while may > 0 {
+                    let piece = usize::try_from(may).unwrap_or(usize::MAX).min(PIECE.len());
+                    let Ok(written) = connection.send_stream(stream).write(&PIECE[..piece]) else { break };
+                    let written = Bytes::of(written).get();
+                    (this.written, may) = (this.written + written, may - written);
+                }
+            }
+        }
+        while let Some(event) = connection.poll_endpoint_events() {
+            if let Some(event) = this.endpoint.handle_event(*handle, event) {
+                connection.handle_event(event);
+            }
+        }
+        let mut sent = Vec::new();
+        let mut buffer = Vec::new();
+        // Ten datagrams at once, as quinn has it.
+        while let Some(transmit) = connection.poll_transmit(at, 10, &mut buffer) {
+            let segment = transmit.segment_size.unwrap_or(transmit.size).max(1);
+            sent.extend(
+                buffer[..transmit.size].chunks(segment).map(|data| (BytesMut::from(data), transmit.ecn)),
+            );
+            buffer.clear();
+        }
+        for (data, ecn) in sent {
+            self.send(Datagram { flow, to_server: end == 0, data, ecn });
+        }
+    }
+
+    /// A datagram leaves: through the queue to a client, and straight to a server.
+    fn send(&mut self, mut datagram: Datagram) {
+        let one_way = self.path.round_trip / 2;
+        if datagram.to_server {
+            self.arrivals.put(self.now + one_way, datagram);
+            return;
+        }
+        while let Some((_, size)) = self.queue.pop_front_if(|(out, _)| *out <= self.now) {
+            self.queued -= size;
+        }
+        let size = Bytes::of(datagram.data.len());
+        if self.queued + size > self.path.queue {
+            self.dropped += 1;
+            return;
+        }
+        if self.queued > self.path.marks_above && datagram.ecn.is_some() {
+            datagram.ecn = Some(EcnCodepoint::Ce);
+        }
+        let free = self.queue.back().map_or(self.now, |(out, _)| *out);
+        let out = free + self.path.rate.time_for(size);
+        self.waited += free.since(self.now);
+        self.passed += 1;
+        self.queue.push_back((out, size));
+        self.queued += size;
+        if self.chance.draw() >= self.path.loss {
+            self.arrivals.put(out + one_way, datagram);
+        }
+    }
+
+    fn arrive(&mut self, datagram: Datagram) {
+        let at = self.instant();
+        let Datagram { flow, to_server, data, ecn } = datagram;
+        let this = &mut self.flows[flow][usize::from(to_server)];
+        let mut answer = Vec::new();
+        match this.endpoint.handle(at, this.peer, None, ecn, data, &mut answer) {
+            Some(DatagramEvent::ConnectionEvent(_, event)) => {
+                let (_, connection) = this.connection.as_mut().expect("it is connected");
+                connection.handle_event(event);
+            }
+            Some(DatagramEvent::NewConnection(incoming)) => {
+                let config = this.config.clone();
+                let accepted = this.endpoint.accept(incoming, at, &mut answer, config);
+                let Ok(accepted) = accepted else { panic!("it is let in") };
+                this.connection = Some(accepted);
+            }
+            Some(DatagramEvent::Response(_)) | None => {}
+        }
+        let end = usize::from(to_server);
+        self.drive(flow, end);
+    }
+}
+
+impl Source {
+    /// How much there is until then.
+    fn until(self, now: Time) -> u64 {
+        match self {
+            Self::Endless => u64::MAX,
+            Self::Steady(from, rate) => {
+                Bytes::from_f64(rate.bytes_per_second() * now.since(from).as_secs_f64()).get()
+            }
+            Self::Nothing => 0,
+        }
+    }
+}
+
+impl End {
+    /// When there is something new to write, where that is not at once.
+    fn next_write(&self) -> Option<Time> {
+        let Source::Steady(from, rate) = self.source else { return None };
+        self.stream?;
+        // In pieces of a packet.
+        Some(from + rate.time_for(Bytes::new(self.written + 1200)))
+    }
+}
