@@ -21,6 +21,7 @@
 //!    under way. Rising is believed at once, as a transfer begins slowly.
 
 mod api;
+mod fetched;
 mod ladder;
 
 use std::collections::BTreeMap;
@@ -29,6 +30,7 @@ use anabranch_units::{Bytes, Duration, Rate, Ratio, Time};
 
 use crate::adaptation;
 pub use api::{GroupId, Hints, Parameters, SegmentId, TrackId};
+use fetched::Fetched;
 use ladder::Ladder;
 pub use ladder::Rung;
 
@@ -76,15 +78,6 @@ struct Played {
     heard: Time,
     /// How much there is to play behind what was played at that time.
     ahead: Duration,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fetched {
-    /// The player waits for it.
-    Asked,
-    /// It comes before it is asked for.
-    Ahead,
-    There(Bytes),
 }
 
 impl Playlist {
@@ -204,6 +197,13 @@ impl Playlist {
         track.durations.get(index).copied()
     }
 
+    /// In how long a segment is to come: as long as it plays; of a rung that is chosen here in less, so that what
+    /// comes tells whether the next one would be held.
+    pub fn comes_within(&self, segment: SegmentId) -> Option<Duration> {
+        let part = self.ladder.as_ref().and_then(|ladder| ladder.part_for_the_next(segment.track));
+        Some(self.duration(segment)? * part.unwrap_or(Ratio::ONE))
+    }
+
     /// What is to be fetched ahead now. It counts as under way from then on.
     pub fn next(&mut self, now: Time) -> Option<SegmentId> {
         self.tidy(now);
@@ -275,7 +275,7 @@ impl Playlist {
         let rate = Rate::of(size, took);
         self.judge(rate, connections.clamp(1, self.parameters.most.max(1)), now);
         self.measured(rate, took);
-        let needed = self.duration(segment).map(|duration| Rate::of(size, duration) * self.parameters.plenty);
+        let needed = self.comes_within(segment).map(|time| Rate::of(size, time) * self.parameters.plenty);
         let fewer = self.connections - 1;
         let with_fewer = rate.as_f64() * as_f64(fewer) / as_f64(self.connections);
         if fewer > 0 && needed.is_some_and(|needed| with_fewer >= needed.as_f64()) {
@@ -381,15 +381,6 @@ const MOST_LOOKED_AT: usize = 64;
 
 fn as_f64(count: usize) -> f64 {
     Bytes::of(count).as_f64()
-}
-
-impl Fetched {
-    fn size(self) -> Bytes {
-        match self {
-            Self::There(size) => size,
-            Self::Asked | Self::Ahead => Bytes::ZERO,
-        }
-    }
 }
 
 #[cfg(test)]

@@ -282,7 +282,7 @@ impl State {
     /// What is told to a segment's film.
     fn told(&self, segment: SegmentId, now: Time) -> Option<anabranch_client::PlaylistSegment> {
         Some(anabranch_client::PlaylistSegment {
-            play_time: self.playlist.duration(segment)?,
+            play_time: self.playlist.comes_within(segment)?,
             ahead: self.playlist.ahead(segment, now),
             connections: self.playlist.connections(segment, now),
         })

@@ -79,6 +79,11 @@ impl Adaptation {
         Self { parameters, estimate: Estimate::default(), last: None, by_buffer: false }
     }
 
+    /// The part of what segments come at that a rung may take.
+    pub fn safety(&self) -> Ratio {
+        self.parameters.safety
+    }
+
     /// A segment has come, so long after it was asked for.
     pub fn came(&mut self, size: Bytes, took: Duration) {
         self.estimate.sample(Rate::of(size, took), took, self.parameters.half_lives);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use anabranch_units::{Bytes, Duration, Rate};
+use anabranch_units::{Bytes, Duration, Rate, Ratio};
 
 use super::api::TrackId;
 use crate::adaptation::{Adaptation, Choice, Parameters};
@@ -53,6 +53,13 @@ impl Ladder {
     #[cfg(test)]
     pub(super) fn remembers(&self) -> usize {
         self.chosen.len()
+    }
+
+    /// The part of its play time in which a segment of a rung comes where the next rung would be chosen by that.
+    pub(super) fn part_for_the_next(&self, track: TrackId) -> Option<Ratio> {
+        let place = self.tracks.iter().position(|rung| *rung == track)?;
+        let (own, next) = (self.rates.get(place)?, self.rates.get(place + 1)?);
+        Some(Ratio::from_f64(self.adaptation.safety().as_f64() * own.ratio_to(*next)))
     }
 
     /// A segment has come.

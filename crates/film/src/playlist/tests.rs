@@ -371,3 +371,13 @@ fn a_player_that_asks_before_the_last_segment_has_come_waits_until_more_is_known
     playlist.asked(segment(LOW, 7), Hints::default(), at(0));
     assert!(!playlist.is_too_soon(8, at(1)));
 }
+
+/// Over as many connections as the lower rung needs nobody finds out whether more would hold the next one.
+#[test]
+fn a_rung_is_brought_as_fast_as_the_next_one_needs() {
+    let playlist = adapting();
+    let within = |track| playlist.comes_within(segment(track, 7));
+    assert_eq!(within(LOW), Some(Duration::from_millis(1800)), "2 Mbps by 0.9, in place of 1");
+    assert_eq!((within(HIGH), within(TONE)), (Some(Duration::from_secs(4)), Some(Duration::from_secs(4))));
+    assert_eq!(playlist.comes_within(segment(LOW, 500)), None);
+}
