@@ -60,7 +60,8 @@ async fn play(
         film = open(settings.clone(), |_| Ok(Storage::Memory), output) => film.map_err(Failure::failed)?,
         signal = stop.signal() => return Err(Failure::stopped(signal, "interrupted")),
     };
-    let offer = Offer::new(film, settings, endpoint.address(), reporter).map_err(Failure::usage)?;
+    let offer =
+        Offer::new(film, settings, endpoint.address(), arguments.rung, reporter).map_err(Failure::usage)?;
     let url = format!("http://{}/{}", endpoint.reachable(), offer.name());
     let player =
         arguments.player.as_deref().map(|template| PlayerCommand::new(template, &url)).transpose()?;

@@ -3,6 +3,7 @@
 //! This crate has no I/O, no clock and no entropy: a driver (sockets, simulator) feeds it events with their
 //! time, and it answers with decisions. Every decision carries its reason.
 //!
+//! - [`adaptation`]: which rung of a ladder a player of segments fetches next.
 //! - [`auto`]: ours: the smallest number of connections and windows that holds the rate.
 //! - [`content`]: the content coordinator of TCP-ROME: which bytes are asked for on which connection.
 //! - [`playback`]: when a player starts, stalls and ends.
@@ -15,6 +16,7 @@
 //! - [`rome`]: the rate coordinator of TCP-ROME.
 //! - [`control`]: the contract between a receiver session and a rate controller.
 
+pub mod adaptation;
 pub mod auto;
 pub mod content;
 pub mod control;

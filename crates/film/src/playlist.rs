@@ -2,7 +2,7 @@
 //! next.
 //!
 //! A player that adapts asks for one segment after the other, of the rung that it has chosen, and chooses by
-//! how fast they come. So three things are decided here, by what was asked for and how it came:
+//! how fast they come. So four things are decided here, by what was asked for and how it came:
 //!
 //! 1. **Ahead.** When nothing that the player waits for is under way, the segment is fetched that is played
 //!    next and is not there: of each kind of media (picture, sound) the rung that was asked for last, up to
@@ -15,70 +15,24 @@
 //!    [`Parameters::plenty`] times its rate. Where those that were added did not bring
 //!    [`Parameters::least_gain`] of what they should have in proportion, they are given back, and none is
 //!    added for a time that doubles each time.
-//! 3. **Rate.** What the paths give with these connections, over the last seconds in which something was
+//! 3. **Rung.** The player's, or, for one that does not adapt ([`Playlist::adapts`]), that of a rule, chosen when
+//!    a segment is fetched or asked for: once for each segment.
+//! 4. **Rate.** What the paths give with these connections, over the last seconds in which something was
 //!    under way. Rising is believed at once, as a transfer begins slowly.
+
+mod api;
+mod fetched;
+mod ladder;
 
 use std::collections::BTreeMap;
 
 use anabranch_units::{Bytes, Duration, Rate, Ratio, Time};
 
-/// A rung, or a rendition of another kind of media.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct TrackId(pub u32);
-
-/// A kind of media, of which one rung is played at a time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct GroupId(pub u32);
-
-/// A segment, by its place in its track.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct SegmentId {
-    /// Its track.
-    pub track: TrackId,
-    /// Its number, which it keeps when the playlist moves on (HLS: the media sequence number, RFC 8216,
-    /// section 3).
-    pub number: u64,
-}
-
-/// What can be chosen.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Parameters {
-    /// How much play time is fetched ahead.
-    pub ahead: Duration,
-    /// Most bytes that are kept of what was fetched ahead.
-    pub memory: Bytes,
-    /// Most segments that are kept, of all kinds of media together: each is open as long.
-    pub segments: usize,
-    /// Whoever has asked for nothing for so long is gone.
-    pub forgotten_after: Duration,
-    /// A connection is given back when the others alone bring so many times the media's rate.
-    pub plenty: Ratio,
-    /// Most connections of a segment.
-    pub most: usize,
-    /// Connections that were added are kept when they bring this part of the proportional gain.
-    pub least_gain: Ratio,
-    /// What is there is delivered at so many times the rate of the paths: a limit at the mean would hold back
-    /// what comes faster for a moment.
-    pub headroom: Ratio,
-    /// For how long none is added after some that brought less: at first, and at most.
-    pub rest: (Duration, Duration),
-}
-
-impl Default for Parameters {
-    fn default() -> Self {
-        Self {
-            ahead: Duration::from_secs(30),
-            memory: Bytes::mib(32),
-            segments: 12,
-            forgotten_after: Duration::from_secs(15),
-            plenty: Ratio::new(3, 2),
-            most: 6,
-            least_gain: Ratio::new(1, 10),
-            headroom: Ratio::new(6, 5),
-            rest: (Duration::from_secs(8), Duration::from_secs(120)),
-        }
-    }
-}
+use crate::adaptation;
+pub use api::{GroupId, Hints, Parameters, SegmentId, TrackId};
+use fetched::Fetched;
+use ladder::Ladder;
+pub use ladder::Rung;
 
 /// A transfer of fewer bytes tells little of the paths: most of it is its first round trip.
 const TELLS: Bytes = Bytes::kib(128);
@@ -99,6 +53,8 @@ pub struct Playlist {
     /// Until when none is added, and for how long the next time.
     rests: (Time, Duration),
     rate: Option<Rate>,
+    /// The rungs among which is chosen here.
+    ladder: Option<Ladder>,
 }
 
 #[derive(Debug)]
@@ -111,15 +67,6 @@ struct Track {
     size: Bytes,
 }
 
-/// What a player says of itself with a request (CTA-5004). Nobody vouches for it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Hints {
-    /// How much it has to play.
-    pub buffer: Option<Duration>,
-    /// What it asks for next.
-    pub next: Option<SegmentId>,
-}
-
 /// What was asked for last of a kind of media.
 #[derive(Clone, Copy, Debug)]
 struct Played {
@@ -127,17 +74,10 @@ struct Played {
     /// What its player says that it asks for next.
     next: Option<SegmentId>,
     at: Time,
+    /// When it was heard of last.
+    heard: Time,
     /// How much there is to play behind what was played at that time.
     ahead: Duration,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fetched {
-    /// The player waits for it.
-    Asked,
-    /// It comes before it is asked for.
-    Ahead,
-    There(Bytes),
 }
 
 impl Playlist {
@@ -152,7 +92,49 @@ impl Playlist {
             trial: None,
             rests: (Time::ZERO, parameters.rest.0),
             rate: None,
+            ladder: None,
         }
+    }
+
+    /// The player does not adapt: from now on it is chosen here which of these rungs of one kind of media, of
+    /// rising rates, its segments are of. They begin and end at the same times, and a number is the same
+    /// segment in all of them.
+    pub fn adapts(&mut self, rungs: Vec<(TrackId, Rate)>, parameters: adaptation::Parameters) {
+        self.ladder = Some(Ladder::new(rungs, parameters));
+    }
+
+    /// Whether a player that asks for this number has to wait, so that more is known when its rung is chosen: some
+    /// ask for a segment when the one before has only begun to come, and the two would hold each other up.
+    pub fn is_too_soon(&mut self, number: u64, now: Time) -> bool {
+        let Some(ladder) = &self.ladder else { return false };
+        self.played.values_mut().filter(|played| ladder.has(played.segment.track)).for_each(|played| {
+            played.heard = now;
+        });
+        let is_under_way = |(segment, fetched): (&SegmentId, &Fetched)| {
+            let is_before = segment.number.checked_add(1) == Some(number) && ladder.has(segment.track);
+            is_before && !matches!(fetched, Fetched::There(_))
+        };
+        self.fetched.iter().any(is_under_way)
+    }
+
+    /// Which rung the segment of this number is of, and why: what was chosen when it was fetched, or else what
+    /// the rule says now. `goes_on`: it is asked for again from its middle, and stays what it was. `None`: it
+    /// is not chosen here.
+    pub fn choose(&mut self, number: u64, goes_on: bool, now: Time) -> Option<Rung> {
+        self.tidy(now);
+        let is_there = |track| self.fetched.contains_key(&SegmentId { track, number });
+        let buffer = self.ahead_of(number, now);
+        self.ladder.as_mut().map(|ladder| ladder.rung(number, buffer, |track| goes_on || is_there(track)))
+    }
+
+    /// How much there is to play before a number is needed.
+    fn ahead_of(&self, number: u64, now: Time) -> Duration {
+        let is_rung =
+            |played: &&Played| self.ladder.as_ref().is_some_and(|ladder| ladder.has(played.segment.track));
+        let played = self.played.values().find(is_rung);
+        played.map_or(Duration::ZERO, |played| {
+            self.ahead(SegmentId { track: played.segment.track, number }, now)
+        })
     }
 
     /// What a track has now: play times, from the segment with the number `first` on.
@@ -182,7 +164,7 @@ impl Playlist {
             *next != segment && its_group == Some(group) && self.duration(*next).is_some()
         };
         let next = said.next.filter(is_next);
-        self.played.insert(group, Played { segment, next, at: now, ahead });
+        self.played.insert(group, Played { segment, next, at: now, heard: now, ahead });
         self.fetched.entry(segment).and_modify(|fetched| {
             if *fetched == Fetched::Ahead {
                 *fetched = Fetched::Asked;
@@ -215,6 +197,13 @@ impl Playlist {
         track.durations.get(index).copied()
     }
 
+    /// In how long a segment is to come: as long as it plays; of a rung that is chosen here in less, so that what
+    /// comes tells whether the next one would be held.
+    pub fn comes_within(&self, segment: SegmentId) -> Option<Duration> {
+        let part = self.ladder.as_ref().and_then(|ladder| ladder.part_for_the_next(segment.track));
+        Some(self.duration(segment)? * part.unwrap_or(Ratio::ONE))
+    }
+
     /// What is to be fetched ahead now. It counts as under way from then on.
     pub fn next(&mut self, now: Time) -> Option<SegmentId> {
         self.tidy(now);
@@ -230,7 +219,11 @@ impl Playlist {
             Some(next) => self.next_of(next),
             None => self.next_of(played.segment),
         });
-        let (_, next) = candidates.min()?;
+        let (_, mut next) = candidates.min()?;
+        let buffer = self.ahead_of(next.number, now);
+        if let Some(ladder) = self.ladder.as_mut().filter(|ladder| ladder.has(next.track)) {
+            next.track = ladder.rung(next.number, buffer, |_| false).track;
+        }
         let expected = self.tracks.get(&next.track).map_or(Bytes::ZERO, |track| track.size);
         if kept + expected > self.parameters.memory {
             return None;
@@ -250,10 +243,18 @@ impl Playlist {
             if before > self.parameters.ahead {
                 return None;
             }
-            if !self.fetched.contains_key(&segment) {
+            if !self.is_fetched(segment) {
                 return self.duration(segment).map(|_| (before, segment));
             }
         }
+    }
+
+    /// Whether a segment is under way or there, of whichever rung where it is chosen here.
+    fn is_fetched(&self, segment: SegmentId) -> bool {
+        let ladder = self.ladder.as_ref().filter(|ladder| ladder.has(segment.track));
+        let mut others = ladder.into_iter().flat_map(Ladder::tracks);
+        self.fetched.contains_key(&segment)
+            || others.any(|track| self.fetched.contains_key(&SegmentId { track, ..segment }))
     }
 
     /// A segment has come as a whole, over so many connections at most, and so fast since it was begun.
@@ -264,13 +265,17 @@ impl Playlist {
         if let Some(track) = self.tracks.get_mut(&segment.track) {
             track.size = size;
         }
+        // A rule looks at small ones as well: of slow rungs all are.
+        if let Some(ladder) = self.ladder.as_mut().filter(|ladder| ladder.has(segment.track)) {
+            ladder.came(size, took);
+        }
         if size < TELLS {
             return;
         }
         let rate = Rate::of(size, took);
         self.judge(rate, connections.clamp(1, self.parameters.most.max(1)), now);
         self.measured(rate, took);
-        let needed = self.duration(segment).map(|duration| Rate::of(size, duration) * self.parameters.plenty);
+        let needed = self.comes_within(segment).map(|time| Rate::of(size, time) * self.parameters.plenty);
         let fewer = self.connections - 1;
         let with_fewer = rate.as_f64() * as_f64(fewer) / as_f64(self.connections);
         if fewer > 0 && needed.is_some_and(|needed| with_fewer >= needed.as_f64()) {
@@ -335,18 +340,22 @@ impl Playlist {
 
     /// Whether nobody has asked for anything for long.
     pub fn is_forgotten(&self, now: Time) -> bool {
-        self.played.values().all(|played| now.since(played.at) > self.parameters.forgotten_after)
+        self.played.values().all(|played| now.since(played.heard) > self.parameters.forgotten_after)
     }
 
     /// Throws away what was passed, what is of another rung, and all when the player is gone.
     fn tidy(&mut self, now: Time) {
         let forgotten_after = self.parameters.forgotten_after;
-        self.played.retain(|_, played| now.since(played.at) <= forgotten_after);
-        let (tracks, played) = (&self.tracks, &self.played);
+        self.played.retain(|_, played| now.since(played.heard) <= forgotten_after);
+        let (tracks, played, ladder) = (&self.tracks, &self.played, self.ladder.as_ref());
         self.fetched.retain(|segment, _| {
             let group = tracks.get(&segment.track).map(|track| track.group);
             let played = group.and_then(|group| played.get(&group));
-            played.is_some_and(|played| played.keeps(*segment))
+            let is_rung = ladder.is_some_and(|ladder| ladder.has(segment.track));
+            played.is_some_and(|played| match is_rung {
+                true => played.segment.number <= segment.number,
+                false => played.keeps(*segment),
+            })
         });
     }
 
@@ -372,15 +381,6 @@ const MOST_LOOKED_AT: usize = 64;
 
 fn as_f64(count: usize) -> f64 {
     Bytes::of(count).as_f64()
-}
-
-impl Fetched {
-    fn size(self) -> Bytes {
-        match self {
-            Self::There(size) => size,
-            Self::Asked | Self::Ahead => Bytes::ZERO,
-        }
-    }
 }
 
 #[cfg(test)]

@@ -6,10 +6,13 @@
 //! as it is; every other one is made absolute and gets the prefix that its [`Route`] says.
 
 mod dash;
+mod dash_ladder;
 mod dash_listing;
 mod hls;
+mod hls_ladder;
 mod hls_listing;
 mod index;
+mod ladder;
 mod listed;
 mod listing;
 mod mpd;
@@ -18,7 +21,10 @@ mod template;
 
 use url::Url;
 
+pub use dash_ladder::{rung_sets, with_rungs};
+pub use hls_ladder::{are_interchangeable, variants, with_variant};
 pub use index::{LARGEST_INDEX, segments_of_index};
+pub use ladder::{RungSet, SetRung, Variant};
 pub use listed::{Listing, Place, Rendition, Segment, Track};
 pub use listing::listing;
 pub use route::{LARGEST_PLAYLIST, PlaylistError, Route};

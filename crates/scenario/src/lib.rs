@@ -46,6 +46,7 @@ mod described;
 mod error;
 mod files;
 mod flow;
+mod ladder;
 mod link;
 mod media;
 pub mod model;

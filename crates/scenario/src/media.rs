@@ -8,6 +8,7 @@ use anabranch_units::{Bytes, Duration, Rate, Ratio};
 use crate::algorithm;
 use crate::content;
 use crate::error::Fault;
+use crate::ladder;
 use crate::model::{Act, Kind, Media, NodeId, RateControl, Reader};
 use crate::network::NamedNetwork;
 use crate::table::{Item, Table};
@@ -36,14 +37,20 @@ pub(crate) fn read(
 ) -> Result<Kind, Fault> {
     let client = table.need("client", |item| network.find(item, copy, &[]));
     let servers = table.need("servers", |item| servers(item, copy, client.as_ref().ok().copied(), network));
-    let rate = table.need("rate", Item::rate);
+    let ladder = table.get("ladder", ladder::read);
+    let lowest = ladder.as_ref().and_then(|ladder| ladder.rungs.first().copied());
+    let rate = match lowest {
+        Some(lowest) => Ok(lowest),
+        None => table.need("rate", Item::rate),
+    };
     let memory = table.get("memory", |item| item.size_within(Bytes::mib(1), Bytes::mib(1 << 20)));
     let count = servers.as_ref().map_or(1, Vec::len);
     let algorithm = table.need("algorithm", |item| algorithm::read(item, count));
     let per_server = table.get("connections_per_server", |item| item.count(1..=256));
     let connect_timeout = table.get("connect_timeout", Item::positive_duration);
     let tcp = tcp::of_flow(table, copy, settings);
-    let size = table.get("size", |item| network.size(item));
+    // A film of which a player chooses the rates has no size, and no other player.
+    let size = if lowest.is_some() { None } else { table.get("size", |item| network.size(item)) };
     let media_rate = rate.as_ref().map_or(Rate::ZERO, |rate| *rate);
     let pace = table.get("pace", |item| {
         item.one_of(&[
@@ -53,7 +60,7 @@ pub(crate) fn read(
             ("max", Pace::Max),
         ])
     });
-    let reader = table.get("reader", reader);
+    let reader = if lowest.is_some() { None } else { table.get("reader", reader) };
     let playback = table.get("playback", playback);
     let largest_window = table.get("largest_window", Item::positive_size);
     let (algorithm, segment) = algorithm?;
@@ -76,9 +83,14 @@ pub(crate) fn read(
         tcp: tcp?,
         rate: rate?,
         size,
-        pace: pace.unwrap_or(Pace::Media(Some(media_rate))),
+        pace: match (pace, lowest) {
+            // What its player asks for is to come at least as fast as it plays.
+            (None | Some(Pace::Media(Some(_))), Some(rate)) => Pace::AtLeast { rate, ahead: Duration::ZERO },
+            (pace, _) => pace.unwrap_or(Pace::Media(Some(media_rate))),
+        },
         algorithm,
         reader,
+        ladder,
         playback: playback.unwrap_or_default(),
         policy: content.unwrap_or(policy),
         largest_window,

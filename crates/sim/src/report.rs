@@ -1,6 +1,6 @@
 //! What a simulation tells: samples while it runs, totals at its end.
 
-use anabranch_units::{Bytes, Duration, Time};
+use anabranch_units::{Bytes, Duration, Rate, Time};
 
 use crate::model::{FlowId, LinkId, NodeId};
 
@@ -152,6 +152,10 @@ pub struct Seen {
     pub stalled: Duration,
     /// How much of the media was played.
     pub played: Bytes,
+    /// The mean rate of what was played, of a player that chooses rungs and has played.
+    pub rung: Option<Rate>,
+    /// How often the rung changed in what was played.
+    pub switches: u32,
 }
 
 /// A link from the end of the warm-up to the end of the run.

@@ -29,6 +29,7 @@ fn model(kbps: &[u64], loss: f64, algorithm: RateControl, pace: Pace) -> Model {
         algorithm,
         playback: anabranch_film::playback::Parameters::default(),
         reader: None,
+        ladder: None,
         policy: anabranch_film::content::Policy::expected(Bytes::mib(64)),
         largest_window: None,
         connect_timeout: None,

@@ -33,6 +33,7 @@ fn model(pace: Pace, acts: &[(u64, Act)]) -> Model {
             acts: acts.iter().map(|(at, act)| (seconds(*at), *act)).collect(),
             scenes: Vec::new(),
         }),
+        ladder: None,
         policy: anabranch_film::content::Policy::expected(Bytes::mib(24)),
         largest_window: None,
         connect_timeout: None,

@@ -33,6 +33,7 @@ fn model(server: Server, algorithms: &[RateControl]) -> Model {
             algorithm: algorithm.clone(),
             playback: anabranch_film::playback::Parameters::default(),
             reader: None,
+            ladder: None,
             policy: Policy::expected(Bytes::mib(512)),
             largest_window: None,
             connect_timeout: Some(Duration::from_secs(10)),

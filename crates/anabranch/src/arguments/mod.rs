@@ -44,7 +44,7 @@ pub use live::{
     Endpoint, FecArgument, Kept, ReceiveArguments, SchemeName, SendArguments, Switch, TokenArguments,
 };
 pub use pages::{command, write_manual};
-pub use play::PlayArguments;
+pub use play::{PlayArguments, RungChooser};
 #[cfg(target_os = "linux")]
 pub use player::PlayerArguments;
 pub use proxy::ProxyArguments;

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use super::{AccessArguments, FilmUrl, ReportArguments, SourceArguments};
 
@@ -19,6 +19,9 @@ pub struct PlayArguments {
     /// {} is missing. Without it the address is said, and play ends when the film was read to its end
     #[arg(long, value_name = "COMMAND", value_parser = super::values::player)]
     pub player: Option<String>,
+    /// Who chooses the rung of a playlist
+    #[arg(long, value_name = "WHO", value_enum, default_value_t = RungChooser::Auto)]
+    pub rung: RungChooser,
     /// Who may ask.
     #[command(flatten)]
     pub access: AccessArguments,
@@ -28,4 +31,15 @@ pub struct PlayArguments {
     /// What is told about it.
     #[command(flatten)]
     pub report: ReportArguments,
+}
+
+/// Who chooses the rung of a playlist.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum RungChooser {
+    /// This program for players that do not choose by themselves, which are mpv and ffmpeg; others do
+    Auto,
+    /// The player
+    Player,
+    /// This program, whatever the player is
+    Here,
 }

@@ -12,6 +12,7 @@ use percent_encoding::percent_decode_str;
 use prometheus_client::registry::Registry;
 use url::Url;
 
+use crate::arguments::RungChooser;
 use crate::endpoint::{Answer, Body, FilmResource, message, offered_name, text_response};
 use crate::metrics;
 use crate::proxy::{Key, Proxy, Scope};
@@ -39,11 +40,12 @@ impl Offer {
         film: Film,
         settings: Settings,
         own: SocketAddr,
+        chooser: RungChooser,
         reporter: &Arc<Reporter>,
     ) -> Result<Self, HeaderError> {
         let (name, registry) = (offered_name(film.info()), reporter.registry());
         let content = match playlist(&film) {
-            Some(url) => Content::Playlist(Box::new(proxy(settings, own, reporter)?), url),
+            Some(url) => Content::Playlist(Box::new(proxy(settings, own, chooser, reporter)?), url),
             None => Content::Film(Box::new(FilmResource::new(film))),
         };
         Ok(Self { name, registry, content })
@@ -86,13 +88,18 @@ fn playlist(film: &Film) -> Option<Url> {
 
 /// The proxy for what a playlist names. User and password of the typed URLs become headers of their hosts, as
 /// the URLs that players are told have none.
-fn proxy(mut settings: Settings, own: SocketAddr, reporter: &Arc<Reporter>) -> Result<Proxy, HeaderError> {
+fn proxy(
+    mut settings: Settings,
+    own: SocketAddr,
+    chooser: RungChooser,
+    reporter: &Arc<Reporter>,
+) -> Result<Proxy, HeaderError> {
     for url in std::mem::take(&mut settings.urls) {
         if let Ok(target) = Target::new(&url) {
             settings.headers.add_credentials_of(&target)?;
         }
     }
-    Proxy::new(own, Scope::Named(Key::default()), settings, reporter.clone())
+    Proxy::new(own, Scope::Named(Key::default()), chooser, settings, reporter.clone())
 }
 
 impl Answer for Offer {

@@ -193,6 +193,11 @@ impl Films {
         tasks.shutdown().await;
     }
 
+    /// Where is told what happens.
+    pub(super) fn reporter(&self) -> &Reporter {
+        &self.reporter
+    }
+
     /// Bound on the bytes of a film in memory.
     pub(super) fn memory(&self) -> Bytes {
         self.settings.memory

@@ -7,9 +7,12 @@
 
 mod address;
 mod films;
+mod ladder;
 mod places;
 mod playlists;
 mod presentation;
+mod reading;
+mod rungs;
 mod said;
 mod scope;
 mod secrets;
@@ -19,20 +22,19 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anabranch_client::{EngineError, OpenError, PlaylistSegment, Settings};
+use anabranch_client::{OpenError, PlaylistSegment, Settings};
 use anabranch_film::playlist::Parameters;
 use anabranch_http::HeaderError;
-use anabranch_media::playlist::{self, LARGEST_INDEX, LARGEST_PLAYLIST, Place, PlaylistKind};
+use anabranch_media::playlist::{self, Place, PlaylistKind};
 use anabranch_protocol::cmcd::Cmcd;
 use anabranch_server::{Representation, Validators, content_reply, unconditional_range};
-use bytes::{Bytes, BytesMut};
 use http::header::{self, HeaderValue};
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use prometheus_client::registry::Registry;
 use url::Url;
 
-use crate::arguments::{AccessArguments, ProxyArguments};
+use crate::arguments::{AccessArguments, ProxyArguments, RungChooser};
 use crate::endpoint::{
     Answer, Asker, Body, Endpoint, FilmResource, Guard, message, respond_with, text_response,
 };
@@ -43,7 +45,9 @@ use crate::report::Reporter;
 use crate::settings::{Purpose, settings};
 
 use films::{FilmError, Films, Role, Wanted};
-use playlists::{Part, Playlists, TrackKey, What};
+use playlists::{Part, Playlists, What};
+use reading::{read_index, read_whole};
+use rungs::Rungs;
 use said::Said;
 pub(crate) use scope::{Key, Scope};
 use scope::{Miss, Requested};
@@ -58,6 +62,8 @@ const SWEEP: Duration = Duration::from_secs(1);
 pub(crate) struct Proxy {
     own: SocketAddr,
     scope: Scope,
+    /// Who chooses the rungs of ladders.
+    chooser: RungChooser,
     films: Arc<Films>,
     playlists: Playlists,
     registry: Arc<Registry>,
@@ -71,6 +77,7 @@ impl Proxy {
     pub(crate) fn new(
         own: SocketAddr,
         scope: Scope,
+        chooser: RungChooser,
         mut settings: Settings,
         reporter: Arc<Reporter>,
     ) -> Result<Self, HeaderError> {
@@ -78,7 +85,7 @@ impl Proxy {
         settings.headers.add(&format!("Via: 1.1 {via}"))?;
         let registry = reporter.registry();
         let films = Arc::new(Films::new(settings, reporter));
-        Ok(Self { own, scope, films, playlists: Playlists::default(), registry, via })
+        Ok(Self { own, scope, chooser, films, playlists: Playlists::default(), registry, via })
     }
 
     /// Why a request is not for this proxy at all.
@@ -117,6 +124,16 @@ impl Proxy {
         };
         let mut wanted = Wanted { place: Place { url, bytes }, secrets };
         let mut of_segment = part.as_ref().and_then(Part::segment);
+        let chosen = match of_segment {
+            Some((presentation, segment)) => presentation.chosen(segment, !from_start).await,
+            None => None,
+        };
+        if let Some((chosen, (_, segment))) = chosen.zip(of_segment.as_mut()) {
+            (*segment, wanted.place) = (chosen.segment, chosen.place);
+            if let Some(told) = &chosen.told {
+                self.films.reporter().rung(told);
+            }
+        }
         let role = match (&part, of_segment) {
             (_, Some((presentation, segment))) => {
                 let hints = self.playlists.hints(&cmcd, &wanted.place.url, presentation);
@@ -160,7 +177,7 @@ impl Proxy {
         let Some(kind) = kind.filter(|_| wanted.place.bytes.is_none()) else {
             let Some((presentation, segment)) = of_segment else {
                 if let Some(Part { what: What::Index(track), .. }) = &part {
-                    self.index(track, &wanted.place, &film.resource).await;
+                    read_index(&self.playlists, track, &wanted.place, &film.resource).await;
                 }
                 return film.resource.answer(request);
             };
@@ -173,16 +190,6 @@ impl Proxy {
             return moved(&self.scope.path(&requested, &found));
         }
         self.playlist(request, kind, &requested, &film.resource).await
-    }
-
-    /// What an index lists is known before its player knows it.
-    async fn index(&self, track: &TrackKey, place: &Place, film: &FilmResource) {
-        if film.film().info().size.is_some_and(|size| size <= LARGEST_INDEX)
-            // Its player finds out by itself.
-            && let Ok(Some(index)) = read_whole(film).await
-        {
-            self.playlists.read_index(track, &index, place);
-        }
     }
 
     /// Where players find what the user named.
@@ -221,6 +228,14 @@ impl Proxy {
         };
         let (_, url) = Said::of(&requested.url, request.headers());
         self.playlists.read(kind, &original, &url, self.films.memory());
+        let original = match rungs::is_chosen_here(self.chooser, request.headers()) {
+            true => {
+                let rungs = Rungs { films: &self.films, playlists: &self.playlists };
+                rungs.refresh(&original, &url).await;
+                rungs.with_one(kind, &original, &url).await
+            }
+            false => original,
+        };
         let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
         let own = host.map_or_else(|| format!("http://{}/", self.own), |host| format!("http://{host}/"));
         let route = self.scope.route(requested, own);
@@ -306,19 +321,6 @@ fn challenge(headers: &mut HeaderMap, url: &Url) {
     }
 }
 
-/// All of a playlist, or of an index; `None` when it is too long to be one.
-async fn read_whole(film: &FilmResource) -> Result<Option<Bytes>, EngineError> {
-    let mut reader = film.film().reader(0..u64::MAX);
-    let mut content = BytesMut::new();
-    while let Some(piece) = reader.next().await? {
-        content.extend_from_slice(&piece);
-        if content.len() > LARGEST_PLAYLIST {
-            return Ok(None);
-        }
-    }
-    Ok(Some(content.freeze()))
-}
-
 fn media_type(kind: PlaylistKind) -> &'static str {
     match kind {
         PlaylistKind::Hls => "application/vnd.apple.mpegurl",
@@ -371,7 +373,10 @@ async fn serve(
 ) -> Result<(), Failure> {
     let own = endpoint.address();
     let guard = Guard::new(own, access);
-    let proxy = Arc::new(Proxy::new(own, Scope::Everything, settings, reporter).map_err(Failure::usage)?);
+    let proxy = Arc::new(
+        Proxy::new(own, Scope::Everything, RungChooser::Player, settings, reporter)
+            .map_err(Failure::usage)?,
+    );
     output.say(format_args!(
         "ask for http://{}/URL, with URL as it is: http://host/path",
         endpoint.reachable()

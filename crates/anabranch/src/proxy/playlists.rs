@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use anabranch_film::playlist::{GroupId, Hints, SegmentId, TrackId};
 use anabranch_media::playlist::{self, Listing, Place, PlaylistKind, Segment, listing, segments_of_index};
 use anabranch_protocol::cmcd::Cmcd;
-use anabranch_units::Bytes;
+use anabranch_units::{Bytes, Duration};
 use url::Url;
 
 use super::places::Places;
@@ -142,6 +142,38 @@ impl Playlists {
         let mut known = self.lock();
         known.make_room(segments.len());
         known.segments(key, Some(0), &segments);
+    }
+
+    /// What is played from the playlist at a URL.
+    pub(super) fn presentation(&self, url: &Url) -> Option<Arc<Presentation>> {
+        self.lock().presentations.get(&plain(url)).cloned()
+    }
+
+    /// Whose track it is.
+    pub(super) fn track(&self, (url, name): &TrackKey) -> Option<(Arc<Presentation>, TrackId)> {
+        let known = self.lock();
+        let track = known.tracks.get(&(plain(url), name.clone()))?;
+        Some((track.presentation.clone(), track.id))
+    }
+
+    /// The first segment of a track, and how long it plays.
+    pub(super) fn first_segment(&self, (url, name): &TrackKey) -> Option<(Place, Duration)> {
+        let known = self.lock();
+        let track = known.tracks.get(&(plain(url), name.clone()))?;
+        let number = track.end.checked_sub(Bytes::of(track.segments.len()).get())?;
+        let play_time = track.presentation.duration(SegmentId { track: track.id, number })?;
+        Some((track.segments.first()?.clone(), play_time))
+    }
+
+    /// Where the segments of a track are listed, if not in its playlist.
+    pub(super) fn index_of(&self, (url, name): &TrackKey) -> Option<Place> {
+        let known = self.lock();
+        let track = known.tracks.get(&(plain(url), name.clone()))?;
+        let is_index = |place: &&Place| {
+            let found = known.parts.find(&place.url, place.bytes.clone());
+            found.is_some_and(|(_, part)| matches!(part.what, What::Index(_)))
+        };
+        track.heads.iter().find(is_index).cloned()
     }
 
     /// Throws away what nobody plays.

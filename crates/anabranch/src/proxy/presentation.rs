@@ -6,13 +6,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
 
 use anabranch_client::{EngineError, ReadRate};
+use anabranch_film::adaptation;
 use anabranch_film::playlist::{GroupId, Hints, Parameters, Playlist, SegmentId, TrackId};
 use anabranch_media::playlist::{Place, Segment};
 use anabranch_units::{Bytes, Duration, Ratio, Time};
+use tokio::sync::Notify;
 use tokio::task::AbortHandle;
-use url::Origin;
+use url::{Origin, Url};
 
 use super::films::{Films, OpenFilm, Role, Wanted};
+use super::ladder::{Adapting, Chosen, Kept, RungOf};
 use super::said::Said;
 use super::secrets::Secrets;
 
@@ -24,6 +27,8 @@ pub(super) struct Presentation {
     began: Instant,
     read_rate: Arc<ReadRate>,
     state: Mutex<State>,
+    /// Something has come, or is not awaited any more.
+    changed: Notify,
 }
 
 struct State {
@@ -33,6 +38,9 @@ struct State {
     /// What is said for each kind of media, and to whom.
     secrets: HashMap<GroupId, (Origin, Secrets)>,
     bringing: HashMap<SegmentId, Bringing>,
+    /// What is left of the ladder for a player that does not adapt.
+    kept: Option<Kept>,
+    adapting: Option<Adapting>,
 }
 
 struct Listed {
@@ -59,8 +67,15 @@ impl Presentation {
             tracks: HashMap::new(),
             secrets: HashMap::new(),
             bringing: HashMap::new(),
+            kept: None,
+            adapting: None,
         };
-        Self { began: Instant::now(), read_rate: Arc::default(), state: Mutex::new(state) }
+        Self {
+            began: Instant::now(),
+            read_rate: Arc::default(),
+            state: Mutex::new(state),
+            changed: Notify::new(),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -95,6 +110,65 @@ impl Presentation {
         state.playlist.listed(track, group, first, durations);
     }
 
+    /// What its player is shown of its ladder, where that was chosen here.
+    pub(super) fn kept(&self) -> Option<Kept> {
+        self.lock().kept.clone()
+    }
+
+    /// Its player is shown no more of its ladder than this.
+    pub(super) fn keep(&self, kept: Kept) {
+        self.lock().kept = Some(kept);
+    }
+
+    /// The rung of each segment is chosen here, of at least one.
+    pub(super) fn adapts(&self, rungs: Vec<RungOf>) {
+        let mut state = self.lock();
+        let tracks = rungs.iter().map(|rung| (rung.track, rung.rate)).collect();
+        state.playlist.adapts(tracks, adaptation::Parameters::default());
+        state.adapting = Some(Adapting::new(rungs));
+    }
+
+    /// The playlists of the rungs among which is chosen here, if this track is one.
+    pub(super) fn rungs_beside(&self, track: TrackId) -> Vec<Url> {
+        self.lock().adapting.as_ref().map_or_else(Vec::new, |adapting| adapting.beside(track))
+    }
+
+    /// How long a segment plays.
+    pub(super) fn duration(&self, segment: SegmentId) -> Option<Duration> {
+        self.lock().playlist.duration(segment)
+    }
+
+    /// What the player gets that asks for a segment of a ladder whose rungs are chosen here. `goes_on`: it asks
+    /// for the rest of what it got before. One that asks too soon waits.
+    pub(super) async fn chosen(&self, asked: SegmentId, goes_on: bool) -> Option<Chosen> {
+        loop {
+            let changed = self.changed.notified();
+            if !self.is_too_soon(asked)? {
+                return self.choose(asked, goes_on);
+            }
+            changed.await;
+        }
+    }
+
+    /// `None`: its rung is not chosen here.
+    fn is_too_soon(&self, asked: SegmentId) -> Option<bool> {
+        let now = self.now();
+        let mut state = self.lock();
+        let is_rung = state.adapting.as_ref()?.has(asked.track);
+        is_rung.then(|| state.playlist.is_too_soon(asked.number, now))
+    }
+
+    fn choose(&self, asked: SegmentId, goes_on: bool) -> Option<Chosen> {
+        let now = self.now();
+        let mut state = self.lock();
+        let rung = state.playlist.choose(asked.number, goes_on, now)?;
+        let segment = SegmentId { track: rung.track, ..asked };
+        // A live playlist that is behind the others: what was asked for then.
+        let place = state.place(segment)?;
+        let told = state.adapting.as_mut().and_then(|adapting| adapting.told(rung, asked.number));
+        Some(Chosen { segment, place, told })
+    }
+
     /// How fast its player gets what is there.
     pub(super) fn read_rate(&self) -> Arc<ReadRate> {
         self.read_rate.clone()
@@ -113,7 +187,10 @@ impl Presentation {
         state.secrets.insert(group, (wanted.place.url.origin(), wanted.secrets.clone()));
         state.playlist.asked(segment, said, now);
         state.tidy();
-        state.told(segment, now)
+        let told = state.told(segment, now);
+        drop(state);
+        self.changed.notify_waiters();
+        told
     }
 
     /// The segment that its player asked for is open: brings it, and then goes on.
@@ -139,6 +216,8 @@ impl Presentation {
         let mut state = self.lock();
         state.playlist.failed(segment);
         state.bringing.remove(&segment);
+        drop(state);
+        self.changed.notify_waiters();
     }
 
     fn came(
@@ -154,6 +233,7 @@ impl Presentation {
         state.playlist.came(segment, size, began.elapsed().into(), connections, now);
         self.read_rate.set_rate(state.playlist.delivery());
         drop(state);
+        self.changed.notify_waiters();
         self.go_on(films);
     }
 
@@ -188,6 +268,8 @@ impl Presentation {
         if state.playlist.is_forgotten(now) {
             state.bringing.clear();
         }
+        drop(state);
+        self.changed.notify_waiters();
     }
 }
 
@@ -200,17 +282,23 @@ impl State {
     /// What is told to a segment's film.
     fn told(&self, segment: SegmentId, now: Time) -> Option<anabranch_client::PlaylistSegment> {
         Some(anabranch_client::PlaylistSegment {
-            play_time: self.playlist.duration(segment)?,
+            play_time: self.playlist.comes_within(segment)?,
             ahead: self.playlist.ahead(segment, now),
             connections: self.playlist.connections(segment, now),
         })
     }
 
+    /// Where a segment is.
+    fn place(&self, segment: SegmentId) -> Option<Place> {
+        let listed = self.tracks.get(&segment.track)?;
+        let index = Bytes::new(segment.number.checked_sub(listed.first)?).as_usize();
+        listed.places.get(index).cloned()
+    }
+
     /// As the player would ask for it.
     fn wanted(&self, segment: SegmentId) -> Option<Wanted> {
         let listed = self.tracks.get(&segment.track)?;
-        let index = Bytes::new(segment.number.checked_sub(listed.first)?).as_usize();
-        let place = listed.places.get(index)?.clone();
+        let place = self.place(segment)?;
         let (origin, secrets) = self.secrets.get(&listed.group)?;
         // What is said to another host its player knows.
         (*origin == place.url.origin()).then(|| Wanted { place, secrets: secrets.clone() })
@@ -235,14 +323,14 @@ async fn bring_and_keep(
 
 /// A segment that is there.
 #[derive(Clone, Copy, Debug)]
-struct Brought {
-    size: Bytes,
+pub(super) struct Brought {
+    pub(super) size: Bytes,
     /// How many connections it came over at most.
     connections: usize,
 }
 
 /// Reads a film to its end, so that all of it is there.
-async fn bring(film: &OpenFilm, memory: Bytes) -> Result<Brought, EngineError> {
+pub(super) async fn bring(film: &OpenFilm, memory: Bytes) -> Result<Brought, EngineError> {
     let film = film.resource.film();
     let size = film.info().size.map(Bytes::new);
     let mut reader = film.reader(0..u64::MAX);

@@ -6,6 +6,7 @@ use indicatif::ProgressStyle;
 use serde::Serialize;
 
 use super::films::Interval;
+use super::rung::RungTold;
 use super::summary::Summary;
 use crate::output::counted;
 
@@ -31,6 +32,18 @@ pub(super) enum Line<'a> {
         /// Replicas with another validator whose samples agree.
         differing: &'a [String],
     },
+    /// The rung of a playlist is another one from here on.
+    Rung {
+        at_s: f64,
+        rung: usize,
+        rungs: usize,
+        rung_rate_bps: u64,
+        height: Option<u64>,
+        segment: Option<u64>,
+        buffer_s: Option<f64>,
+        estimate_bps: Option<u64>,
+        why: &'static str,
+    },
     /// A second has passed.
     Interval(Interval),
     /// More happened at once than could be told.
@@ -53,6 +66,20 @@ pub(super) enum Line<'a> {
 }
 
 impl<'a> Line<'a> {
+    pub(super) fn rung(at_s: f64, rung: &RungTold) -> Self {
+        Self::Rung {
+            at_s,
+            rung: rung.place + 1,
+            rungs: rung.count,
+            rung_rate_bps: rung.rate.as_bps(),
+            height: rung.height,
+            segment: rung.segment,
+            buffer_s: rung.buffer.map(Duration::as_secs_f64),
+            estimate_bps: rung.estimate.map(Rate::as_bps),
+            why: rung.why,
+        }
+    }
+
     pub(super) fn film(at_s: f64, film: u32, info: &'a FilmInfo) -> Self {
         Self::Film {
             at_s,
@@ -164,6 +191,7 @@ mod tests {
             lost: &[],
             differing: &[],
         });
+        is_told(&Line::rung(0.0, &RungTold::an_example()));
         is_told(&Line::Missed { at_s: 0.0, film: 0, notices: 1 });
         is_told(&Line::Interval(Interval::an_example()));
         is_told(&Line::Summary { at_s: 0.0, summary: Summary::an_example(), error: Some("gone") });

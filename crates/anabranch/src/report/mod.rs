@@ -2,6 +2,7 @@
 
 mod films;
 mod line;
+mod rung;
 mod sink;
 mod summary;
 
@@ -24,6 +25,7 @@ use crate::output::Output;
 use films::{Films, FilmsCollector};
 use line::Line;
 pub use line::style as progress_style;
+pub use rung::RungTold;
 pub use sink::Sink;
 
 /// How often an interval is reported.
@@ -125,6 +127,13 @@ impl Reporter {
     /// The metrics, to be offered at other places as well (see [`metrics::encode`]).
     pub fn registry(&self) -> Arc<Registry> {
         self.registry.clone()
+    }
+
+    /// A rung was chosen for a player that does not adapt.
+    pub fn rung(&self, rung: &RungTold) {
+        let at_s = self.shared.films().elapsed_s();
+        self.shared.output.say(rung.in_words());
+        self.shared.write(&Line::rung(at_s, rung));
     }
 
     /// Reports on this film from now on.

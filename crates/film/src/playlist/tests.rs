@@ -253,3 +253,131 @@ fn what_the_player_says_that_it_asks_for_next_is_fetched_next_and_what_follows_i
         playlist.failed(segment(LOW, 10));
     }
 }
+
+/// Two rungs of 1 and 2 Mbps among which is chosen here.
+fn adapting() -> Playlist {
+    let mut playlist = playlist(Parameters::default());
+    let rungs = vec![(LOW, Rate::from_mbps(1)), (HIGH, Rate::from_mbps(2))];
+    playlist.adapts(rungs, adaptation::Parameters::default());
+    playlist
+}
+
+/// Asks for what was chosen, and has it come at so many kbps.
+fn play(playlist: &mut Playlist, number: u64, kbps: u64, now: Time) -> TrackId {
+    let rung = playlist.choose(number, false, now).unwrap();
+    let wanted = segment(rung.track, number);
+    playlist.asked(wanted, Hints::default(), now);
+    playlist.came(
+        wanted,
+        Rate::from_kbps(kbps).amount_in(Duration::from_secs(1)),
+        Duration::from_secs(1),
+        1,
+        now,
+    );
+    rung.track
+}
+
+#[test]
+fn a_rung_is_chosen_by_what_came_when_a_segment_is_fetched_and_stays_until_it_is_asked_for() {
+    let mut playlist = adapting();
+    assert_eq!(play(&mut playlist, 7, 5000, at(0)), LOW, "nothing is known");
+    let next = playlist.next(at(1)).unwrap();
+    assert_eq!(next, segment(HIGH, 8), "5 Mbps hold 2");
+    assert_eq!(playlist.choose(8, false, at(2)).unwrap().track, HIGH, "it is under way");
+    // The paths become slow meanwhile: what is there stays what it is, what is not does not.
+    playlist.came(next, Bytes::kib(200), Duration::from_secs(30), 1, at(2));
+    assert_eq!(playlist.next(at(3)), Some(segment(LOW, 9)));
+    let rung = playlist.choose(8, false, at(3)).unwrap();
+    assert_eq!((rung.track, rung.place), (HIGH, 1));
+    playlist.asked(segment(HIGH, 8), Hints::default(), at(3));
+    assert!(
+        playlist.keeps(segment(HIGH, 8)) && playlist.keeps(segment(LOW, 9)),
+        "another rung is no other place"
+    );
+    assert_eq!(playlist.ahead(segment(HIGH, 9), at(3)), Duration::from_secs(8) - Duration::from_millis(3));
+}
+
+#[test]
+fn with_much_to_play_a_higher_rung_is_tried_than_what_came_allows() {
+    let mut playlist = adapting();
+    play(&mut playlist, 7, 1500, at(0));
+    let mut last = 7;
+    while let Some(next) = playlist.next(at(1)) {
+        assert_eq!(next.number, last + 1, "no number is fetched of two rungs");
+        last = next.number;
+        // With 12 s to play BOLA decides, and nothing of the paths.
+        let ahead = (next.number - 7) * 4;
+        assert_eq!(next.track == HIGH, ahead > 12, "{ahead} s");
+        playlist.came(next, Bytes::new(187_500), Duration::from_secs(1), 1, at(1));
+    }
+    assert_eq!(last, 14);
+}
+
+#[test]
+fn what_goes_on_from_its_middle_stays_of_its_rung_and_what_was_never_chosen_does_not() {
+    let mut playlist = adapting();
+    assert_eq!(play(&mut playlist, 7, 5000, at(0)), LOW);
+    for number in 8..12 {
+        assert_eq!(play(&mut playlist, number, 5000, at(number)), HIGH);
+    }
+    // Its player is gone, and what was there with it.
+    assert_eq!(playlist.choose(7, true, at(60_000)).unwrap().track, LOW);
+    assert_eq!(playlist.choose(7, false, at(60_000)).unwrap().track, HIGH);
+    // The sound has no ladder.
+    playlist.asked(segment(TONE, 7), Hints::default(), at(60_000));
+    come(&mut playlist, segment(TONE, 7), Bytes::kib(10));
+    assert_eq!(playlist.next(at(60_001)), Some(segment(TONE, 8)));
+}
+
+proptest! {
+    /// However its player goes to and fro, what is remembered of it is bounded, and no number is there twice.
+    #[test]
+    fn what_was_chosen_is_bounded(numbers in proptest::collection::vec((0u64..u64::MAX, 0u64..10_000), 1..300)) {
+        let mut playlist = adapting();
+        let mut now = Time::ZERO;
+        for (number, kbps) in numbers {
+            let number = if number % 2 == 0 { 7 + number % 20 } else { number };
+            now += Duration::from_millis(kbps);
+            play(&mut playlist, number, kbps, now);
+            while let Some(next) = playlist.next(now) {
+                let twice = [LOW, HIGH].iter().filter(|track| playlist.keeps(segment(**track, next.number)));
+                prop_assert_eq!(twice.count(), 1);
+                come(&mut playlist, next, Bytes::kib(10));
+            }
+        }
+        prop_assert!(playlist.ladder.unwrap().remembers() <= 64);
+    }
+}
+
+#[test]
+fn a_player_that_asks_before_the_last_segment_has_come_waits_until_more_is_known() {
+    let mut playlist = adapting();
+    let first = segment(playlist.choose(7, false, at(0)).unwrap().track, 7);
+    playlist.asked(first, Hints::default(), at(0));
+    assert!(
+        playlist.is_too_soon(8, at(1)) && !playlist.is_too_soon(7, at(1)) && !playlist.is_too_soon(12, at(1))
+    );
+    // It is there while it waits, however long that is.
+    for now in [10_000, 20_000, 30_000] {
+        assert!(playlist.is_too_soon(8, at(now)));
+    }
+    playlist.came(first, Bytes::kib(500), Duration::from_secs(30), 1, at(30_000));
+    assert!(!playlist.is_too_soon(8, at(30_000)));
+    // Nobody waits for what is not under way any more, nor where nothing is chosen.
+    playlist.asked(segment(LOW, 8), Hints::default(), at(30_000));
+    playlist.failed(segment(LOW, 8));
+    assert!(!playlist.is_too_soon(9, at(30_000)));
+    let mut playlist = self::playlist(Parameters::default());
+    playlist.asked(segment(LOW, 7), Hints::default(), at(0));
+    assert!(!playlist.is_too_soon(8, at(1)));
+}
+
+/// Over as many connections as the lower rung needs nobody finds out whether more would hold the next one.
+#[test]
+fn a_rung_is_brought_as_fast_as_the_next_one_needs() {
+    let playlist = adapting();
+    let within = |track| playlist.comes_within(segment(track, 7));
+    assert_eq!(within(LOW), Some(Duration::from_millis(1800)), "2 Mbps by 0.9, in place of 1");
+    assert_eq!((within(HIGH), within(TONE)), (Some(Duration::from_secs(4)), Some(Duration::from_secs(4))));
+    assert_eq!(playlist.comes_within(segment(LOW, 500)), None);
+}

@@ -3,7 +3,7 @@
 use anabranch_units::{Bytes, Duration, Time};
 
 use super::Session;
-use super::api::Action;
+use super::api::{Action, Pace};
 use crate::content::{Reassignment, Request};
 use crate::control::ConnectionId;
 
@@ -34,8 +34,13 @@ impl Session {
     }
 
     fn share_what_is_late(&mut self, now: Time) {
-        while let Some(late) = self.coordinator.reassign_late(now) {
-            self.hand_over(late);
+        // A player of segments has each when its end is there: to get something twice is worth it when nothing else is
+        // left to get, and only then.
+        let only_the_end_counts = matches!(self.pace, Pace::AtLeast { .. });
+        if !(only_the_end_counts && self.coordinator.has_work()) {
+            while let Some(late) = self.coordinator.reassign_late(now) {
+                self.hand_over(late);
+            }
         }
         let mut idle = self.pipes();
         idle.retain(|pipe| self.coordinator.queue_length(*pipe) == 0);

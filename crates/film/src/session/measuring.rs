@@ -76,8 +76,9 @@ impl Session {
                 Duration::MAX
             })),
             Pace::AtLeast { rate, ahead } => {
-                let (come, passed) = (Bytes::new(self.coordinator.have().total()), now.since(self.began));
-                Some(ahead + rate.time_for(come) - passed)
+                let (since, before) = self.segment_from;
+                let come = Bytes::new(self.coordinator.have().total().saturating_sub(before));
+                Some(ahead + rate.time_for(come) - now.since(since))
             }
             _ => None,
         };

@@ -60,7 +60,8 @@ pub struct Session {
     controller: Box<dyn RateController>,
     playback: Playback,
     pace: Pace,
-    began: Time,
+    /// Since when a segment is got ([`Pace::AtLeast`]), and how many bytes there were before.
+    segment_from: (Time, u64),
     /// The media's rate where it is known.
     known_rate: Option<Rate>,
     /// The rate at which it is played, as far as that is known: the media's, or what the reader shows.
@@ -114,7 +115,7 @@ impl Session {
             controller: config.controller,
             playback: Playback::new(config.playback, media_rate, now),
             pace: config.pace,
-            began: now,
+            segment_from: (now, 0),
             known_rate: media_rate,
             media_rate,
             ranges: config.ranges,
@@ -136,6 +137,19 @@ impl Session {
             totals: Totals::default(),
             gone: 0,
             now,
+        }
+    }
+
+    /// What is read from now on is a segment of this rate, and its player has so much to play before it
+    /// ([`Pace::AtLeast`]; any other pace stays as it is).
+    pub fn next_segment(&mut self, rate: Rate, ahead: Duration, now: Time) {
+        self.now = now;
+        if matches!(self.pace, Pace::AtLeast { .. }) {
+            self.pace = Pace::AtLeast { rate, ahead };
+            self.segment_from = (now, self.coordinator.have().total());
+            self.known_rate = Some(rate);
+            self.media_rate = Some(rate);
+            self.coordinator.set_media_rate(rate);
         }
     }
 

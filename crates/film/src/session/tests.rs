@@ -304,3 +304,22 @@ fn at_least_a_rate_that_is_missed_takes_more_connections_and_sooner_the_less_the
     let (empty, full) = (after(0), after(40));
     assert!(empty < Duration::from_secs(5) && empty < full, "{empty} and {full}");
 }
+
+/// Its player needs all of a segment: nothing is asked for twice while something was asked for by nobody.
+#[test]
+fn what_is_late_in_the_middle_of_a_segment_is_got_twice_only_when_nothing_else_is_left() {
+    let pace = Pace::AtLeast { rate: Rate::from_kbps(3000), ahead: Duration::ZERO };
+    let size = film(8, 3000);
+    let mut world = World::new(config(size, 2, auto(), pace), servers(&[200, 2000]));
+    world.run(60);
+    assert!(world.session.is_complete());
+    let mut asked = RangeSet::new();
+    let mut twice = 0;
+    for (at, range) in &world.asked {
+        let is_all_asked_for = asked.contains(&(0..size));
+        let is_new = asked.insert(range.clone()) == range.end - range.start;
+        assert!(is_new || is_all_asked_for, "{range:?} again at {at}");
+        twice += u32::from(!is_new);
+    }
+    assert!(twice > 0, "the slow one does not set the time");
+}

@@ -46,6 +46,17 @@ fn length(description: &Description, index: usize) -> Option<f64> {
     seconds(period.duration.as_ref()).or_else(|| Some(end()? - start()?))
 }
 
+/// What the set at this place of a period is called.
+pub(super) fn group_of(set: &AdaptationSet, place: usize) -> String {
+    set.id.clone().unwrap_or_else(|| format!("#{place}"))
+}
+
+/// What the representation at this place of a set is called.
+pub(super) fn name_of(group: &str, representation: &Representation, place: usize) -> String {
+    let id = representation.id.clone().unwrap_or_else(|| format!("#{place}"));
+    format!("{group}/{id}")
+}
+
 #[derive(Default)]
 struct Building {
     is_live: bool,
@@ -67,7 +78,7 @@ impl Building {
     fn period(&mut self, index: usize, period: &Period, length: Option<f64>, base: &Url) {
         let base = base_of(&period.bases, base);
         for (place, set) in period.inside.iter().enumerate() {
-            let group = set.id.clone().unwrap_or_else(|| format!("#{place}"));
+            let group = group_of(set, place);
             let number = self.numbers.get(&group).copied().unwrap_or(0);
             let mut most = 0;
             for (rung, representation) in set.inside.iter().enumerate() {
@@ -80,8 +91,7 @@ impl Building {
                 }
                 self.listed += found.segments.len();
                 most = most.max(found.segments.len());
-                let id = representation.id.clone().unwrap_or_else(|| format!("#{rung}"));
-                self.add(format!("{group}/{id}"), &group, number, index, found);
+                self.add(name_of(&group, representation, rung), &group, number, index, found);
             }
             self.numbers.insert(group, number.saturating_add(Bytes::of(most).get()));
         }

@@ -31,6 +31,12 @@ pub(super) struct Level<Inner> {
     pub(super) duration: Option<String>,
     #[serde(rename = "@bandwidth")]
     pub(super) bandwidth: Option<String>,
+    #[serde(rename = "@contentType")]
+    pub(super) content_type: Option<String>,
+    #[serde(rename = "@mimeType")]
+    pub(super) mime_type: Option<String>,
+    #[serde(rename = "@height")]
+    pub(super) height: Option<String>,
     /// The first is what references count from.
     #[serde(default, rename = "BaseURL")]
     pub(super) bases: Vec<Text>,

@@ -26,6 +26,9 @@ pub struct Media {
     pub playback: anabranch_film::playback::Parameters,
     /// How the player takes what has arrived; `None`: all of it at once.
     pub reader: Option<Reader>,
+    /// Of a film in segments that is there at several rates: who chooses among them. The stream's rate is that
+    /// of the lowest rung then.
+    pub ladder: Option<Ladder>,
     /// The content coordinator's parameters.
     pub policy: anabranch_film::content::Policy,
     /// The most that a connection's receive window can be (a socket's buffer).
@@ -48,6 +51,17 @@ pub struct Reader {
     /// Which rate the media has from which play time on, rising; before the first the rate that the session
     /// is told, which it hears of none of these.
     pub scenes: Vec<(Duration, Rate)>,
+}
+
+/// A film in segments of several rates, and a player that asks for one after the other.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ladder {
+    /// The rates, rising; at least one.
+    pub rungs: Vec<Rate>,
+    /// How long each segment plays.
+    pub segment: Duration,
+    /// How the player chooses, and how much it holds.
+    pub adaptation: anabranch_film::adaptation::Parameters,
 }
 
 /// What a viewer does, so long after the stream's start.

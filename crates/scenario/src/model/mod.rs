@@ -17,7 +17,7 @@ pub use link::{
     Change, CoDel, Discipline, FqCoDel, GilbertElliott, Jitter, Limit, Link, LossModel, Opportunities, Pie,
     Queue, Red, Spread, TokenBucket,
 };
-pub use media::{Act, Media, RateControl, Reader};
+pub use media::{Act, Ladder, Media, RateControl, Reader};
 pub use server::{Above, MostConnections, Server};
 pub use tcp::{Congestion, DelayedAck, Form, Recovery, Rto, Share, Tcp};
 

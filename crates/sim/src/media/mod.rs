@@ -7,9 +7,11 @@ mod algorithm;
 mod carrying;
 mod connection;
 mod fixed;
+mod ladder;
 mod limit;
 mod player;
 mod scenes;
+mod viewer;
 
 use std::collections::BTreeMap;
 
@@ -27,7 +29,7 @@ use crate::tcp::NO_LIMIT;
 use algorithm::controller;
 use connection::{ANSWER_HEADER_SIZE, Connection, REQUEST_SIZE};
 use limit::ReadLimit;
-use player::Player;
+use viewer::Viewer;
 
 /// Larger than any run can fetch: the size of media without an end.
 const ENDLESS: u64 = 1 << 50;
@@ -48,7 +50,7 @@ pub(crate) struct Stream {
     look_at: u64,
     limit: ReadLimit,
     /// The player, if it does not take everything at once.
-    player: Option<Player>,
+    player: Option<Viewer>,
     requests: u64,
     began: Time,
     /// When its time was over.
@@ -78,10 +80,11 @@ impl Stream {
         if media.reader.is_some() {
             session = session.expecting_any_speed();
         }
-        session.add_reader(READER, 0..size, start);
-        let player = media.reader.clone();
-        let player =
-            player.map(|reader| Player::new(reader, media.rate, media.playback, size, READER, start));
+        // One that chooses rungs asks for its first segment itself.
+        if media.ladder.is_none() {
+            session.add_reader(READER, 0..size, start);
+        }
+        let player = Viewer::new(&media, size, READER, start);
         Self {
             flow,
             media,
@@ -101,6 +104,7 @@ impl Stream {
 
     pub(crate) fn start(&mut self, network: &mut Network) {
         self.session.start(Time::from_nanos(network.now));
+        self.view(network);
         self.act(network);
     }
 
@@ -113,9 +117,7 @@ impl Stream {
         for (connection, bytes) in self.limit.ready(now) {
             self.read(connection, bytes, network);
         }
-        if let Some(player) = &mut self.player {
-            player.step(&mut self.session, Time::from_nanos(now));
-        }
+        self.view(network);
         if now >= self.tick_at {
             self.tick_at = u64::MAX;
             self.give_up_waiting(network);
@@ -124,6 +126,15 @@ impl Stream {
             self.tune(network);
         }
         self.act(network);
+    }
+
+    /// The player looks at what has arrived.
+    fn view(&mut self, network: &mut Network) {
+        let Some(player) = &mut self.player else { return };
+        player.step(&mut self.session, Time::from_nanos(network.now));
+        for (rate, why) in player.take_chosen() {
+            self.note(network, None, "rung", Some(rate.as_bps()), why);
+        }
     }
 
     /// The flow's time is over: every connection is closed.
@@ -215,7 +226,7 @@ impl Stream {
             self.tick_at = tick;
             network.call_flow(self.flow, tick);
         }
-        if let Some(look) = self.player.as_ref().and_then(Player::next).map(Time::as_nanos)
+        if let Some(look) = self.player.as_ref().and_then(Viewer::next).map(Time::as_nanos)
             && self.look_at != look
         {
             self.look_at = look;
@@ -296,7 +307,7 @@ impl Stream {
             requests: self.requests,
             duplicate: Bytes::new(status.totals.duplicate),
             rerequested: Bytes::new(status.totals.rerequested),
-            seen: self.player.as_ref().map(Player::seen),
+            seen: self.player.as_ref().map(Viewer::seen),
         }
     }
 

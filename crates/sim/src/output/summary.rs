@@ -103,6 +103,12 @@ pub struct SeenSummary {
     pub stall_s: f64,
     /// How much was played.
     pub played_bytes: u64,
+    /// The mean rate of what was played, in bit/s, where the player chooses rungs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rung_bps: Option<u64>,
+    /// How often the rung changed in what was played.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rung_switches: Option<u32>,
 }
 
 /// What a link came to.
@@ -199,6 +205,8 @@ impl MediaSummary {
                 stalls: seen.stalls,
                 stall_s: Decimal::seconds(seen.stalled).number(),
                 played_bytes: seen.played.get(),
+                rung_bps: seen.rung.map(Rate::as_bps),
+                rung_switches: seen.rung.map(|_| seen.switches),
             }),
         }
     }

@@ -49,7 +49,7 @@ fn a_film_that_never_begins_stands_still_as_long_as_it_is_there() {
 #[test]
 fn what_the_viewer_saw_counts_before_what_the_session_thinks() {
     let seconds = Duration::from_secs;
-    let seen = Seen { startup: Some(seconds(3)), stalls: 2, stalled: seconds(7), played: Bytes::ZERO };
+    let seen = Seen { startup: Some(seconds(3)), stalls: 2, stalled: seconds(7), ..Seen::default() };
     let film = MediaTotals {
         lasted: seconds(60),
         startup: None,
