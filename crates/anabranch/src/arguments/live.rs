@@ -9,7 +9,7 @@ use anabranch_contribution::{Fingerprint, MOST_SENDERS};
 use anabranch_live::fec::Code;
 use anabranch_live::{LEAST_LATENCY, MOST_LATENCY};
 use anabranch_sockets::Interface;
-use anabranch_units::{Duration, Rate};
+use anabranch_units::{Bytes, Duration, Rate};
 use clap::{Args, ValueEnum};
 
 use super::address::of_everybody;
@@ -73,9 +73,12 @@ pub struct ReceiveArguments {
     /// Where the stream goes: 'udp://HOST:PORT'; 'srt://HOST:PORT' calls an SRT peer, and
     /// 'srt://:PORT?mode=listener' lets viewers in (also streamid=, passphrase=, pbkeylen=, latency= in
     /// milliseconds, as srt-live-transmit has them); a file, or '-' for standard output; a file that has something
-    /// in it is kept, and a number added to the name of the new one
-    #[arg(long, value_name = "udp://ADDR|srt://ADDR|FILE|-", default_value = "-")]
-    pub output: Endpoint,
+    /// in it is kept, and a number added to the name of the new one [default: -, or none with --hls]
+    #[arg(long, value_name = "udp://ADDR|srt://ADDR|FILE|-")]
+    pub output: Option<Endpoint>,
+    /// Where it goes as HLS.
+    #[command(flatten)]
+    pub hls: HlsArguments,
     /// Start this player, such as 'mpv {}', 'ffplay {}' or 'vlc {}', and play the stream in it; {} stands for
     /// its standard input
     #[arg(long, value_name = "COMMAND", value_parser = super::values::player, conflicts_with = "output")]
@@ -106,6 +109,25 @@ pub struct ReceiveArguments {
     /// What is told about it.
     #[command(flatten)]
     pub report: ReportArguments,
+}
+
+/// A live stream as HLS.
+#[derive(Args, Clone, Debug)]
+pub struct HlsArguments {
+    /// Write the stream as HLS into this directory, as live.m3u8 and its segments, for 'anabranch serve DIR' or
+    /// any web server; it has to be an MPEG transport stream. With --senders {} in the name stands for the number
+    /// of each. A playlist that is there already is gone on with
+    #[arg(long = "hls", value_name = "DIR")]
+    pub directory: Option<PathBuf>,
+    /// HLS: begin a segment with the first key frame after this time
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = segment, requires = "directory")]
+    pub hls_segment: Duration,
+    /// HLS: list the segments of this time, at least three; as many that were listed are kept beside them
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = window, requires = "directory")]
+    pub hls_window: Duration,
+    /// HLS: use no more of the disk; the oldest segments go before their time
+    #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = space, requires = "directory")]
+    pub hls_space: Bytes,
 }
 
 /// The secret of both ends.
@@ -254,14 +276,7 @@ impl FromStr for FecArgument {
 }
 
 fn latency(input: &str) -> Result<Duration, String> {
-    let time: Duration = input.parse().map_err(|error: anabranch_units::ParseError| error.to_string())?;
-    if (LEAST_LATENCY..=MOST_LATENCY).contains(&time) {
-        Ok(time)
-    } else {
-        Err(format!(
-            "{time} is no latency: it is {LEAST_LATENCY} at the least and {MOST_LATENCY} at the most"
-        ))
-    }
+    between(input, LEAST_LATENCY, MOST_LATENCY)
 }
 
 /// The name or address of a host and a port, which are looked up later.
@@ -275,6 +290,31 @@ fn host_and_port(input: &str) -> Result<String, String> {
             }
         }
         _ => Err(FORMS.into()),
+    }
+}
+
+fn segment(input: &str) -> Result<Duration, String> {
+    between(input, Duration::from_secs(1), Duration::from_secs(20))
+}
+
+fn window(input: &str) -> Result<Duration, String> {
+    between(input, Duration::from_secs(3), Duration::from_secs(24 * 3600))
+}
+
+fn space(input: &str) -> Result<Bytes, String> {
+    between(input, Bytes::mib(1), Bytes::mib(1 << 30))
+}
+
+/// A quantity within bounds.
+fn between<Q>(input: &str, least: Q, most: Q) -> Result<Q, String>
+where
+    Q: FromStr<Err = anabranch_units::ParseError> + PartialOrd + Copy + std::fmt::Display,
+{
+    let value: Q = input.parse().map_err(|error: anabranch_units::ParseError| error.to_string())?;
+    if least <= value && value <= most {
+        Ok(value)
+    } else {
+        Err(format!("{value} is out of bounds: {least} at the least and {most} at the most"))
     }
 }
 

@@ -1,5 +1,6 @@
 //! `anabranch send` and `anabranch receive`.
 
+mod hls;
 mod identity;
 mod input;
 mod output;
