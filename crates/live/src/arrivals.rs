@@ -17,6 +17,10 @@ const MOST_AHEAD: u64 = 1 << 16;
 /// So many later datagrams show that one is lost (RFC 9002, section 6.1.1).
 const LATER: u64 = 3;
 
+/// The sender is told what arrived so often at least, also where a round trip takes longer: by that it knows how
+/// much a path carries that has become slow.
+const TELL: Duration = Duration::from_millis(100);
+
 /// The receiver's side of a connection.
 #[derive(Clone, Debug)]
 pub(super) struct Arrivals {
@@ -29,6 +33,9 @@ pub(super) struct Arrivals {
     /// rates the third datagram after a hole comes too late for another attempt.
     tell_until: Option<u64>,
     has_hole_to_tell: bool,
+    /// When it was told last, and whether it is time.
+    told: Time,
+    is_to_tell: bool,
 }
 
 impl Arrivals {
@@ -40,6 +47,8 @@ impl Arrivals {
             feedback: None,
             tell_until: None,
             has_hole_to_tell: false,
+            told: Time::ZERO,
+            is_to_tell: false,
         }
     }
 
@@ -68,12 +77,17 @@ impl Arrivals {
             connection_sequence: expand(header.member_sequence, sequence),
         };
         self.feedback = self.rate.packet(&info, size, now).or(self.feedback);
+        self.is_to_tell |= now.since(self.told) >= TELL;
         true
     }
 
     /// When [`Self::report`] has to be asked again.
     pub(super) fn deadline(&self) -> Time {
-        if self.feedback.is_some() || self.has_hole_to_tell { Time::ZERO } else { self.rate.deadline() }
+        if self.feedback.is_some() || self.has_hole_to_tell || self.is_to_tell {
+            Time::ZERO
+        } else {
+            self.rate.deadline()
+        }
     }
 
     /// The report that is due, if one is, without what is known of the stream.
@@ -82,10 +96,12 @@ impl Arrivals {
             self.feedback = Some(feedback);
         }
         let has_hole_to_tell = std::mem::take(&mut self.has_hole_to_tell);
+        let is_to_tell = std::mem::take(&mut self.is_to_tell);
         let feedback = self.feedback.take();
-        if feedback.is_none() && !has_hole_to_tell {
+        if feedback.is_none() && !has_hole_to_tell && !is_to_tell {
             return None;
         }
+        self.told = now;
         let rate = feedback.map(|feedback| RateReport {
             timestamp: low_bits(micros(feedback.timestamp)),
             delay: feedback.delay,
