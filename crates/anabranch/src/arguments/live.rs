@@ -1,6 +1,7 @@
 //! `anabranch send` and `anabranch receive`.
 
 use std::convert::Infallible;
+use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -12,7 +13,7 @@ use anabranch_sockets::Interface;
 use anabranch_units::{Bytes, Duration, Rate};
 use clap::{Args, ValueEnum};
 
-use super::address::of_everybody;
+use super::address::{of_everybody, of_this_machine};
 use super::source::ReportArguments;
 
 /// Options of `anabranch send`.
@@ -47,6 +48,10 @@ pub struct SendArguments {
     /// holds
     #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = latency)]
     pub latency: Duration,
+    /// Tell programs that connect here which rate fits, as lines of JSON, for an encoder that follows
+    /// (docs/live.md): a socket in the file system, or IP:PORT, or a port of 127.0.0.1
+    #[arg(long, value_name = "unix:PATH|ADDR")]
+    pub tell_rate: Option<TellRate>,
     /// Leave by this network interface, by name or address; may be given several times to use them all
     #[arg(long, value_name = "NAME|ADDR")]
     pub interface: Vec<Interface>,
@@ -143,8 +148,8 @@ pub struct TokenArguments {
 }
 
 /// It is a secret.
-impl std::fmt::Debug for TokenArguments {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for TokenArguments {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.token.is_some() { "Token(..)" } else { "Token" })
     }
 }
@@ -204,6 +209,36 @@ impl FromStr for Endpoint {
             None if input == "-" => Ok(Self::Standard),
             None if input.contains("://") => Err("only udp://, srt://, files and '-' are known".into()),
             None => Ok(Self::File(input.into())),
+        }
+    }
+}
+
+/// Where it is told which rate fits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TellRate {
+    /// At this address of TCP.
+    Tcp(SocketAddr),
+    /// At a socket in the file system.
+    Unix(PathBuf),
+}
+
+impl FromStr for TellRate {
+    type Err = String;
+
+    fn from_str(input: &str) -> Result<Self, String> {
+        match input.strip_prefix("unix:") {
+            Some("") => Err("a socket is written unix:PATH".into()),
+            Some(path) => Ok(Self::Unix(path.into())),
+            None => of_this_machine(input).map(Self::Tcp),
+        }
+    }
+}
+
+impl fmt::Display for TellRate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(address) => address.fmt(f),
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
         }
     }
 }
@@ -308,7 +343,7 @@ fn space(input: &str) -> Result<Bytes, String> {
 /// A quantity within bounds.
 fn between<Q>(input: &str, least: Q, most: Q) -> Result<Q, String>
 where
-    Q: FromStr<Err = anabranch_units::ParseError> + PartialOrd + Copy + std::fmt::Display,
+    Q: FromStr<Err = anabranch_units::ParseError> + PartialOrd + Copy + fmt::Display,
 {
     let value: Q = input.parse().map_err(|error: anabranch_units::ParseError| error.to_string())?;
     if least <= value && value <= most {

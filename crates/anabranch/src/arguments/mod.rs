@@ -41,7 +41,7 @@ pub use lab::{
     ValidateArguments,
 };
 pub use live::{
-    Endpoint, FecArgument, HlsArguments, Kept, ReceiveArguments, SchemeName, SendArguments, Switch,
+    Endpoint, FecArgument, HlsArguments, Kept, ReceiveArguments, SchemeName, SendArguments, Switch, TellRate,
     TokenArguments,
 };
 pub use pages::{command, write_manual};

@@ -4,6 +4,7 @@ mod hls;
 mod identity;
 mod input;
 mod output;
+mod rate;
 mod receive;
 mod recording;
 mod report;

@@ -12,7 +12,8 @@ use clap::FromArgMatches;
 
 use super::*;
 use crate::arguments::{
-    Cli, Command, Digest, Endpoint, FecArgument, FetchArguments, Kept, Place, SchemeName, Switch, command,
+    Cli, Command, Digest, Endpoint, FecArgument, FetchArguments, Kept, Place, SchemeName, Switch, TellRate,
+    command,
 };
 
 fn parse(line: &str) -> Result<Command, String> {
@@ -434,6 +435,15 @@ fn options_of_live_media_mean_what_they_say() {
         panic!()
     };
     assert_eq!((send.fec, send.keep_stuffing), (FecArgument::Auto, true));
+    for (written, at) in
+        [("7000", TellRate::Tcp(([127, 0, 0, 1], 7000).into())), ("unix:r", TellRate::Unix("r".into()))]
+    {
+        let Command::Send(send) = parse(&format!("anabranch send --to b:1 --tell-rate {written}")).unwrap()
+        else {
+            panic!()
+        };
+        assert_eq!(send.tell_rate, Some(at));
+    }
     let Command::Receive(receive) =
         parse("anabranch receive --listen 0.0.0.0:1 --player mpv --senders 3").unwrap()
     else {
@@ -478,6 +488,7 @@ fn options_of_live_media_mean_what_they_say() {
         ("send --to a:1 --latency 1ms", "10 ms"),
         ("send --to a:1 --latency 2h", "60"),
         ("send --to a:1 --rate 0", "above zero"),
+        ("send --to a:1 --tell-rate unix:", "unix:PATH"),
         ("send --to a:1 --input http://a/", "udp://"),
         ("send --to a:1 --input udp://nowhere", "udp://"),
         ("send --to a:1 --fingerprint 12", "64 hexadecimal"),
