@@ -62,7 +62,7 @@ const MEDIA: [Case; 36] = [
     ("http://nowhere.invalid/x", 1, "cannot find the host nowhere.invalid"),
 ];
 
-const OTHERS: [Case; 105] = [
+const OTHERS: [Case; 106] = [
     ("paly URL", 2, "'paly'|'play'"),
     ("help nosuch", 2, "'nosuch'"),
     ("", 2, "Usage: anabranch"),
@@ -125,6 +125,7 @@ const OTHERS: [Case; 105] = [
         2,
         "100 ms is out of bounds: 1.0 s at the least",
     ),
+    ("send --to 127.0.0.1:9 --as-published", 2, "'auto' is ours"),
     ("receive --listen 127.0.0.1:9 --hls-window 10s", 2, "--hls <DIR>"),
     ("receive --listen 127.0.0.1:9 --senders 2 --hls d", 2, "a directory for each"),
     ("send --to 127.0.0.1:9 --latency 1ms", 2, "10 ms at the least and 60.0 s at the most"),

@@ -39,9 +39,10 @@ pub(super) struct Arrivals {
 }
 
 impl Arrivals {
-    pub(super) fn new() -> Self {
+    /// `is_published`: the control of the rate is that of RFC 5348.
+    pub(super) fn new(is_published: bool) -> Self {
         Self {
-            rate: tfrc::Receiver::new(parameters()),
+            rate: tfrc::Receiver::new(parameters(is_published)),
             arrived: RangeSet::new(),
             newest: None,
             feedback: None,
@@ -144,7 +145,7 @@ mod tests {
 
     #[test]
     fn a_hole_is_told_with_each_of_three_later_datagrams() {
-        let mut arrivals = Arrivals::new();
+        let mut arrivals = Arrivals::new(false);
         let mut told = Vec::new();
         for sequence in [0, 1, 3, 4, 5, 6] {
             assert!(arrivals.datagram(&header(sequence), Bytes::new(100), at(1)));
@@ -161,7 +162,7 @@ mod tests {
 
     #[test]
     fn duplicates_replays_and_leaps_are_not_new() {
-        let mut arrivals = Arrivals::new();
+        let mut arrivals = Arrivals::new(false);
         assert!(arrivals.datagram(&header(0), Bytes::new(100), at(0)));
         assert!(!arrivals.datagram(&header(0), Bytes::new(100), at(0)));
         assert!(!arrivals.datagram(&header(MOST_AHEAD + 1), Bytes::new(100), at(0)));
@@ -173,7 +174,7 @@ mod tests {
     proptest! {
         #[test]
         fn reports_tell_what_arrived(sequences in prop::collection::vec(0u64..300, 1..200)) {
-            let mut arrivals = Arrivals::new();
+            let mut arrivals = Arrivals::new(false);
             let mut expected = std::collections::BTreeSet::new();
             for sequence in sequences {
                 prop_assert_eq!(

@@ -102,10 +102,11 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    pub(super) fn new(link: UplinkId, rtt: Duration) -> Self {
+    /// `is_published`: the control of the rate is that of RFC 5348.
+    pub(super) fn new(link: UplinkId, rtt: Duration, is_published: bool) -> Self {
         Self {
             link,
-            rate: tfrc::Sender::new(parameters(), packet_size()),
+            rate: tfrc::Sender::new(parameters(is_published), packet_size()),
             outstanding: BTreeMap::new(),
             newest_sent: None,
             newest_arrived: None,

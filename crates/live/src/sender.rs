@@ -50,6 +50,8 @@ pub struct Settings {
     pub leave_out_stuffing: bool,
     /// How many connections a link gets, or for how many one stands.
     pub scheme: Scheme,
+    /// Whether TFRC is that of RFC 5348, in place of ours ([`crate::control::parameters`]).
+    pub is_published: bool,
 }
 
 /// Decides what leaves next, and on which connection.
@@ -136,7 +138,7 @@ impl Sender {
         let has_place = self.connections.len() < MAX_CONNECTIONS;
         if has_place {
             let aggregate = self.links.entry(link).or_insert_with(|| Aggregate::new(self.settings.scheme));
-            let mut connection = Connection::new(link, rtt);
+            let mut connection = Connection::new(link, rtt, self.settings.is_published);
             connection.set_flows(aggregate.flows());
             self.connections.insert(id, connection);
         }

@@ -33,6 +33,10 @@ pub struct SendArguments {
     /// How the sender shares the network with others
     #[arg(long, value_name = "NAME", default_value = "auto")]
     pub scheme: SchemeName,
+    /// Let tfrc, multfrc and aio-tfrc reckon as they were published (RFC 5348), and not as today's TCP does
+    /// (docs/live-control.md)
+    #[arg(long)]
+    pub as_published: bool,
     /// Parity: 'off', 'auto' where sending again comes too late, or blocks of N packets of which K are media,
     /// such as 61,50
     #[arg(long, value_name = "off|auto|N,K", default_value = "off")]

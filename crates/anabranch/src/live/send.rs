@@ -139,6 +139,11 @@ async fn settings(arguments: &SendArguments) -> Result<SenderSettings, Failure> 
     found.sort_by_key(SocketAddr::is_ipv6);
     let to =
         *found.first().ok_or_else(|| Failure::failed(format_args!("{} has no address", arguments.to)))?;
+    if arguments.as_published && arguments.scheme == SchemeName::Auto {
+        return Err(Failure::usage(
+            "--as-published: 'auto' is ours; the published ones are --scheme tfrc, multfrc and aio-tfrc",
+        ));
+    }
     let trusted = match arguments.fingerprint {
         Some(fingerprint) => Trusted::Certificate(fingerprint),
         None => Trusted::Authorities(TlsClient::new(&arguments.cacert).map_err(Failure::failed)?),
@@ -158,6 +163,7 @@ async fn settings(arguments: &SendArguments) -> Result<SenderSettings, Failure> 
             SchemeName::AioTfrc => Scheme::AIO_TFRC,
             SchemeName::Auto => Scheme::AUTO,
         },
+        is_published: arguments.as_published,
     };
     let name = name.trim_start_matches('[').trim_end_matches(']').to_owned();
     let token = token(&arguments.token)?;

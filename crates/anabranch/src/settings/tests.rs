@@ -431,6 +431,10 @@ fn options_of_live_media_mean_what_they_say() {
         panic!()
     };
     assert_eq!((send.input, send.fec, send.retransmit), (Endpoint::Standard, FecArgument::Off, Switch::On));
+    let Command::Send(send) = parse("anabranch send --to b:1 --scheme tfrc --as-published ").unwrap() else {
+        panic!()
+    };
+    assert!(send.as_published && send.scheme == SchemeName::Tfrc);
     let Command::Send(send) = parse("anabranch send --to b:1 --fec auto --keep-stuffing ").unwrap() else {
         panic!()
     };

@@ -11,7 +11,7 @@ fn at(millis: u64) -> Time {
 }
 
 fn connection() -> Connection {
-    Connection::new(UplinkId(0), Duration::from_millis(20))
+    Connection::new(UplinkId(0), Duration::from_millis(20), false)
 }
 
 fn report(arrived: &[(u32, u16)]) -> Report {

@@ -102,7 +102,14 @@ fn numbers(delivered: &[Arc<[u8]>]) -> Vec<u64> {
 }
 
 fn settings(retransmit: bool, fec: Fec) -> Settings {
-    Settings { latency: LATENCY, retransmit, fec, leave_out_stuffing: true, scheme: Scheme::TFRC }
+    Settings {
+        latency: LATENCY,
+        retransmit,
+        fec,
+        leave_out_stuffing: true,
+        scheme: Scheme::TFRC,
+        is_published: false,
+    }
 }
 
 /// Loses `percent` of the datagrams, always the same ones.

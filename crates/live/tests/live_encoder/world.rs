@@ -121,6 +121,7 @@ pub fn run(path: &Path, latency: Duration, rule: &mut dyn Rule, length: Duration
         fec: Fec::Off,
         leave_out_stuffing: false,
         scheme: Scheme::AUTO,
+        is_published: false,
     };
     let (mut sender, mut receiver) = (Sender::new(settings), Receiver::new(latency, 0));
     assert!(sender.connection_up(ID, UplinkId(0), path.rtt) && receiver.connection_up(ID));
