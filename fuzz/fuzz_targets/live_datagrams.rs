@@ -43,6 +43,7 @@ impl Ends {
             leave_out_stuffing: true,
             fec: Fec::Fixed(Code::new(4, 2).unwrap()),
             scheme: Scheme::AUTO,
+            is_published: false,
         };
         let (mut sender, mut receiver) = (Sender::new(settings), Receiver::new(LATENCY, 0));
         for number in 0..2 {

@@ -3,58 +3,16 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod browser_support;
 mod play_support;
 
 use std::net::SocketAddr;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use browser_support::Browser;
 use play_support::{LIMIT, Origin, Program, raw_origin, tool};
-use rustix::process::{Pid, Signal, kill_process};
-
-/// Chromium without a window; it ends when this is dropped.
-struct Browser {
-    child: Child,
-    _profile: tempfile::TempDir,
-}
-
-impl Browser {
-    fn open(url: &str) -> Option<Self> {
-        if Command::new("chromium").arg("--version").output().is_err() {
-            anabranch_testkit::skipped("there is no chromium (Debian's package chromium)");
-            return None;
-        }
-        let profile = tempfile::tempdir().unwrap();
-        let child = Command::new("chromium")
-            .args([
-                "--headless",
-                "--no-sandbox",
-                "--disable-gpu",
-                "--no-first-run",
-                "--disable-background-networking",
-            ])
-            // The names of hosts far away, which are here; a name that is not that of this machine makes a
-            // page foreign.
-            .arg("--host-resolver-rules=MAP *.example 127.0.0.1")
-            .args(["--autoplay-policy=no-user-gesture-required", "--remote-debugging-port=0"])
-            .arg(format!("--user-data-dir={}", profile.path().display()))
-            .arg(url)
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        Some(Self { child, _profile: profile })
-    }
-}
-
-impl Drop for Browser {
-    fn drop(&mut self) {
-        let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
-        let _ = self.child.wait();
-    }
-}
 
 /// Waits for what has to come.
 #[track_caller]

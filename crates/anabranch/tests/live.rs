@@ -67,6 +67,13 @@ fn every_scheme_carries_a_film_with_both() {
 }
 
 #[test]
+fn the_published_schemes_carry_a_film() {
+    for scheme in ["tfrc", "aio-tfrc"] {
+        goes_through(1, &["--scheme", scheme, "--as-published"]);
+    }
+}
+
+#[test]
 fn any_bytes_go_through_a_pipe_at_a_rate() {
     let directory = tempfile::tempdir().unwrap();
     let bytes = common::film(100_000, 3);

@@ -62,7 +62,7 @@ const MEDIA: [Case; 36] = [
     ("http://nowhere.invalid/x", 1, "cannot find the host nowhere.invalid"),
 ];
 
-const OTHERS: [Case; 102] = [
+const OTHERS: [Case; 106] = [
     ("paly URL", 2, "'paly'|'play'"),
     ("help nosuch", 2, "'nosuch'"),
     ("", 2, "Usage: anabranch"),
@@ -119,7 +119,15 @@ const OTHERS: [Case; 102] = [
     ("send --to 127.0.0.1:9 --input udp://here", 2, "udp://192.0.2.1:5000"),
     ("send --to 127.0.0.1:9 --fec 50,61", 2, "such as 61,50"),
     ("send --to 127.0.0.1:9 --fec lots", 2, "'off', 'auto' or N,K"),
-    ("send --to 127.0.0.1:9 --latency 500", 2, "500.0 s is no latency: it is 10 ms at the least"),
+    ("send --to 127.0.0.1:9 --latency 500", 2, "500.0 s is out of bounds: 10 ms at the least"),
+    (
+        "receive --listen 127.0.0.1:9 --hls d --hls-segment 100ms",
+        2,
+        "100 ms is out of bounds: 1.0 s at the least",
+    ),
+    ("send --to 127.0.0.1:9 --as-published", 2, "'auto' is ours"),
+    ("receive --listen 127.0.0.1:9 --hls-window 10s", 2, "--hls <DIR>"),
+    ("receive --listen 127.0.0.1:9 --senders 2 --hls d", 2, "a directory for each"),
     ("send --to 127.0.0.1:9 --latency 1ms", 2, "10 ms at the least and 60.0 s at the most"),
     ("send --to 127.0.0.1:9 --fingerprint abc", 2, "64 hexadecimal digits"),
     ("send --to 127.0.0.1:9 --scheme tcp", 2, "tfrc, multfrc"),

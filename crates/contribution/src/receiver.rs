@@ -150,6 +150,7 @@ struct Hello {
     session: [u8; SESSION_BYTES],
     next: u64,
     latency: anabranch_units::Duration,
+    is_published: bool,
     /// What comes later from this connection.
     incoming: mpsc::Sender<Event>,
     messages: quinn::RecvStream,
@@ -220,7 +221,7 @@ async fn greet(
     let (control, mut messages) =
         connection.accept_bi().await.map_err(|_| "it was gone before it said anything")?;
     let hello = read(&mut messages).await;
-    let Ok(Message::Hello { session, next, latency, token }) = hello else {
+    let Ok(Message::Hello { session, next, latency, is_published, token }) = hello else {
         return Err(refuse(code::PROTOCOL, "it does not speak this version of the protocol"));
     };
     let is_right: bool = token.ct_eq(&settings.token).into();
@@ -232,7 +233,16 @@ async fn greet(
         };
         return Err(refuse(code::TOKEN, why));
     }
-    Ok(Hello { connection: connection.clone(), control, session, next, latency, incoming: events, messages })
+    Ok(Hello {
+        connection: connection.clone(),
+        control,
+        session,
+        next,
+        latency,
+        is_published,
+        incoming: events,
+        messages,
+    })
 }
 
 /// Passes on what comes until the connection is closed.
@@ -449,7 +459,8 @@ impl Driver {
             let latency = hello.latency.max(self.settings.latency).clamp(LEAST_LATENCY, MOST_LATENCY);
             let before = self.places[number].session.replace(LiveSession {
                 name: hello.session,
-                core: anabranch_live::Receiver::new(latency, hello.next),
+                core: anabranch_live::Receiver::new(latency, hello.next)
+                    .with_published_control(hello.is_published),
                 connections: BTreeMap::new(),
                 gone: None,
                 has_left: false,

@@ -34,6 +34,8 @@ const EVENTS: usize = 1024;
 const FIRST_CONNECT: anabranch_units::Duration = anabranch_units::Duration::from_secs(10);
 /// A link from which nothing is heard for so long gets a new socket.
 const SILENCE: anabranch_units::Duration = anabranch_units::Duration::from_millis(600);
+/// How it is doing is told so often: an encoder that follows has to hear soon.
+const STATUS: Duration = Duration::from_millis(50);
 /// How long the end waits for the receiver to say that it is done, besides its latency budget.
 const LAST_WORDS: Duration = Duration::from_secs(3);
 
@@ -170,7 +172,7 @@ impl Driver {
         mut payloads: mpsc::Receiver<Arc<[u8]>>,
         mut events: mpsc::Receiver<Event>,
     ) -> Result<(), SendError> {
-        let mut status = tokio::time::interval(Duration::from_millis(200));
+        let mut status = tokio::time::interval(STATUS);
         status.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut is_open = true;
         let mut told_end: Option<anabranch_units::Time> = None;

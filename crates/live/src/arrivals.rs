@@ -17,6 +17,10 @@ const MOST_AHEAD: u64 = 1 << 16;
 /// So many later datagrams show that one is lost (RFC 9002, section 6.1.1).
 const LATER: u64 = 3;
 
+/// The sender is told what arrived so often at least, also where a round trip takes longer: by that it knows how
+/// much a path carries that has become slow.
+const TELL: Duration = Duration::from_millis(100);
+
 /// The receiver's side of a connection.
 #[derive(Clone, Debug)]
 pub(super) struct Arrivals {
@@ -29,17 +33,23 @@ pub(super) struct Arrivals {
     /// rates the third datagram after a hole comes too late for another attempt.
     tell_until: Option<u64>,
     has_hole_to_tell: bool,
+    /// When it was told last, and whether it is time.
+    told: Time,
+    is_to_tell: bool,
 }
 
 impl Arrivals {
-    pub(super) fn new() -> Self {
+    /// `is_published`: the control of the rate is that of RFC 5348.
+    pub(super) fn new(is_published: bool) -> Self {
         Self {
-            rate: tfrc::Receiver::new(parameters()),
+            rate: tfrc::Receiver::new(parameters(is_published)),
             arrived: RangeSet::new(),
             newest: None,
             feedback: None,
             tell_until: None,
             has_hole_to_tell: false,
+            told: Time::ZERO,
+            is_to_tell: false,
         }
     }
 
@@ -68,12 +78,17 @@ impl Arrivals {
             connection_sequence: expand(header.member_sequence, sequence),
         };
         self.feedback = self.rate.packet(&info, size, now).or(self.feedback);
+        self.is_to_tell |= now.since(self.told) >= TELL;
         true
     }
 
     /// When [`Self::report`] has to be asked again.
     pub(super) fn deadline(&self) -> Time {
-        if self.feedback.is_some() || self.has_hole_to_tell { Time::ZERO } else { self.rate.deadline() }
+        if self.feedback.is_some() || self.has_hole_to_tell || self.is_to_tell {
+            Time::ZERO
+        } else {
+            self.rate.deadline()
+        }
     }
 
     /// The report that is due, if one is, without what is known of the stream.
@@ -82,10 +97,12 @@ impl Arrivals {
             self.feedback = Some(feedback);
         }
         let has_hole_to_tell = std::mem::take(&mut self.has_hole_to_tell);
+        let is_to_tell = std::mem::take(&mut self.is_to_tell);
         let feedback = self.feedback.take();
-        if feedback.is_none() && !has_hole_to_tell {
+        if feedback.is_none() && !has_hole_to_tell && !is_to_tell {
             return None;
         }
+        self.told = now;
         let rate = feedback.map(|feedback| RateReport {
             timestamp: low_bits(micros(feedback.timestamp)),
             delay: feedback.delay,
@@ -128,7 +145,7 @@ mod tests {
 
     #[test]
     fn a_hole_is_told_with_each_of_three_later_datagrams() {
-        let mut arrivals = Arrivals::new();
+        let mut arrivals = Arrivals::new(false);
         let mut told = Vec::new();
         for sequence in [0, 1, 3, 4, 5, 6] {
             assert!(arrivals.datagram(&header(sequence), Bytes::new(100), at(1)));
@@ -145,7 +162,7 @@ mod tests {
 
     #[test]
     fn duplicates_replays_and_leaps_are_not_new() {
-        let mut arrivals = Arrivals::new();
+        let mut arrivals = Arrivals::new(false);
         assert!(arrivals.datagram(&header(0), Bytes::new(100), at(0)));
         assert!(!arrivals.datagram(&header(0), Bytes::new(100), at(0)));
         assert!(!arrivals.datagram(&header(MOST_AHEAD + 1), Bytes::new(100), at(0)));
@@ -157,7 +174,7 @@ mod tests {
     proptest! {
         #[test]
         fn reports_tell_what_arrived(sequences in prop::collection::vec(0u64..300, 1..200)) {
-            let mut arrivals = Arrivals::new();
+            let mut arrivals = Arrivals::new(false);
             let mut expected = std::collections::BTreeSet::new();
             for sequence in sequences {
                 prop_assert_eq!(

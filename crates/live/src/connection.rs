@@ -63,6 +63,7 @@ struct Trial {
 struct Outstanding {
     sent: Time,
     load: Load,
+    size: Bytes,
     /// Its number among all datagrams of the sender.
     number: u64,
 }
@@ -92,15 +93,20 @@ pub(super) struct Connection {
     is_silent: bool,
     sent: u64,
     lost: u64,
+    /// Bytes that arrived.
+    arrived: Bytes,
+    /// The round trip of the newest datagram that a report told of.
+    last_rtt: Option<Duration>,
     /// What became known and was not taken yet, by the numbers of all datagrams of the sender.
     fates: Vec<(u64, Fate)>,
 }
 
 impl Connection {
-    pub(super) fn new(link: UplinkId, rtt: Duration) -> Self {
+    /// `is_published`: the control of the rate is that of RFC 5348.
+    pub(super) fn new(link: UplinkId, rtt: Duration, is_published: bool) -> Self {
         Self {
             link,
-            rate: tfrc::Sender::new(parameters(), packet_size()),
+            rate: tfrc::Sender::new(parameters(is_published), packet_size()),
             outstanding: BTreeMap::new(),
             newest_sent: None,
             newest_arrived: None,
@@ -116,6 +122,8 @@ impl Connection {
             is_silent: false,
             sent: 0,
             lost: 0,
+            arrived: Bytes::ZERO,
+            last_rtt: None,
             fates: Vec::new(),
         }
     }
@@ -167,6 +175,16 @@ impl Connection {
     /// What queues on the way add to the shortest round trip.
     pub(super) fn queueing(&self) -> Duration {
         self.rate.rtt().map_or(Duration::ZERO, |rtt| self.round_trips.queueing(rtt))
+    }
+
+    /// The round trip that was measured last.
+    pub(super) fn last_rtt(&self) -> Option<Duration> {
+        self.last_rtt
+    }
+
+    /// Bytes of datagrams that have arrived so far, as they were counted when they left.
+    pub(super) fn arrived(&self) -> Bytes {
+        self.arrived
     }
 
     /// The shortest round trip of the route.
@@ -222,12 +240,13 @@ impl Connection {
         }
     }
 
-    /// A datagram leaves, with `number` among all of the sender's. Answers with its header, and with media
+    /// A datagram of `size` leaves, with `number` among all of the sender's. Answers with its header, and with media
     /// packets that are taken for lost since too much is under way.
     pub(super) fn send(
         &mut self,
         number: u64,
         load: Load,
+        size: Bytes,
         has_more: bool,
         now: Time,
     ) -> (Header, Option<u64>) {
@@ -237,7 +256,7 @@ impl Connection {
         self.sent += 1;
         self.waits_since.get_or_insert(now);
         self.newest_sent = Some(info.sequence);
-        self.outstanding.insert(info.sequence, Outstanding { sent: now, load, number });
+        self.outstanding.insert(info.sequence, Outstanding { sent: now, load, size, number });
         if load != Load::Probe
             && let Some(trial) = &mut self.trial
         {
@@ -285,6 +304,7 @@ impl Connection {
                     loss_event_rate: rate.loss_event_rate,
                 };
                 let sample = now.since(feedback.timestamp) - feedback.delay;
+                self.last_rtt = Some(sample);
                 round_trip = self.rate.feedback(&feedback, now);
                 if !self.round_trips.sample(sample, waits, latency, now) {
                     round_trip = None;
@@ -304,6 +324,11 @@ impl Connection {
             }
             while let Some((&sequence, _)) = self.outstanding.range(first..=last).next() {
                 if let Some(outstanding) = self.outstanding.remove(&sequence) {
+                    self.arrived += outstanding.size;
+                    // A mere acknowledgement leaves when the newest arrives.
+                    if report.rate.is_none() && Some(sequence) > self.newest_arrived {
+                        self.last_rtt = Some(now.since(outstanding.sent));
+                    }
                     self.fates.push((outstanding.number, Fate::Arrived));
                     self.trial = self.trial.filter(|_| outstanding.load == Load::Probe);
                 }

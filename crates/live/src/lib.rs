@@ -20,6 +20,7 @@ mod bursts;
 mod clock;
 mod connection;
 mod demand;
+mod fitting;
 mod history;
 mod levels;
 mod one_connection;

@@ -20,7 +20,7 @@ pub(super) struct OneConnection {
 
 impl Default for OneConnection {
     fn default() -> Self {
-        let parameters = parameters();
+        let parameters = parameters(false);
         Self { history: LossHistory::new(parameters.intervals, parameters.discounting), began: None }
     }
 }

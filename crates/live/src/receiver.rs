@@ -29,6 +29,7 @@ pub struct Receiver {
     bytes: Bytes,
     datagrams: u64,
     repeated: u64,
+    is_published: bool,
 }
 
 /// How a receiver is doing.
@@ -75,14 +76,20 @@ impl Receiver {
             bytes: Bytes::ZERO,
             datagrams: 0,
             repeated: 0,
+            is_published: false,
         }
+    }
+
+    /// The sender's control of its rate is the published one ([`crate::Settings::is_published`]).
+    pub fn with_published_control(self, is_published: bool) -> Self {
+        Self { is_published, ..self }
     }
 
     /// A connection of the sender is there. `false`: it has too many.
     pub fn connection_up(&mut self, id: ConnectionId) -> bool {
         let has_place = self.connections.len() < MAX_CONNECTIONS;
         if has_place {
-            self.connections.insert(id, Arrivals::new());
+            self.connections.insert(id, Arrivals::new(self.is_published));
         }
         has_place
     }

@@ -22,9 +22,10 @@ use super::bursts::Bursts;
 use super::connection::{Connection, Load};
 use super::control::packet_size;
 use super::demand::{self, Demand};
+use super::fitting::Fitting;
 use super::history::History;
 use super::queue::{Packet, Queue};
-use super::{ConnectionId, MAX_CONNECTIONS, UplinkId, most_kept};
+use super::{ConnectionId, MAX_CONNECTIONS, PACKET_OVERHEAD, UplinkId, most_kept};
 
 pub use protection::Fec;
 use protection::{Beside, Protection, Situation};
@@ -49,6 +50,8 @@ pub struct Settings {
     pub leave_out_stuffing: bool,
     /// How many connections a link gets, or for how many one stands.
     pub scheme: Scheme,
+    /// Whether TFRC is that of RFC 5348, in place of ours ([`crate::control::parameters`]).
+    pub is_published: bool,
 }
 
 /// Decides what leaves next, and on which connection.
@@ -64,6 +67,7 @@ pub struct Sender {
     packer: Packer,
     queue: Queue,
     demand: Demand,
+    fitting: Fitting,
     history: History,
     protection: Protection,
     bursts: Bursts,
@@ -84,8 +88,11 @@ struct Counts {
     media: u64,
     again: u64,
     parity: u64,
-    /// Datagrams of connections that are gone, and those of them that were lost.
+    /// Bytes of the stream that left for the first time, and of all that left, with headers.
+    left: (Bytes, Bytes),
+    /// Datagrams of connections that are gone, those of them that were lost, and the bytes that arrived.
     past: (u64, u64),
+    past_arrived: Bytes,
 }
 
 impl Sender {
@@ -98,6 +105,7 @@ impl Sender {
             packer: Packer::new(settings.leave_out_stuffing),
             queue: Queue::default(),
             demand: Demand::default(),
+            fitting: Fitting::default(),
             history: History::default(),
             protection: Protection::new(settings.fec),
             bursts: Bursts::default(),
@@ -130,7 +138,7 @@ impl Sender {
         let has_place = self.connections.len() < MAX_CONNECTIONS;
         if has_place {
             let aggregate = self.links.entry(link).or_insert_with(|| Aggregate::new(self.settings.scheme));
-            let mut connection = Connection::new(link, rtt);
+            let mut connection = Connection::new(link, rtt, self.settings.is_published);
             connection.set_flows(aggregate.flows());
             self.connections.insert(id, connection);
         }
@@ -150,6 +158,7 @@ impl Sender {
             learn(&mut self.bursts, &mut connection);
             let ((sent, gone), past) = (connection.totals(), self.counts.past);
             self.counts.past = (past.0 + sent, past.1 + gone);
+            self.counts.past_arrived += connection.arrived();
             self.lost(lost, now);
         }
     }
@@ -230,6 +239,7 @@ impl Sender {
         }
         self.history.report(&report, self.next);
         self.lost(lost, now);
+        self.fit(now);
         Ok(())
     }
 
@@ -240,7 +250,8 @@ impl Sender {
         if let Some(id) = probed.map(|(id, _)| *id).or_else(|| self.probe_of_the_end(now)) {
             let connection = self.connections.get_mut(&id)?;
             connection.probed(now);
-            let (header, dropped) = connection.send(self.bursts.leaves(), Load::Probe, false, now);
+            let (header, dropped) =
+                connection.send(self.bursts.leaves(), Load::Probe, PACKET_OVERHEAD, false, now);
             self.lost(dropped, now);
             return Some((id, encode_data(header, Content::Probe)));
         }
@@ -311,6 +322,7 @@ impl Sender {
             dropped: self.queue.dropped(),
             waiting: self.queue.size(),
             available_rate: self.available_rate(),
+            fitting_rate: self.fitting_rate(),
             losses: self.bursts.losses(),
             code: self.protection.code(),
             connections: connections.collect(),

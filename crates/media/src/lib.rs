@@ -2,6 +2,7 @@
 //!
 //! - [`MediaProbe`]: the rate of a film, from its container (MP4, Matroska, WebM, MPEG transport streams).
 //! - [`playlist`]: HLS and DASH playlists whose references are turned into others.
+//! - [`segments`]: a live transport stream as segments of HLS.
 //!
 //! Nothing here does input or output, decodes a picture or fetches a segment. [`MediaProbe`] says which few
 //! bytes of a film it wants to see and is given them; the boxes, elements and packets are read by crates, of
@@ -32,6 +33,7 @@ mod mp4;
 mod mpeg_ts;
 pub mod playlist;
 mod probe;
+pub mod segments;
 
 pub use film::{Container, MediaFacts, Step};
 pub use probe::MediaProbe;

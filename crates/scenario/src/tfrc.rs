@@ -21,8 +21,9 @@ enum Named {
 
 /// The keys `parameters`, `damping` and `scheme` of a flow.
 pub(crate) fn read(table: &mut Table<'_>) -> Result<(Parameters, Scheme), Fault> {
-    let parameters = table
-        .get("parameters", |item| item.one_of(&[("rfc5348", Parameters::RFC5348), ("ns2", Parameters::NS2)]));
+    let parameters = table.get("parameters", |item| {
+        item.one_of(&[("rfc5348", Parameters::RFC5348), ("ns2", Parameters::NS2), ("live", Parameters::LIVE)])
+    });
     let mut parameters = parameters.unwrap_or_default();
     if table.get("damping", Item::flag) == Some(false) {
         parameters.sqrt_rtt_weight = None;

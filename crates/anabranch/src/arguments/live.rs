@@ -1,6 +1,7 @@
 //! `anabranch send` and `anabranch receive`.
 
 use std::convert::Infallible;
+use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -9,10 +10,10 @@ use anabranch_contribution::{Fingerprint, MOST_SENDERS};
 use anabranch_live::fec::Code;
 use anabranch_live::{LEAST_LATENCY, MOST_LATENCY};
 use anabranch_sockets::Interface;
-use anabranch_units::{Duration, Rate};
+use anabranch_units::{Bytes, Duration, Rate};
 use clap::{Args, ValueEnum};
 
-use super::address::of_everybody;
+use super::address::{of_everybody, of_this_machine};
 use super::source::ReportArguments;
 
 /// Options of `anabranch send`.
@@ -32,6 +33,10 @@ pub struct SendArguments {
     /// How the sender shares the network with others
     #[arg(long, value_name = "NAME", default_value = "auto")]
     pub scheme: SchemeName,
+    /// Let tfrc, multfrc and aio-tfrc reckon as they were published (RFC 5348), and not as today's TCP does
+    /// (docs/live-control.md)
+    #[arg(long)]
+    pub as_published: bool,
     /// Parity: 'off', 'auto' where sending again comes too late, or blocks of N packets of which K are media,
     /// such as 61,50
     #[arg(long, value_name = "off|auto|N,K", default_value = "off")]
@@ -47,6 +52,10 @@ pub struct SendArguments {
     /// holds
     #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = latency)]
     pub latency: Duration,
+    /// Tell programs that connect here which rate fits, as lines of JSON, for an encoder that follows
+    /// (docs/live.md): a socket in the file system, or IP:PORT, or a port of 127.0.0.1
+    #[arg(long, value_name = "unix:PATH|ADDR")]
+    pub tell_rate: Option<TellRate>,
     /// Leave by this network interface, by name or address; may be given several times to use them all
     #[arg(long, value_name = "NAME|ADDR")]
     pub interface: Vec<Interface>,
@@ -73,9 +82,12 @@ pub struct ReceiveArguments {
     /// Where the stream goes: 'udp://HOST:PORT'; 'srt://HOST:PORT' calls an SRT peer, and
     /// 'srt://:PORT?mode=listener' lets viewers in (also streamid=, passphrase=, pbkeylen=, latency= in
     /// milliseconds, as srt-live-transmit has them); a file, or '-' for standard output; a file that has something
-    /// in it is kept, and a number added to the name of the new one
-    #[arg(long, value_name = "udp://ADDR|srt://ADDR|FILE|-", default_value = "-")]
-    pub output: Endpoint,
+    /// in it is kept, and a number added to the name of the new one [default: -, or none with --hls]
+    #[arg(long, value_name = "udp://ADDR|srt://ADDR|FILE|-")]
+    pub output: Option<Endpoint>,
+    /// Where it goes as HLS.
+    #[command(flatten)]
+    pub hls: HlsArguments,
     /// Start this player, such as 'mpv {}', 'ffplay {}' or 'vlc {}', and play the stream in it; {} stands for
     /// its standard input
     #[arg(long, value_name = "COMMAND", value_parser = super::values::player, conflicts_with = "output")]
@@ -108,6 +120,25 @@ pub struct ReceiveArguments {
     pub report: ReportArguments,
 }
 
+/// A live stream as HLS.
+#[derive(Args, Clone, Debug)]
+pub struct HlsArguments {
+    /// Write the stream as HLS into this directory, as live.m3u8 and its segments, for 'anabranch serve DIR' or
+    /// any web server; it has to be an MPEG transport stream. With --senders {} in the name stands for the number
+    /// of each. A playlist that is there already is gone on with
+    #[arg(long = "hls", value_name = "DIR")]
+    pub directory: Option<PathBuf>,
+    /// HLS: begin a segment with the first key frame after this time
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = segment, requires = "directory")]
+    pub hls_segment: Duration,
+    /// HLS: list the segments of this time, at least three; as many that were listed are kept beside them
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = window, requires = "directory")]
+    pub hls_window: Duration,
+    /// HLS: use no more of the disk; the oldest segments go before their time
+    #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = space, requires = "directory")]
+    pub hls_space: Bytes,
+}
+
 /// The secret of both ends.
 #[derive(Args, Clone, Default)]
 pub struct TokenArguments {
@@ -121,8 +152,8 @@ pub struct TokenArguments {
 }
 
 /// It is a secret.
-impl std::fmt::Debug for TokenArguments {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for TokenArguments {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.token.is_some() { "Token(..)" } else { "Token" })
     }
 }
@@ -182,6 +213,36 @@ impl FromStr for Endpoint {
             None if input == "-" => Ok(Self::Standard),
             None if input.contains("://") => Err("only udp://, srt://, files and '-' are known".into()),
             None => Ok(Self::File(input.into())),
+        }
+    }
+}
+
+/// Where it is told which rate fits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TellRate {
+    /// At this address of TCP.
+    Tcp(SocketAddr),
+    /// At a socket in the file system.
+    Unix(PathBuf),
+}
+
+impl FromStr for TellRate {
+    type Err = String;
+
+    fn from_str(input: &str) -> Result<Self, String> {
+        match input.strip_prefix("unix:") {
+            Some("") => Err("a socket is written unix:PATH".into()),
+            Some(path) => Ok(Self::Unix(path.into())),
+            None => of_this_machine(input).map(Self::Tcp),
+        }
+    }
+}
+
+impl fmt::Display for TellRate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(address) => address.fmt(f),
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
         }
     }
 }
@@ -254,14 +315,7 @@ impl FromStr for FecArgument {
 }
 
 fn latency(input: &str) -> Result<Duration, String> {
-    let time: Duration = input.parse().map_err(|error: anabranch_units::ParseError| error.to_string())?;
-    if (LEAST_LATENCY..=MOST_LATENCY).contains(&time) {
-        Ok(time)
-    } else {
-        Err(format!(
-            "{time} is no latency: it is {LEAST_LATENCY} at the least and {MOST_LATENCY} at the most"
-        ))
-    }
+    between(input, LEAST_LATENCY, MOST_LATENCY)
 }
 
 /// The name or address of a host and a port, which are looked up later.
@@ -275,6 +329,31 @@ fn host_and_port(input: &str) -> Result<String, String> {
             }
         }
         _ => Err(FORMS.into()),
+    }
+}
+
+fn segment(input: &str) -> Result<Duration, String> {
+    between(input, Duration::from_secs(1), Duration::from_secs(20))
+}
+
+fn window(input: &str) -> Result<Duration, String> {
+    between(input, Duration::from_secs(3), Duration::from_secs(24 * 3600))
+}
+
+fn space(input: &str) -> Result<Bytes, String> {
+    between(input, Bytes::mib(1), Bytes::mib(1 << 30))
+}
+
+/// A quantity within bounds.
+fn between<Q>(input: &str, least: Q, most: Q) -> Result<Q, String>
+where
+    Q: FromStr<Err = anabranch_units::ParseError> + PartialOrd + Copy + fmt::Display,
+{
+    let value: Q = input.parse().map_err(|error: anabranch_units::ParseError| error.to_string())?;
+    if least <= value && value <= most {
+        Ok(value)
+    } else {
+        Err(format!("{value} is out of bounds: {least} at the least and {most} at the most"))
     }
 }
 

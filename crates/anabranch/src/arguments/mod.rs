@@ -41,7 +41,8 @@ pub use lab::{
     ValidateArguments,
 };
 pub use live::{
-    Endpoint, FecArgument, Kept, ReceiveArguments, SchemeName, SendArguments, Switch, TokenArguments,
+    Endpoint, FecArgument, HlsArguments, Kept, ReceiveArguments, SchemeName, SendArguments, Switch, TellRate,
+    TokenArguments,
 };
 pub use pages::{command, write_manual};
 pub use play::{PlayArguments, RungChooser};

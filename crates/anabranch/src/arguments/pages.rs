@@ -96,6 +96,10 @@ const SEND: &[Example] = &[
 const RECEIVE: &[Example] = &[
     ("anabranch receive --listen 0.0.0.0:9000 --player 'ffplay {}'", "See what comes"),
     (
+        "anabranch receive --listen 0.0.0.0:9000 --keep --hls live",
+        "HLS for many viewers, which 'anabranch serve live' or any web server gives them",
+    ),
+    (
         "anabranch receive --listen 0.0.0.0:9000 --keep --senders 3 --output camera-{}.ts",
         "Three senders at a time, each into a file of its own",
     ),

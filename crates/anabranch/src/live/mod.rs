@@ -1,8 +1,10 @@
 //! `anabranch send` and `anabranch receive`.
 
+mod hls;
 mod identity;
 mod input;
 mod output;
+mod rate;
 mod receive;
 mod recording;
 mod report;

@@ -3,6 +3,7 @@
 use std::fmt::Display;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anabranch_contribution::PacketStream;
@@ -10,7 +11,9 @@ use tokio::fs::File;
 use tokio::io::{AsyncWrite, AsyncWriteExt, BufWriter};
 use tokio::net::UdpSocket;
 use tokio::process::ChildStdin;
+use tokio::sync::mpsc;
 
+use super::hls::Directory;
 use super::recording;
 #[cfg(feature = "srt")]
 use super::srt::Viewers;
@@ -26,6 +29,9 @@ pub(super) enum Sink {
     File(BufWriter<File>, String),
     Standard,
     Player(ChildStdin),
+    Hls(Box<Directory>),
+    /// One that does not take packets in time goes without; the other does not wait for it.
+    Both(Box<[Sink; 2]>),
 }
 
 /// Where the stream of each of `senders` places goes: with more than one the files are numbered, and so are
@@ -67,6 +73,25 @@ pub(super) fn places(output: &Endpoint, senders: usize) -> Result<Vec<Endpoint>,
     (1..=senders).map(one).collect()
 }
 
+/// The directory of HLS of each of `senders` places, numbered as the files are.
+///
+/// # Errors
+/// They would be one.
+pub(super) fn directories(hls: &Path, senders: usize) -> Result<Vec<PathBuf>, Failure> {
+    let name = hls.to_string_lossy();
+    if senders == 1 {
+        return Ok(vec![hls.to_owned()]);
+    }
+    if !name.contains(PLACE) {
+        return Err(Failure::usage(format_args!(
+            "--senders {senders} needs a directory for each: a name with {PLACE}, such as --hls camera-{PLACE}"
+        )));
+    }
+    Ok((1..=senders).map(|number| name.replace(PLACE, &number.to_string()).into()).collect())
+}
+
+/// Packets that wait for one of two sinks, as many as wait for one.
+const PACKETS: usize = 8192;
 /// What stands for a place's number in a file's name.
 const PLACE: &str = "{}";
 
@@ -129,6 +154,22 @@ impl Sink {
                 // It tells itself why it ends.
                 Ok(()) | Err(_) => Ok(()),
             },
+            Self::Hls(directory) => directory.run(packets).await,
+            Self::Both(sinks) => {
+                let [one, other] = *sinks;
+                let ((to_one, mut of_one), (to_other, mut of_other)) =
+                    (mpsc::channel(PACKETS), mpsc::channel(PACKETS));
+                let divide = async {
+                    while let Some(packet) = packets.recv().await {
+                        let _ = to_one.try_send(packet.clone());
+                        let _ = to_other.try_send(packet);
+                    }
+                    drop((to_one, to_other));
+                    Ok(())
+                };
+                let (one, other) = (Box::pin(one.run(&mut of_one)), Box::pin(other.run(&mut of_other)));
+                tokio::try_join!(divide, one, other).map(|_| ())
+            }
             Self::Standard => {
                 let output = std::io::stdout().as_fd().try_clone_to_owned();
                 let output = output.map_err(|error| Failure::output(&error))?;

@@ -7,8 +7,9 @@ use anabranch_live::ReceiverStatus;
 use serde::Serialize;
 use tokio::task::JoinSet;
 
+use super::hls::Directory;
 use super::identity::identity;
-use super::output::{Sink, places};
+use super::output::{Sink, directories, places};
 use super::report::{Figures, Reporter};
 use super::token::token;
 use crate::arguments::{Endpoint, Place, ReceiveArguments};
@@ -56,23 +57,36 @@ async fn sinks(
     arguments: &ReceiveArguments,
     output: &Output,
 ) -> Result<(Vec<Sink>, Option<Player>), Failure> {
+    let (mut sinks, mut player) = (Vec::new(), None);
     if let Some(template) = &arguments.player {
         if arguments.senders > 1 {
             return Err(Failure::usage("--player plays one stream: it does not go with --senders"));
         }
         let command = PlayerCommand::new(template, "-")?;
-        let mut player = command.start(arguments.report.stats == Some(Place::Standard), Stdio::piped())?;
-        let input = player.take_input().ok_or_else(|| Failure::failed("the player takes no input"))?;
-        return Ok((vec![Sink::Player(input)], Some(player)));
+        let mut started = command.start(arguments.report.stats == Some(Place::Standard), Stdio::piped())?;
+        let input = started.take_input().ok_or_else(|| Failure::failed("the player takes no input"))?;
+        sinks.push(Sink::Player(input));
+        player = Some(started);
+    } else if arguments.output.is_some() || arguments.hls.directory.is_none() {
+        let to = arguments.output.as_ref().unwrap_or(&Endpoint::Standard);
+        if *to == Endpoint::Standard {
+            spare_the_terminal()?;
+        }
+        for place in places(to, arguments.senders)? {
+            sinks.push(Sink::open(&place, output).await?);
+        }
     }
-    if arguments.output == Endpoint::Standard {
-        spare_the_terminal()?;
-    }
+    let Some(hls) = &arguments.hls.directory else { return Ok((sinks, player)) };
+    let mut others = sinks.into_iter();
     let mut sinks = Vec::new();
-    for place in places(&arguments.output, arguments.senders)? {
-        sinks.push(Sink::open(&place, output).await?);
+    for path in directories(hls, arguments.senders)? {
+        let directory = Sink::Hls(Box::new(Directory::open(&path, &arguments.hls, output).await?));
+        sinks.push(match others.next() {
+            Some(other) => Sink::Both(Box::new([other, directory])),
+            None => directory,
+        });
     }
-    Ok((sinks, None))
+    Ok((sinks, player))
 }
 
 async fn receive(

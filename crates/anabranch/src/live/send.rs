@@ -11,6 +11,7 @@ use tokio::net::lookup_host;
 use tokio::sync::mpsc;
 
 use super::input::{Input, Source};
+use super::rate::Teller;
 use super::report::{Figures, Reporter};
 use super::token::token;
 use crate::arguments::{FecArgument, SchemeName, SendArguments, Switch};
@@ -27,6 +28,10 @@ pub(super) async fn run(arguments: SendArguments, output: &Output) -> Result<(),
     let settings = settings(&arguments).await?;
     let to = settings.to;
     let mut sender = Sender::start(settings).map_err(Failure::failed)?;
+    let _teller = match &arguments.tell_rate {
+        Some(at) => Some(Teller::start(at, sender.status.clone(), output).await?),
+        None => None,
+    };
     let mut reporter = Reporter::start("send", sender.status.clone(), &arguments.report, output).await?;
     let is_address = arguments.to == to.to_string();
     let at = if is_address { String::new() } else { format!(" ({to})") };
@@ -88,9 +93,9 @@ async fn send(
                     reporter.notice(&if status.connections.is_empty() {
                         format!("warning: no connection to {}: dropped {packets}", arguments.to)
                     } else {
-                        let available = status.available_rate;
+                        let fits = status.fitting_rate;
                         format!("warning: the network is slower than the input: dropped {packets}; \
-                                 {available} would fit")
+                                 {fits} would fit")
                     });
                     dropped = status.dropped.0;
                 }
@@ -134,6 +139,11 @@ async fn settings(arguments: &SendArguments) -> Result<SenderSettings, Failure> 
     found.sort_by_key(SocketAddr::is_ipv6);
     let to =
         *found.first().ok_or_else(|| Failure::failed(format_args!("{} has no address", arguments.to)))?;
+    if arguments.as_published && arguments.scheme == SchemeName::Auto {
+        return Err(Failure::usage(
+            "--as-published: 'auto' is ours; the published ones are --scheme tfrc, multfrc and aio-tfrc",
+        ));
+    }
     let trusted = match arguments.fingerprint {
         Some(fingerprint) => Trusted::Certificate(fingerprint),
         None => Trusted::Authorities(TlsClient::new(&arguments.cacert).map_err(Failure::failed)?),
@@ -153,6 +163,7 @@ async fn settings(arguments: &SendArguments) -> Result<SenderSettings, Failure> 
             SchemeName::AioTfrc => Scheme::AIO_TFRC,
             SchemeName::Auto => Scheme::AUTO,
         },
+        is_published: arguments.as_published,
     };
     let name = name.trim_start_matches('[').trim_end_matches(']').to_owned();
     let token = token(&arguments.token)?;
@@ -171,6 +182,7 @@ struct Json {
     stuffing_bytes: u64,
     waiting_bytes: u64,
     available_rate_bps: u64,
+    fitting_rate_bps: u64,
     loss_rate: f64,
     /// Of the last few thousand datagrams: the part that was lost, and how many one after the other.
     recent_loss_rate: f64,
@@ -215,6 +227,7 @@ impl Figures for SenderStatus {
             stuffing_bytes: self.left_out.get(),
             waiting_bytes: self.waiting.get(),
             available_rate_bps: self.available_rate.as_bps(),
+            fitting_rate_bps: self.fitting_rate.as_bps(),
             loss_rate: self.loss_rate(),
             recent_loss_rate: self.losses.rate,
             loss_burst_packets: self.losses.burst,
@@ -257,6 +270,7 @@ impl Figures for SenderStatus {
     fn gauges(&self) -> Vec<(&'static str, &'static str, f64)> {
         vec![
             ("send_available_rate_bps", "What the stream's rate may be", self.available_rate.as_f64()),
+            ("send_fitting_rate_bps", "What an encoder that follows should make", self.fitting_rate.as_f64()),
             ("send_loss_rate", "Part of the datagrams that were lost", self.loss_rate()),
             (
                 "send_rtt_seconds",

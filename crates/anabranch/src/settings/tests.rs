@@ -12,7 +12,8 @@ use clap::FromArgMatches;
 
 use super::*;
 use crate::arguments::{
-    Cli, Command, Digest, Endpoint, FecArgument, FetchArguments, Kept, Place, SchemeName, Switch, command,
+    Cli, Command, Digest, Endpoint, FecArgument, FetchArguments, Kept, Place, SchemeName, Switch, TellRate,
+    command,
 };
 
 fn parse(line: &str) -> Result<Command, String> {
@@ -430,10 +431,23 @@ fn options_of_live_media_mean_what_they_say() {
         panic!()
     };
     assert_eq!((send.input, send.fec, send.retransmit), (Endpoint::Standard, FecArgument::Off, Switch::On));
+    let Command::Send(send) = parse("anabranch send --to b:1 --scheme tfrc --as-published ").unwrap() else {
+        panic!()
+    };
+    assert!(send.as_published && send.scheme == SchemeName::Tfrc);
     let Command::Send(send) = parse("anabranch send --to b:1 --fec auto --keep-stuffing ").unwrap() else {
         panic!()
     };
     assert_eq!((send.fec, send.keep_stuffing), (FecArgument::Auto, true));
+    for (written, at) in
+        [("7000", TellRate::Tcp(([127, 0, 0, 1], 7000).into())), ("unix:r", TellRate::Unix("r".into()))]
+    {
+        let Command::Send(send) = parse(&format!("anabranch send --to b:1 --tell-rate {written}")).unwrap()
+        else {
+            panic!()
+        };
+        assert_eq!(send.tell_rate, Some(at));
+    }
     let Command::Receive(receive) =
         parse("anabranch receive --listen 0.0.0.0:1 --player mpv --senders 3").unwrap()
     else {
@@ -447,8 +461,18 @@ fn options_of_live_media_mean_what_they_say() {
     .unwrap() else {
         panic!()
     };
-    assert_eq!(receive.output, Endpoint::File("film.ts".into()));
+    assert_eq!(receive.output, Some(Endpoint::File("film.ts".into())));
     assert!(receive.keep && receive.latency == Duration::from_millis(200));
+    let Command::Receive(receive) = parse(
+        "anabranch receive --listen 0.0.0.0:1 --hls live --hls-segment 4s --hls-window 1m --hls-space 2GiB ",
+    )
+    .unwrap() else {
+        panic!()
+    };
+    let hls = receive.hls;
+    assert_eq!((receive.output, hls.directory), (None, Some("live".into())));
+    assert_eq!((hls.hls_segment, hls.hls_window), (Duration::from_secs(4), Duration::from_secs(60)));
+    assert_eq!(hls.hls_space, Bytes::mib(2048));
     for (written, kept) in [("none", Kept::Nowhere), ("/a/b.pem", Kept::File("/a/b.pem".into()))] {
         let Command::Receive(receive) =
             parse(&format!("anabranch receive --listen 0.0.0.0:1 --identity {written}")).unwrap()
@@ -468,6 +492,7 @@ fn options_of_live_media_mean_what_they_say() {
         ("send --to a:1 --latency 1ms", "10 ms"),
         ("send --to a:1 --latency 2h", "60"),
         ("send --to a:1 --rate 0", "above zero"),
+        ("send --to a:1 --tell-rate unix:", "unix:PATH"),
         ("send --to a:1 --input http://a/", "udp://"),
         ("send --to a:1 --input udp://nowhere", "udp://"),
         ("send --to a:1 --fingerprint 12", "64 hexadecimal"),

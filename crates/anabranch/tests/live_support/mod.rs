@@ -80,7 +80,13 @@ impl RawSender {
     /// Is let in, with a stream that begins at packet 0.
     pub fn greet(&mut self, latency: Duration) {
         let latency = anabranch_units::Duration::from(latency);
-        let hello = Message::Hello { session: [7; SESSION_BYTES], next: 0, latency, token: TOKEN.into() };
+        let hello = Message::Hello {
+            session: [7; SESSION_BYTES],
+            next: 0,
+            latency,
+            is_published: false,
+            token: TOKEN.into(),
+        };
         self.say(&hello.encode());
         let answer = self.runtime.block_on(read(&mut self.answers));
         assert_eq!(answer, Message::Welcome { latency });

@@ -74,12 +74,7 @@ impl MulTfrc {
             target: 1.0,
             draining: None,
             window: Window::new(parameters.round_trips),
-            least: LeastRtt::new(
-                parameters.least,
-                parameters.tolerance,
-                parameters.route_change,
-                parameters.tells_jitter,
-            ),
+            least: LeastRtt::new(parameters.least, parameters.tolerance, parameters.tells_jitter),
             startup: parameters.startup.then(Startup::new),
             ceiling: Ceiling::new(),
             need: Need::default(),
@@ -151,8 +146,7 @@ impl MulTfrc {
             }
         }
         let average = self.window.sample(now, sample)?;
-        let is_alone = self.connections() == 1;
-        let is_new_route = self.least.update(average, is_alone);
+        self.least.update(average);
         let least = self.least.rtt();
         let queueing = self.least.queueing(average.mean);
         let need = std::mem::take(&mut self.need);
@@ -168,9 +162,7 @@ impl MulTfrc {
         let next = next.min(most.max(before));
         let is_far_too_many = usage.is_some() && need.is_far_below_equation();
         self.target = self.bounded(if is_far_too_many { next.min(before * SPARE_DECREASE) } else { next });
-        let reason = if is_new_route {
-            Reason::RouteChanged
-        } else if is_far_too_many && before > 1.0 && self.draining.is_none() {
+        let reason = if is_far_too_many && before > 1.0 && self.draining.is_none() {
             Reason::NotNeeded
         } else if was_draining || self.draining.is_some() {
             Reason::Draining
@@ -186,11 +178,11 @@ impl MulTfrc {
     /// A report while the number is looked for.
     fn look(&mut self, now: Time, sample: Duration, usage: &Usage) -> Option<Decision> {
         let Parameters { law, tolerance, .. } = self.parameters;
-        let (is_alone, goal) = (self.connections() == 1, law.goal(self.target, tolerance));
+        let goal = law.goal(self.target, tolerance);
         let need = self.need(usage);
         let (startup, path) = (self.startup.as_mut()?, &mut self.least);
         let (average, step) = startup.report(now, sample, usage, need, |mean, shortest| {
-            path.update(Average { mean, shortest }, is_alone);
+            path.update(Average { mean, shortest });
             (path.queueing(mean), goal)
         })?;
         let (factor, reason) = match step {

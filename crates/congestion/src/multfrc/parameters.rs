@@ -18,10 +18,8 @@ pub struct Parameters {
     pub least: Least,
     /// The most connections.
     pub most_connections: u32,
-    /// After so many averages with a single connection and a queue that does not go, the path is taken for
-    /// another one; `None`: never, as in the paper. See [`RouteChanged`](super::Reason::RouteChanged).
-    pub route_change: Option<u32>,
-    /// Whether jitter is told from queues, and another route found by that (`noise.rs`, `route.rs`). Ours.
+    /// Whether jitter is told from queues, and another route found by that (`noise.rs`, `route.rs`), see
+    /// [`RouteChanged`](super::Reason::RouteChanged). Ours: the paper proposes traceroute.
     pub tells_jitter: bool,
     /// Whether the number is looked for by a part of it at a time, not by a step, while no queue is seen
     /// (`startup.rs`), and does not grow beyond what the sender has use for. In the paper neither is so.
@@ -29,15 +27,13 @@ pub struct Parameters {
 }
 
 impl Parameters {
-    /// Those of the paper, section IV.B: alpha = beta = 1, gamma = 0.2, m = 50. The bound and the rule for
-    /// another route are ours.
+    /// Those of the paper, section IV.B: alpha = beta = 1, gamma = 0.2, m = 50. The bound is ours.
     pub const PAPER: Self = Self {
         law: Law::InverseIncrease { increase: 1.0, decrease: 1.0 },
         round_trips: 50,
         tolerance: Ratio::new(1, 5),
         least: Least::Average,
         most_connections: 50,
-        route_change: Some(10),
         tells_jitter: false,
         startup: false,
     };
@@ -51,7 +47,6 @@ impl Parameters {
         law: Law::Proportional { increase: 0.5, decrease: 0.3 },
         round_trips: 15,
         least: Least::Sample,
-        route_change: Some(30),
         tells_jitter: true,
         startup: true,
         ..Self::PAPER

@@ -2,17 +2,8 @@
 //!
 //! The paper takes the least average ever seen, and proposes traceroute for a change of route. A shorter
 //! route shows by itself. With a longer one every average is beyond what is borne, and the number of
-//! connections goes down to one and stays there: the stream keeps the rate of one connection at least. That
-//! is where our rule begins. A queue that a single connection makes, alone or with others, grows and shrinks:
-//! round trips differ. If instead, for several averages on end, no round trip came back within what is borne,
-//! and all of them are equally long but for a hundredth, then that is what the path takes now.
-//!
-//! It can be wrong: a queue that never varies looks the same. What that costs is bounded: the number of
-//! connections rises from one until the queue is longer by what is borne, and falls again; and a shorter
-//! round trip sets things right at once.
-//!
-//! Where jitter is told from queues, a longer route is found by what it does to single round trips instead
-//! (`route.rs`).
+//! connections goes down to one and stays there: the stream keeps the rate of one connection at least. Where
+//! jitter is told from queues, a longer route is found by what it does to single round trips (`route.rs`).
 
 use anabranch_units::{Duration, Ratio, Time};
 
@@ -30,21 +21,12 @@ pub enum Least {
     Sample,
 }
 
-/// Round trips that differ by no more than this part of the shortest are equally long.
-const EQUAL: Ratio = Ratio::new(1, 100);
-const NO_SUSPICION: (u32, Duration, Duration) = (0, Duration::MAX, Duration::ZERO);
-
 /// The least round-trip time, and what speaks against it.
 #[derive(Clone, Debug)]
 pub(super) struct LeastRtt {
     least: Duration,
     measure: Least,
     tolerance: Ratio,
-    /// After how many averages the path counts as another one.
-    patience: Option<u32>,
-    /// How many averages on end have spoken for another path, the shortest round trip among them and the
-    /// largest average.
-    suspicion: (u32, Duration, Duration),
     jitter: Option<Jitter>,
 }
 
@@ -64,11 +46,10 @@ const DEVIATIONS: u64 = 4;
 const MOST_JITTER: Ratio = Ratio::new(3, 4);
 
 impl LeastRtt {
-    /// `tolerance`: what is borne, as a part of the least; `patience`: after how many averages the path
-    /// counts as another one; `tells_jitter`: also by single round trips.
-    pub(super) fn new(measure: Least, tolerance: Ratio, patience: Option<u32>, tells_jitter: bool) -> Self {
+    /// `tolerance`: what is borne, as a part of the least; `tells_jitter`: from queues, and other routes by that.
+    pub(super) fn new(measure: Least, tolerance: Ratio, tells_jitter: bool) -> Self {
         let jitter = tells_jitter.then(Jitter::default);
-        Self { least: Duration::MAX, measure, tolerance, patience, suspicion: NO_SUSPICION, jitter }
+        Self { least: Duration::MAX, measure, tolerance, jitter }
     }
 
     /// The least average of the path, never zero. The longest time there is before the first average.
@@ -128,27 +109,11 @@ impl LeastRtt {
         }
     }
 
-    /// A further average; `is_alone`: it was measured with a single connection. Whether the path was found to
-    /// be another one.
-    pub(super) fn update(&mut self, average: Average, is_alone: bool) -> bool {
+    /// A further average.
+    pub(super) fn update(&mut self, average: Average) {
         self.least = self.least.min(match self.measure {
             Least::Average => average.mean,
             Least::Sample => average.shortest,
         });
-        let Some(patience) = self.patience else { return false };
-        let (count, shortest, largest) = self.suspicion;
-        let (shortest, largest) = (shortest.min(average.shortest), largest.max(average.mean));
-        let is_borne = shortest <= self.least + self.least * self.tolerance;
-        if !is_alone || is_borne || largest > shortest + shortest * EQUAL {
-            self.suspicion = NO_SUSPICION;
-            return false;
-        }
-        self.suspicion = (count + 1, shortest, largest);
-        if count + 1 < patience.max(1) {
-            return false;
-        }
-        self.suspicion = NO_SUSPICION;
-        self.least = shortest;
-        true
     }
 }

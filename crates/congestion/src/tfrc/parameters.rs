@@ -142,6 +142,22 @@ impl Parameters {
         filter: Filter::All,
     };
 
+    /// Ours, for live media.
+    ///
+    /// What one TCP connection would get is what today's would: its window grows as CUBIC's, and it waits for
+    /// about a round trip and 0.2 s before it sends again. RFC 5348 reckons with Reno and four round trips, and
+    /// gets a small part of a link with a long queue beside CUBIC. And a stream has a rate of its own: what it
+    /// sent before the first loss is no measure of what the path bears. A report wakes both ends, and one in 10 ms is
+    /// enough.
+    pub const LIVE: Self = Self {
+        equation: Equation::Cubic,
+        // The least deviation, four times of which are added, is between 0.75 and one of these steps.
+        timeout: Timeout::Coarse { tick: Duration::from_millis(50) },
+        first_interval_arrived: true,
+        least_feedback_interval: Duration::from_millis(10),
+        ..Self::RFC5348
+    };
+
     /// As `Agent/TFRC` and `Agent/TFRCSink` of ns-2.35 have it with their defaults.
     ///
     /// Not modelled, because it changes little of the rates: a start at 300 bytes per second and the ramp of

@@ -130,6 +130,7 @@ async fn connect(
         session: shared.session,
         next: shared.next_media.load(Ordering::Relaxed),
         latency: settings.live.latency,
+        is_published: shared.settings.live.is_published,
         token: settings.token.clone(),
     };
     let answer = match write(&mut control, &hello).await {

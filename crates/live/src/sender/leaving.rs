@@ -4,11 +4,11 @@ use anabranch_protocol::live::stuffing;
 use anabranch_protocol::live::wire::{
     Content, Header, MEDIA_HEADER, PARITY_HEADER, encode_data, low_bits, micros,
 };
-use anabranch_units::Time;
+use anabranch_units::{Bytes, Time};
 
 use super::super::connection::Load;
 use super::super::control::packet_size;
-use super::super::{ConnectionId, most_kept};
+use super::super::{ConnectionId, PACKET_OVERHEAD, most_kept};
 use super::Sender;
 use super::protection::WaitingParity;
 
@@ -58,23 +58,27 @@ impl Sender {
     /// The datagram of this item, which leaves on this connection.
     pub(super) fn send(&mut self, item: Item, id: ConnectionId, now: Time) -> Option<Vec<u8>> {
         let waits = self.waiting() > 1;
-        let connection = self.connections.get_mut(&id)?;
+        let connection = self.connections.get(&id)?;
         // Whether the rate, and not the stream, decides when the next one leaves.
         let has_more = waits && connection.next_send() + connection.interval() > now;
+        let mut media = Bytes::ZERO;
+        let size = Bytes::of(self.length(item)) + PACKET_OVERHEAD;
+        let connection = self.connections.get_mut(&id)?;
         let (datagram, dropped) = match item {
             Item::Again(sequence) => {
                 let (time, payload) = self.history.take_again(sequence)?;
                 self.counts.again += 1;
                 self.demand.add(packet_size(), now);
                 let (header, dropped) =
-                    connection.send(self.bursts.leaves(), Load::Media(sequence), has_more, now);
+                    connection.send(self.bursts.leaves(), Load::Media(sequence), size, has_more, now);
                 (encode_media(header, sequence, time, true, &payload), dropped)
             }
             Item::Parity => {
                 let WaitingParity { first, media, parity, index, shard, .. } = self.protection.pop()?;
                 self.counts.parity += 1;
                 self.demand.add(packet_size(), now);
-                let (header, dropped) = connection.send(self.bursts.leaves(), Load::Parity, has_more, now);
+                let (header, dropped) =
+                    connection.send(self.bursts.leaves(), Load::Parity, size, has_more, now);
                 let content = Content::Parity { first: low_bits(first), media, parity, index, shard: &shard };
                 (encode_data(header, content), dropped)
             }
@@ -83,14 +87,16 @@ impl Sender {
                 let sequence = self.next;
                 self.next += 1;
                 self.counts.media += 1;
+                media = Bytes::of(stuffing::payload(&packet.payload).len());
                 let (header, dropped) =
-                    connection.send(self.bursts.leaves(), Load::Media(sequence), has_more, now);
+                    connection.send(self.bursts.leaves(), Load::Media(sequence), size, has_more, now);
                 let datagram = encode_media(header, sequence, packet.time, false, &packet.payload);
                 self.protection.protect(sequence, &packet, now);
                 self.history.sent(sequence, packet, most_kept(self.settings.latency));
                 (datagram, dropped)
             }
         };
+        self.counts.left = (self.counts.left.0 + media, self.counts.left.1 + size);
         self.lost(dropped, now);
         Some(datagram)
     }

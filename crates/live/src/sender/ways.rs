@@ -8,6 +8,7 @@ use anabranch_units::{Bytes, Duration, Rate, Ratio, Time};
 use super::super::ConnectionId;
 use super::super::connection::Connection;
 use super::super::control::packet_size;
+use super::super::fitting;
 use super::Sender;
 
 /// How many packets that wait are looked at when the connection of the next one is chosen.
@@ -28,6 +29,31 @@ impl Sender {
             Ratio::new(code.media().into(), u32::from(code.media()) + u32::from(code.parity()))
         });
         allowed * payload * media
+    }
+
+    /// A report came: learns which rate fits.
+    pub(super) fn fit(&mut self, now: Time) {
+        let last = self.usable().filter_map(|(_, connection)| connection.last_rtt());
+        let Some(rtt) = last.min() else { return };
+        let arrived = self.connections.values().map(Connection::arrived);
+        let arrived = arrived.fold(self.counts.past_arrived, |sum, one| sum + one);
+        let payload = Ratio::from_f64(Bytes::of(MAX_PAYLOAD).as_f64() / packet_size().as_f64());
+        let sample = fitting::Sample {
+            arrived,
+            taken: self.demand.rate(Bytes::ZERO, now) * payload,
+            waiting: self.queue.size(),
+            rtt,
+            available: self.available_rate(),
+            left: self.counts.left,
+            latency: self.settings.latency,
+        };
+        self.fitting.sample(&sample, now);
+    }
+
+    /// What an encoder that follows should make; zero as long as nothing gets through.
+    pub(super) fn fitting_rate(&self) -> Rate {
+        let is_heard = self.connections.values().any(|connection| !connection.is_silent());
+        if is_heard { self.fitting.rate() } else { Rate::ZERO }
     }
 
     /// What queues on the shortest way add to it.

@@ -246,6 +246,7 @@ fn auto(row: &Row) -> Settings {
         fec: Fec::Off,
         leave_out_stuffing: true,
         scheme: Scheme::AUTO,
+        is_published: false,
     }
 }
 

@@ -17,6 +17,8 @@ const HELLO: u8 = 1;
 const WELCOME: u8 = 2;
 const END: u8 = 3;
 const DONE: u8 = 4;
+/// As [`HELLO`], with the published control.
+const HELLO_PUBLISHED: u8 = 5;
 
 /// A message.
 #[derive(Clone, PartialEq, Eq)]
@@ -29,6 +31,8 @@ pub enum Message {
         next: u64,
         /// The sender's latency budget, in whole milliseconds.
         latency: Duration,
+        /// Whether its control of the rate is the published one, RFC 5348's, of which the receiver has a part.
+        is_published: bool,
         /// What it shows to be let in; at most [`MAX_TOKEN`] bytes.
         token: Vec<u8>,
     },
@@ -71,7 +75,7 @@ impl Message {
     pub fn decode(bytes: &[u8]) -> Result<Self, MessageError> {
         let (kind, rest) = bytes.split_first().ok_or(MessageError)?;
         match *kind {
-            HELLO => {
+            HELLO | HELLO_PUBLISHED => {
                 let (session, rest) = rest.split_first_chunk().ok_or(MessageError)?;
                 let (next, rest) = rest.split_first_chunk().ok_or(MessageError)?;
                 let (latency, token) = rest.split_first_chunk().ok_or(MessageError)?;
@@ -83,7 +87,8 @@ impl Message {
                 if next > u64::MAX / 2 {
                     return Err(MessageError);
                 }
-                Ok(Self::Hello { session: *session, next, latency: millis(*latency), token: token.to_vec() })
+                let (session, latency, token) = (*session, millis(*latency), token.to_vec());
+                Ok(Self::Hello { session, next, latency, is_published: *kind == HELLO_PUBLISHED, token })
             }
             WELCOME => rest
                 .try_into()
@@ -106,8 +111,8 @@ impl Message {
             bytes.extend(millis.to_be_bytes());
         };
         match self {
-            Self::Hello { session, next, latency, token } => {
-                bytes.push(HELLO);
+            Self::Hello { session, next, latency, is_published, token } => {
+                bytes.push(if *is_published { HELLO_PUBLISHED } else { HELLO });
                 bytes.extend(session);
                 bytes.extend(next.to_be_bytes());
                 put_latency(&mut bytes, latency);
@@ -143,11 +148,11 @@ mod tests {
         #[test]
         fn messages_come_back(
             session in any::<[u8; SESSION_BYTES]>(), next in 0..=u64::MAX / 2, latency in any::<u32>(),
-            token in prop::collection::vec(any::<u8>(), 0..=MAX_TOKEN),
+            token in prop::collection::vec(any::<u8>(), 0..=MAX_TOKEN), is_published in any::<bool>(),
         ) {
             let latency = Duration::from_millis(latency.into());
             for message in [
-                Message::Hello { session, next, latency, token },
+                Message::Hello { session, next, latency, is_published, token },
                 Message::Welcome { latency },
                 Message::End { next },
                 Message::Done,
@@ -178,7 +183,8 @@ mod tests {
     #[test]
     fn a_token_is_not_shown() {
         let token = b"secret".to_vec();
-        let hello = Message::Hello { session: [0; 16], next: 1, latency: Duration::ZERO, token };
+        let hello =
+            Message::Hello { session: [0; 16], next: 1, latency: Duration::ZERO, is_published: false, token };
         assert!(!format!("{hello:?}").contains("115"));
     }
 }

@@ -50,6 +50,7 @@ fn tfrc_is_that_of_the_rfc_unless_another_is_named() {
         ("", (Bytes::new(1000), Parameters::RFC5348)),
         ("packet_size = \"1040B\"\nparameters = \"rfc5348\"", (Bytes::new(1040), Parameters::RFC5348)),
         ("parameters = \"ns2\"", (Bytes::new(1000), Parameters::NS2)),
+        ("parameters = \"live\"", (Bytes::new(1000), Parameters::LIVE)),
         ("damping = true", (Bytes::new(1000), Parameters::RFC5348)),
         ("damping = false", (Bytes::new(1000), Parameters { sqrt_rtt_weight: None, ..Parameters::RFC5348 })),
     ] {
