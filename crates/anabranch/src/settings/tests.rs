@@ -12,8 +12,8 @@ use clap::FromArgMatches;
 
 use super::*;
 use crate::arguments::{
-    Cli, Command, Digest, Endpoint, FecArgument, FetchArguments, Kept, Place, SchemeName, Switch, TellRate,
-    command,
+    Cli, Command, Digest, Endpoint, FecArgument, FetchArguments, Kept, Place, RungChooser, SchemeName,
+    Switch, TellRate, command,
 };
 
 fn parse(line: &str) -> Result<Command, String> {
@@ -302,11 +302,14 @@ fn options_of_serve_and_play_and_proxy() {
         (Some(Rate::from_mbps(1)), Some(Duration::from_millis(50)))
     );
     let Command::Play(play) =
-        parse("anabranch play --listen [::1]:9 --player mpv_{} http://a/ http://b/").unwrap()
+        parse("anabranch play --listen [::1]:9 --player mpv_{} --rung here http://a/ http://b/").unwrap()
     else {
         panic!()
     };
     assert_eq!((play.urls.len(), play.player.as_deref()), (2, Some("mpv {}")));
+    assert_eq!(play.rung, RungChooser::Here);
+    let error = parse("anabranch play --rung best http://a/").map(|_| ()).expect_err("no such chooser");
+    assert!(error.contains("[possible values: auto, player, here]"), "{error}");
     let Command::Proxy(proxy) = parse("anabranch proxy").unwrap() else { panic!() };
     assert_eq!(proxy.listen, ([127, 0, 0, 1], 8090).into());
 }
