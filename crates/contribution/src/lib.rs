@@ -32,7 +32,7 @@ const IDLE: Duration = Duration::from_secs(8);
 const KEEP_ALIVE: Duration = Duration::from_secs(2);
 /// Datagrams that wait in QUIC: the rate decides before, so these are few.
 const DATAGRAM_BUFFER: usize = 256 * 1024;
-/// PacketStream that QUIC may leave unacknowledged, for 25 ms at the most: nothing waits for its acknowledgements
+/// Packets that QUIC may leave unacknowledged, for 25 ms at the most: nothing waits for its acknowledgements
 /// of datagrams.
 const UNACKNOWLEDGED: VarInt = VarInt::from_u32(50);
 /// Longest time for a handshake, our own included; the sender's attempts are shorter.

@@ -1,4 +1,4 @@
-//! PacketStore on their way.
+//! Packets on their way.
 
 use crate::tcp::NO_LIMIT;
 
@@ -99,7 +99,7 @@ impl Packet {
     }
 }
 
-/// PacketStore under way, by number.
+/// Packets under way, by number.
 #[derive(Debug, Default)]
 pub(crate) struct PacketStore {
     pool: Vec<Packet>,
