@@ -49,7 +49,7 @@ pub enum ReceiverEvent {
         from: SocketAddr,
         /// The latency budget of both.
         latency: anabranch_units::Duration,
-        /// Its place, from 0: the stream goes to this one of [`Receiver::outputs`].
+        /// Its place, from 0: the stream goes to this one of the receiver's outputs.
         place: usize,
     },
     /// A connection of the sender is gone, and why.
