@@ -2,7 +2,7 @@
 //!
 //! A queue is felt by all who stand in it. RFC 8382 has receivers group flows by summary statistics of
 //! one-way delays over 350 ms, because they do not know each other's packets. A sender knows more: when each
-//! packet left ([`delays`](super::delays)). So members are compared interval by interval, and have to move not
+//! packet left (`delays`). So members are compared interval by interval, and have to move not
 //! only together but by as much. Delay is what all senders know, so losses, which are few, are not needed
 //! (Younis and Fahmy, "On efficient on-line grouping of flows with shared bottlenecks at loaded servers",
 //! ICNP 2002, group by delay as well).
