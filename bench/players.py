@@ -23,7 +23,7 @@ import threading
 import urllib.parse
 
 import raw
-from segments import Ports
+from segments import SCENARIO, SEGMENT_SECONDS, Ports, played
 
 HERE = pathlib.Path(__file__).resolve().parent
 # Player: its package, the file in it, and which playlist it plays.
@@ -33,7 +33,6 @@ PLAYERS = {
     "shaka": ("shaka-player@5.2.12", "shaka-player/dist/shaka-player.compiled.js", "film.mpd"),
 }
 CLIENTS = ["direct", "proxy"]
-SEGMENT_SECONDS = 4
 # Rate of a rung in kbps: size of its picture, by whose height a rung is known.
 PICTURES = {800: "256x144", 1600: "426x240", 3000: "640x360", 5000: "854x480"}
 # Row: rate, one-way delay, loss and queue of the path; CUBIC flows beside from 20 s on; rungs in kbps; seconds of film; most seconds.
@@ -43,40 +42,6 @@ ROWS = {
     "lossy": ("20M", "75ms", 0.01, 250, 0, [5000], 60, 100),
     "crowded": ("6M", "40ms", 0, 50, 15, [800, 1600, 3000, 5000], 95, 170),
 }
-SCENARIO = """
-[run]
-duration = "{duration}s"
-seed = {seed}
-
-[film]
-rate = "800k"
-duration = "4s"
-
-[[node]]
-name = "origin"
-
-[[node]]
-name = "client"
-
-[[link]]
-name = "main"
-from = "origin"
-to = "client"
-rate = "{rate}"
-delay = "{delay}"
-queue = "{queue} packets"
-loss = {loss}
-reverse = {{ loss = 0 }}
-
-[[server]]
-node = "origin"
-command = {server}
-
-[[client]]
-name = "player"
-command = {command}
-output = "none"
-"""
 BESIDE = """
 [[flow]]
 name = "beside{{i}}"
@@ -197,16 +162,9 @@ def trial(row, player, client, seed, films, options):
         server = ["nginx", "-e", str(directory / "error.log"), "-p", str(directory), "-c", str(config)]
         command = ["python3", str(pathlib.Path(__file__).resolve()), "--inside", client, "--url", "{url1}", "--out", "{dir}/player.json",
                    "--row", row, "--player", player, "--libraries", str(options.libraries), str(pathlib.Path(options.anabranch).resolve())]
-        scenario = SCENARIO.format(rate=rate, delay=delay, loss=loss, queue=queue, seed=seed, duration=most_seconds + 90,
-                                   server=json.dumps(server), command=json.dumps(command))
-        (directory / "players.toml").write_text(scenario + (BESIDE.format(count=beside) if beside else ""))
-        ran = subprocess.run([options.testbed, "run", directory / "players.toml", "--out", directory / "out"], stdout=subprocess.PIPE,
-                             stderr=subprocess.STDOUT, text=True)
-        found = list(directory.rglob("player.json"))
-        if not found:
-            logs = "".join(log.read_text() for log in directory.rglob("*.log"))
-            sys.exit(f"{row}, {player}, {client}: {ran.stdout}{logs[-2000:]}")
-        told = json.loads(found[0].read_text())
+        scenario = SCENARIO.format(rate=rate, delay=delay, loss=loss, queue=queue, film="800k", seconds=SEGMENT_SECONDS, seed=seed,
+                                   server=f"command = {json.dumps(server)}\n", duration=most_seconds + 90, command=json.dumps(command))
+        told = played(options.testbed, scenario + (BESIDE.format(count=beside) if beside else ""), directory, f"{row}, {player}, {client}")
         faults = told.pop("faults")
         if faults:
             print(f"{row}, {player}, {client}: {faults}", file=sys.stderr)

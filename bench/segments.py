@@ -56,13 +56,13 @@ from = "origin"
 to = "client"
 rate = "{rate}"
 delay = "{delay}"
-queue = "250 packets"
+queue = "{queue} packets"
 loss = {loss}
 reverse = {{ loss = 0 }}
 
 [[server]]
 node = "origin"
-
+{server}
 [[client]]
 name = "player"
 command = {command}
@@ -183,22 +183,28 @@ def main():
                 trial(path, client, seed, options)
 
 
+def played(testbed, scenario, directory, run):
+    """Lets the testbed run a scenario, and answers what its player has told in player.json. `run` says which it was."""
+    file = directory / "scenario.toml"
+    file.write_text(scenario)
+    ran = subprocess.run([testbed, "run", file, "--out", directory / "out"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    found = list(directory.rglob("player.json"))
+    if not found:
+        logs = "".join(log.read_text() for log in directory.rglob("*.log"))
+        sys.exit(f"{run}: {ran.stdout}{logs[-2000:]}")
+    return json.loads(found[0].read_text())
+
+
 def trial(path, client, seed, options):
     rate, delay, loss, film = PATHS[path]
     with tempfile.TemporaryDirectory() as directory:
         directory = pathlib.Path(directory)
         command = ["python3", str(pathlib.Path(__file__).resolve()), "--inside", client, "--url", "{url1}", "--out", "{dir}/player.json",
                    "--segments", str(options.segments), "--duration", str(options.duration), str(pathlib.Path(options.anabranch).resolve())]
-        scenario = directory / "segments.toml"
-        scenario.write_text(SCENARIO.format(rate=rate, delay=delay, loss=loss, film=film, seconds=SEGMENT_SECONDS, seed=seed,
-                                            duration=options.duration + 120, command=json.dumps(command)))
-        ran = subprocess.run([options.testbed, "run", scenario, "--out", directory / "out"], stdout=subprocess.PIPE,
-                             stderr=subprocess.STDOUT, text=True)
-        found = list(directory.rglob("player.json"))
-        if not found:
-            logs = "".join(log.read_text() for log in directory.rglob("*.log"))
-            sys.exit(f"{path}, {client}: {ran.stdout}{logs[-2000:]}")
-        raw.row(path=path, client=client, **json.loads(found[0].read_text()))
+        scenario = SCENARIO.format(rate=rate, delay=delay, loss=loss, queue=250, film=film, seconds=SEGMENT_SECONDS, seed=seed, server="",
+                                   duration=options.duration + 120, command=json.dumps(command))
+        told = played(options.testbed, scenario, directory, f"{path}, {client}")
+        raw.row(path=path, client=client, **told)
 
 
 if __name__ == "__main__":

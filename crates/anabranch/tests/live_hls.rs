@@ -8,11 +8,10 @@ mod common;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 use browser_support::Browser;
 use common::live::{Receiver, TOKEN, film_with, send};
-use common::{Server, anabranch, ends_with};
+use common::{Server, anabranch, ends_with, wait_long_until};
 
 /// Three seconds with a key frame in each.
 fn film(directory: &Path) -> Option<()> {
@@ -42,16 +41,6 @@ fn pictures(url: &str) -> (u64, String) {
         count.lines().next().and_then(|count| count.parse().ok()).unwrap_or(0),
         String::from_utf8_lossy(&probed.stderr).into_owned(),
     )
-}
-
-/// Waits for something that takes its time, as a browser and media do.
-#[track_caller]
-fn wait_until(what: &str, is_so: impl Fn() -> bool) {
-    let began = Instant::now();
-    while !is_so() {
-        assert!(began.elapsed() < Duration::from_secs(60), "{what} has not come");
-        std::thread::sleep(Duration::from_millis(50));
-    }
 }
 
 const HLS: [&str; 4] = ["--hls", "hls", "--hls-segment", "1s"];
@@ -91,7 +80,7 @@ fn restarts_of_both_ends_go_on_in_the_same_playlist() {
     // The same time stamps again.
     sends(directory, &receiver);
     sends(directory, &receiver);
-    wait_until("five segments", || playlist(directory).matches("#EXTINF").count() >= 5);
+    wait_long_until("five segments", || playlist(directory).matches("#EXTINF").count() >= 5);
     let before = playlist(directory);
     assert_eq!(before.matches("#EXT-X-DISCONTINUITY\n").count(), 1, "{before}");
     assert!(!before.contains("ENDLIST"), "{before}");
@@ -131,7 +120,7 @@ fn old_segments_go_and_two_receivers_do_not_share_a_directory() {
     for _ in 0..5 {
         sends(directory, &receiver);
     }
-    wait_until("the end of the last film", || playlist(directory).contains("live-13.ts"));
+    wait_long_until("the end of the last film", || playlist(directory).contains("live-13.ts"));
     let text = playlist(directory);
     assert!(text.matches("#EXTINF").count() <= 5, "{text}");
     let files = fs::read_dir(directory.join("hls")).unwrap().count();
@@ -177,7 +166,7 @@ fn a_page_with_hls_js_plays_it_in_chromium() {
     let Some(_browser) = Browser::open(&format!("{}page.html", server.url)) else { return };
     // Films of three seconds, of which each begins at the same time stamps.
     let said = || fs::read_to_string(&log).unwrap_or_default();
-    wait_until("five seconds of pictures", || {
+    wait_long_until("five seconds of pictures", || {
         sends(directory, &receiver);
         said().contains("/said/at-5-height-240-shown-")
     });

@@ -11,13 +11,12 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use serde_json::Value;
 
 use common::live::{Faults, Receiver, Relay, TOKEN, film, send};
-use common::{kill, lines};
+use common::{kill, lines, wait_long_until};
 
 /// A program that ends with the test.
 struct Program(Child);
@@ -26,16 +25,6 @@ impl Drop for Program {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
-    }
-}
-
-/// Waits for something that takes its time, as an encoder does.
-#[track_caller]
-fn wait_until(what: &str, is_so: impl Fn() -> bool) {
-    let began = Instant::now();
-    while !is_so() {
-        assert!(began.elapsed() < Duration::from_secs(60), "{what} has not come");
-        std::thread::sleep(Duration::from_millis(50));
     }
 }
 
@@ -125,11 +114,11 @@ fn an_encoder_of_gstreamer_follows_what_it_is_told() {
     );
     let log = directory.join("log");
     let set = || last_set(&log);
-    wait_until("all that may be made", || set() == Some(1000));
+    wait_long_until("all that may be made", || set() == Some(1000));
     relay.is_down.store(true, Ordering::Relaxed);
-    wait_until("the least, as nothing gets through", || set() == Some(200));
+    wait_long_until("the least, as nothing gets through", || set() == Some(200));
     relay.is_down.store(false, Ordering::Relaxed);
-    wait_until("all that may be made, again", || set() == Some(1000));
+    wait_long_until("all that may be made, again", || set() == Some(1000));
     kill(&encoder.0, Signal::INT);
     assert_eq!(encoder.0.wait().unwrap().code(), Some(0));
 }

@@ -45,7 +45,7 @@ impl Peer {
             if self.gone.is_none() && self.socket.is_broken() {
                 self.gone = Some(now);
             }
-            match self.socket.library.receive(self.socket.id, &mut self.buffer[..]) {
+            match self.socket.libsrt.receive(self.socket.id, &mut self.buffer[..]) {
                 Ok(length) => break length,
                 Err(_) if let Some(gone) = self.gone => {
                     if now.duration_since(gone) > self.latency + LOOK * 10 {
@@ -72,7 +72,7 @@ impl Peer {
     /// # Errors
     /// [`Error::Gone`].
     pub fn send(&self, message: &[u8]) -> Result<bool, Error> {
-        match self.socket.library.send(self.socket.id, message) {
+        match self.socket.libsrt.send(self.socket.id, message) {
             Ok(()) => Ok(true),
             Err(Fault::Waits) => Ok(false),
             Err(Fault::Other(_)) => Err(Error::Gone),
@@ -86,7 +86,7 @@ impl Peer {
 
     /// Whether all that was sent has come there, which keeps it for [`Self::latency_there`].
     pub fn has_everything(&self) -> bool {
-        self.socket.library.number(self.socket.id, Setting::Unacknowledged).unwrap_or(0) <= 0
+        self.socket.libsrt.number(self.socket.id, Setting::Unacknowledged).unwrap_or(0) <= 0
     }
 
     /// How long the peer keeps what has come until it hands it on.
@@ -109,6 +109,6 @@ impl fmt::Debug for Peer {
 }
 
 fn milliseconds(socket: &Socket, setting: Setting) -> Duration {
-    let number = socket.library.number(socket.id, setting).unwrap_or(0);
+    let number = socket.libsrt.number(socket.id, setting).unwrap_or(0);
     Duration::from_millis(u64::try_from(number).unwrap_or(0))
 }

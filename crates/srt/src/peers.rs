@@ -131,7 +131,7 @@ fn call(address: &Address, events: &mpsc::Sender<Event>) -> Result<Option<Socket
     let failed = |fault: &dyn std::fmt::Display| Error::Call("cannot call by SRT", fault.to_string());
     let mut socket = Socket::new(address)?;
     socket.wait_until(Until::Connected).map_err(|fault| failed(&fault))?;
-    socket.library.connect(socket.id, to).map_err(|fault| failed(&fault))?;
+    socket.libsrt.connect(socket.id, to).map_err(|fault| failed(&fault))?;
     while !socket.wait(LOOK).map_err(|fault| failed(&fault))? {
         if events.is_closed() {
             return Ok(None);
@@ -141,7 +141,7 @@ fn call(address: &Address, events: &mpsc::Sender<Event>) -> Result<Option<Socket
         socket.wait_until(Until::Readable).map_err(|fault| failed(&fault))?;
         return Ok(Some(socket));
     }
-    let (reason, told) = socket.library.rejection(socket.id).map_err(|fault| failed(&fault))?;
+    let (reason, told) = socket.libsrt.rejection(socket.id).map_err(|fault| failed(&fault))?;
     Err(match reason {
         TIMEOUT => Error::Nobody(name()),
         BAD_SECRET => Error::Rejected(name(), "the passphrase is another one there".into()),
@@ -184,9 +184,9 @@ fn listen(
         socket.set(Setting::OnlyIpv6, 0).map_err(|fault| Error::Listen(at, fault.to_string()))?;
     }
     let key = DoorKey::new(address.stream_id.clone(), most, places.clone());
-    let begun = socket.library.bind(socket.id, at);
-    let begun = begun.and_then(|()| socket.library.ask(socket.id, door::asked, key.number()));
-    let begun = begun.and_then(|()| socket.library.listen(socket.id, BACKLOG));
+    let begun = socket.libsrt.bind(socket.id, at);
+    let begun = begun.and_then(|()| socket.libsrt.ask(socket.id, door::asked, key.number()));
+    let begun = begun.and_then(|()| socket.libsrt.listen(socket.id, BACKLOG));
     let begun = begun.and_then(|()| socket.wait_until(Until::Readable)).and_then(|()| socket.name());
     let at = begun.map_err(|fault| Error::Listen(at, fault.to_string()))?;
     Ok((socket, key, at))
@@ -212,7 +212,7 @@ fn let_in(socket: &Socket, key: &DoorKey, events: &mpsc::Sender<Event>, places: 
             // The library has ended.
             Err(_) => return,
         }
-        let Ok((id, from)) = socket.library.accept(socket.id) else {
+        let Ok((id, from)) = socket.libsrt.accept(socket.id) else {
             // One that is gone again.
             thread::sleep(LOOK);
             continue;
@@ -220,11 +220,11 @@ fn let_in(socket: &Socket, key: &DoorKey, events: &mpsc::Sender<Event>, places: 
         key.is_in(from);
         // It was let in before the one before it was counted.
         if places.load(Ordering::Relaxed) >= key.most() {
-            drop(Socket::accepted(socket.library, id));
+            drop(Socket::accepted(socket.libsrt, id));
             continue;
         }
         let ticket = Ticket::of(places);
-        if let Ok(accepted) = Socket::accepted(socket.library, id) {
+        if let Ok(accepted) = Socket::accepted(socket.libsrt, id) {
             let peer = Peer::new(accepted, from.to_string(), ticket);
             if events.blocking_send(Event::Connected(peer)).is_err() {
                 return;

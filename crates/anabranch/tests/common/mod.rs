@@ -196,9 +196,20 @@ pub fn kill(child: &Child, signal: Signal) {
 /// Waits for something that must come within ten seconds.
 #[track_caller]
 pub fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+    wait_within(Duration::from_secs(10), what, is_so);
+}
+
+/// Waits a minute for something that takes its time, as a browser, an encoder or a daemon does.
+#[track_caller]
+pub fn wait_long_until(what: &str, is_so: impl Fn() -> bool) {
+    wait_within(Duration::from_secs(60), what, is_so);
+}
+
+#[track_caller]
+fn wait_within(limit: Duration, what: &str, is_so: impl Fn() -> bool) {
     let began = Instant::now();
     while !is_so() {
-        assert!(began.elapsed() < Duration::from_secs(10), "{what} has not come");
+        assert!(began.elapsed() < limit, "{what} has not come");
         std::thread::sleep(Duration::from_millis(20));
     }
 }

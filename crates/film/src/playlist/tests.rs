@@ -358,8 +358,8 @@ fn a_player_that_asks_before_the_last_segment_has_come_waits_until_more_is_known
         playlist.is_too_soon(8, at(1)) && !playlist.is_too_soon(7, at(1)) && !playlist.is_too_soon(12, at(1))
     );
     // It is there while it waits, however long that is.
-    for now in [10_000, 20_000, 30_000] {
-        assert!(playlist.is_too_soon(8, at(now)));
+    for millis in [10_000, 20_000, 30_000] {
+        assert!(playlist.is_too_soon(8, at(millis)));
     }
     playlist.came(first, Bytes::kib(500), Duration::from_secs(30), 1, at(30_000));
     assert!(!playlist.is_too_soon(8, at(30_000)));
