@@ -60,6 +60,24 @@ fn one_variant_stays_with_its_renditions() {
     assert_eq!(variants(text.as_bytes(), &base()).len(), 1);
 }
 
+/// What is listed must be there when it is asked for: fuzzing found lists of which the parser saw other lines than
+/// what cuts them.
+#[test]
+fn what_is_no_text_or_cut_in_two_has_the_rungs_that_can_be_kept() {
+    let mut no_text = MASTER.as_bytes().to_vec();
+    no_text.extend_from_slice(b"# \xff\n");
+    assert_eq!(variants(&no_text, &base()), []);
+    let tags = "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\n#EXT-X-STREAM-INF:BANDWIDTH=2000,COD#EXTM3U\nlow.m3u8\n\
+        #EXT-X-STREAM-INF:BANDWIDTH=3000\n";
+    let found = variants(tags.as_bytes(), &base());
+    assert_eq!(found.iter().map(|variant| variant.rate.as_bps()).collect::<Vec<_>>(), [2000]);
+    let kept = with_variant(tags.as_bytes(), &base(), &found[0].url).unwrap();
+    assert_eq!(
+        String::from_utf8(kept).unwrap(),
+        "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=2000,COD#EXTM3U\nlow.m3u8\n"
+    );
+}
+
 #[test]
 fn segments_stand_for_each_other_where_nothing_else_tells_them_apart() {
     let list = |text: &str| format!("#EXTM3U\n#EXT-X-TARGETDURATION:4\n{text}");

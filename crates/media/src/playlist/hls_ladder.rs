@@ -1,7 +1,7 @@
 //! The rungs of a multivariant playlist of HLS, and that playlist with one of them alone.
 
 use anabranch_units::{Bytes, Rate};
-use m3u8_rs::{MasterPlaylist, MediaPlaylist, MediaSegment, Playlist, VariantStream};
+use m3u8_rs::{MediaPlaylist, MediaSegment, Playlist, VariantStream};
 use url::Url;
 
 use super::ladder::{MOST_RUNGS, Variant};
@@ -17,10 +17,10 @@ const SOUNDS: [&str; 6] = ["mp4a", "ac-3", "ec-3", "ac-4", "opus", "fLaC"];
 /// without, that have the codecs and the renditions of the first one. Of those of one rate, which stand in for
 /// each other, the first.
 pub fn variants(body: &[u8], base: &Url) -> Vec<Variant> {
-    let Some(master) = master(body) else { return Vec::new() };
-    let shown: Vec<_> = master.variants.iter().filter(|variant| !variant.is_i_frame).collect();
+    let text = std::str::from_utf8(body).ok().filter(|text| text.len() <= LARGEST_PLAYLIST);
+    let shown: Vec<_> = text.into_iter().flat_map(Part::all).filter_map(|part| part.stream()).collect();
     let has_pictures = shown.iter().any(|variant| !is_sound(variant));
-    let mut candidates = shown.into_iter().filter(|variant| !(has_pictures && is_sound(variant))).peekable();
+    let mut candidates = shown.iter().filter(|variant| !(has_pictures && is_sound(variant))).peekable();
     let Some(first) = candidates.peek().copied() else { return Vec::new() };
     let alike = candidates.filter(|variant| is_like(variant, first));
     let mut found: Vec<Variant> = alike
@@ -36,10 +36,63 @@ pub fn variants(body: &[u8], base: &Url) -> Vec<Variant> {
     found
 }
 
-fn master(body: &[u8]) -> Option<MasterPlaylist> {
-    match m3u8_rs::parse_playlist_res(body).ok().filter(|_| body.len() <= LARGEST_PLAYLIST)? {
-        Playlist::MasterPlaylist(master) => Some(master),
-        Playlist::MediaPlaylist(_) => None,
+/// A part of a multivariant playlist, by its lines: what the variants are and what is left without them has to
+/// be read alike.
+#[derive(Clone, Copy)]
+enum Part<'a> {
+    /// A variant: its lines, of these its tag and its URL; without one it is nobody's.
+    Variant { lines: &'a str, tag: &'a str, uri: Option<&'a str> },
+    /// A playlist of key frames alone.
+    KeyFrames,
+    /// Any other line.
+    Line(&'a str),
+}
+
+impl<'a> Part<'a> {
+    fn all(text: &'a str) -> impl Iterator<Item = Self> {
+        let mut rest = text;
+        std::iter::from_fn(move || {
+            let part = Self::first(rest)?;
+            rest = &rest[part.0..];
+            Some(part.1)
+        })
+    }
+
+    /// The first part of `text`, and its bytes.
+    fn first(text: &'a str) -> Option<(usize, Self)> {
+        let line = text.split_inclusive('\n').next()?;
+        let tag = line.trim();
+        if tag.starts_with("#EXT-X-I-FRAME-STREAM-INF") {
+            return Some((line.len(), Self::KeyFrames));
+        }
+        if !tag.starts_with("#EXT-X-STREAM-INF") {
+            return Some((line.len(), Self::Line(line)));
+        }
+        let mut end = line.len();
+        let mut found = None;
+        for line in text[end..].split_inclusive('\n') {
+            let content = line.trim();
+            if content.starts_with("#EXT-X-STREAM-INF") {
+                break;
+            }
+            end += line.len();
+            if !content.is_empty() && !content.starts_with('#') {
+                found = Some(content);
+                break;
+            }
+        }
+        Some((end, Self::Variant { lines: &text[..end], tag, uri: found }))
+    }
+
+    /// What the tag of a variant says.
+    fn stream(self) -> Option<VariantStream> {
+        let Self::Variant { tag, uri: Some(uri), .. } = self else { return None };
+        let alone = format!("#EXTM3U\n{tag}\n{uri}\n");
+        let Ok(Playlist::MasterPlaylist(master)) = m3u8_rs::parse_playlist_res(alone.as_bytes()) else {
+            return None;
+        };
+        let stream = master.variants.into_iter().next().filter(|stream| !stream.is_i_frame)?;
+        Some(VariantStream { uri: uri.to_owned(), ..stream })
     }
 }
 
@@ -73,29 +126,17 @@ pub fn with_variant(body: &[u8], base: &Url, keep: &Url) -> Result<Vec<u8>, Play
         return Err(PlaylistError::TooLong(body.len()));
     }
     let mut result = String::new();
-    // The tag of a variant, and what stands between it and its URL.
-    let mut variant: Option<String> = None;
     let mut is_kept = false;
-    for line in std::str::from_utf8(body)?.split_inclusive('\n') {
-        let content = line.trim();
-        if content.starts_with("#EXT-X-I-FRAME-STREAM-INF") {
-            continue;
-        }
-        if content.starts_with("#EXT-X-STREAM-INF") {
-            variant = Some(String::new());
-        }
-        let is_url = !content.is_empty() && !content.starts_with('#');
-        match variant.as_mut() {
-            Some(tags) if !is_url => push(tags, line)?,
-            Some(tags) => {
-                if !is_kept && join(base, content).as_ref() == Some(keep) {
-                    push(&mut result, tags)?;
-                    push(&mut result, line)?;
-                    is_kept = true;
-                }
-                variant = None;
+    for part in Part::all(std::str::from_utf8(body)?) {
+        match part {
+            Part::Line(line) => push(&mut result, line)?,
+            Part::Variant { lines, uri: Some(uri), .. }
+                if !is_kept && join(base, uri).as_ref() == Some(keep) =>
+            {
+                push(&mut result, lines)?;
+                is_kept = true;
             }
-            None => push(&mut result, line)?,
+            Part::Variant { .. } | Part::KeyFrames => {}
         }
     }
     Ok(result.into_bytes())
