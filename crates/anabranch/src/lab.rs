@@ -301,12 +301,19 @@ fn tell(outcomes: &[Outcome], directory: &Path) -> Result<(), Failure> {
             );
         }
     }
-    let count = |verdict| outcomes.iter().map(|outcome| outcome.count(verdict)).sum::<usize>();
-    text += &format!(
-        "{} relations reproduce, {} differ; {}\n",
-        count(Verdict::Reproduces),
-        count(Verdict::Differs),
-        directory.join("report.html").display()
-    );
+    // Results of our own count apart from published ones.
+    let of_papers: Vec<&[Outcome]> = outcomes.chunk_by(|one, other| one.paper == other.paper).collect();
+    if of_papers.len() > 1 {
+        for outcomes in of_papers {
+            let paper = outcomes.first().map_or("", |outcome| &outcome.paper.name);
+            text += &format!("{paper}: {}\n", verdicts(outcomes));
+        }
+    }
+    text += &format!("{}; {}\n", verdicts(outcomes), directory.join("report.html").display());
     print(&text)
+}
+
+fn verdicts(outcomes: &[Outcome]) -> String {
+    let count = |verdict| outcomes.iter().map(|outcome| outcome.count(verdict)).sum::<usize>();
+    format!("{} relations reproduce, {} differ", count(Verdict::Reproduces), count(Verdict::Differs))
 }

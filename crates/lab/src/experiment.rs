@@ -122,6 +122,7 @@ pub struct Relation {
 }
 
 /// Why a relation differs.
+#[derive(Clone)]
 pub struct Cause {
     /// The cause in words, without the figures of runs.
     pub says: String,

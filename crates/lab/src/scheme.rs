@@ -85,6 +85,8 @@ schemes! {
     ADVANCED: "advanced", SKY, LONG, Triangle;
     /// Ours.
     AUTO: "auto", BLACK, SOLID, Cross;
+    /// Ours of live media, where ours of films is beside it.
+    AUTO_LIVE: "auto live", BLACK, LONG, Diamond;
     /// TCP connections as many as MULTFRC's control says.
     MUL_TCP: "MUL-TCP", YELLOW, SOLID, Triangle;
     /// TCP-ROME.
@@ -107,6 +109,8 @@ schemes! {
     SACK: "SACK TCP", GREY, SOLID, Circle;
     /// CUBIC.
     CUBIC: "CUBIC", PURPLE, DASH_DOTTED, Wedge;
+    /// BBRv3.
+    BBR: "BBRv3", SKY, DASH_DOTTED, Circle;
     /// TFRC.
     TFRC: "TFRC", ORANGE, DASHED, Circle;
     /// MULTFRC.

@@ -88,6 +88,23 @@ fn a_folder_is_an_experiment() {
 }
 
 #[test]
+fn a_relation_of_several_schemes_is_one_of_each() {
+    let scheme = "[[scheme]]\nname = \"Reno\"\nset = { \"flow.stream.rate\" = \"250k\" }\n\n[[run]]";
+    let plan = PLAN.replacen("[[run]]", scheme, 1);
+    let own = "[[relation]]\nid = \"all\"\nclaim = \"all of it\"\nschemes = [\"first\", \"Reno\"]\npoint = 500\n\
+               value = \"throughput\"\nexpect = { about = 500, within = 0.02 }\n\n[[plot]]";
+    let plan = plan.replacen("id = \"all\"", "id = \"other\"", 1).replacen("[[plot]]", own, 1);
+    let published = PUBLISHED.replace("all,", "other,,1,,section 1\nall,");
+    let outcome = outcome(&read(written(&plan, SCENARIO, &published).path()));
+    let of_each: Vec<_> =
+        outcome.verdicts.iter().filter(|judged| judged.relation.starts_with("all-")).collect();
+    let told: Vec<_> =
+        of_each.iter().map(|judged| (judged.relation.as_str(), judged.claim.as_str())).collect();
+    assert_eq!(told, [("all-first", "all of it: first"), ("all-reno", "all of it: Reno")]);
+    assert_eq!([of_each[0].verdict, of_each[1].verdict], [Verdict::Reproduces, Verdict::Reproduces]);
+}
+
+#[test]
 fn a_value_is_computed_from_the_point() {
     let keys = "keys = [\"flow.stream.rate\"]\nunit = \"kbps\"\n";
     let computed = "computed = { \"flow.stream.rate\" = { value = \"point / 1000\", unit = \"Mbps\" } }\n";
@@ -370,6 +387,7 @@ fn a_mistake_is_told_with_its_line_and_what_would_be_right() {
         ("id = \"whole\"", "id = \"hole\"", 50, "did you mean 'whole'"),
         ("id = \"all\"", "id = \"whole\"", 57, "a second relation has the id 'whole'"),
         ("point = 500\n", "point = 501\n", 49, "no run of 'first' at 501"),
+        ("scheme = \"first\"", "scheme = \"first\"\nschemes = [\"first\"]", 49, "say `scheme`, or `schemes`"),
         ("about = 1, within = 0.02", "about = 1", 55, "`about` and `within` go together"),
         ("above = 0.9", "abvoe = 0.9", 64, "did you mean `above`"),
         (

@@ -66,21 +66,23 @@ pub(super) fn read(
     let mut relations: Vec<Judged> = Vec::new();
     for own in table.tables("relation") {
         let at = own.span();
-        let Some(relation) = table.kept(relation(own, known, published, runs)) else { continue };
-        if relations.iter().any(|one| one.id == relation.id) {
-            table.tell(Fault::new(at, format_args!("a second relation has the id '{}'", relation.id)));
+        for relation in table.kept(relation(own, known, published, runs)).into_iter().flatten() {
+            if relations.iter().any(|one| one.id == relation.id) {
+                table.tell(Fault::new(at, format_args!("a second relation has the id '{}'", relation.id)));
+            }
+            relations.push(relation);
         }
-        relations.push(relation);
     }
     relations
 }
 
+/// A relation, or one for each of its `schemes`.
 fn relation(
     mut own: Table<'_>,
     known: &Known,
     published: &Published,
     (runs, grid): Planning<'_>,
-) -> Result<Judged, Fault> {
+) -> Result<Vec<Judged>, Fault> {
     let at = own.span();
     let id = own.need("id", |item| Ok((names::file_name(item)?, item)));
     let claim = own.need("claim", text);
@@ -90,6 +92,10 @@ fn relation(
         Some(grid) if own.has("half") => Some(Across::read(&mut own, grid, &known.figures)),
         _ => None,
     };
+    let schemes = if across.is_none() { own.get("schemes", schemes) } else { None };
+    if schemes.is_some() && own.has("scheme") {
+        own.tell(Fault::new(at, "say `scheme`, or `schemes` for a relation of each"));
+    }
     let term = if across.is_none() { Some(Term::read(&mut own, known)) } else { None };
     let expected = own.need("expect", expected);
     let cause = own.get("cause", |item| cause(item, known));
@@ -100,27 +106,52 @@ fn relation(
         let what = "row of published.csv, nor `ours = true`, for";
         return Err(names::unknown(&item, what, &id, &published.names().collect::<Vec<_>>()));
     };
-    let judged = |number| {
-        Ok(Judged {
-            id: id.clone(),
-            claim: claim?,
-            published: told,
-            unit,
-            number,
-            expected: expected?,
-            cause: None,
-        })
+    let (claim, expected) = (claim?, expected?);
+    let judged = |id: &str, claim: String, number| Judged {
+        id: id.to_owned(),
+        claim,
+        published: told.clone(),
+        unit: unit.clone(),
+        number,
+        expected,
+        cause: None,
     };
-    let Some(term) = term else { return judged(Number::Across(Box::new(across.ok_or(Fault::TOLD)??))) };
+    let Some(term) = term else {
+        return Ok(vec![judged(&id, claim, Number::Across(Box::new(across.ok_or(Fault::TOLD)??)))]);
+    };
     let term = term?;
-    let settings = cause.iter().flat_map(|cause| &cause.shown_by).map(String::as_str);
-    for setting in settings.chain([""]) {
-        term.judged(Planned { runs, setting }).map_err(|missing| {
-            let of = if setting.is_empty() { String::new() } else { format!(" in the setting '{setting}'") };
-            Fault::new(at, format_args!("'{id}' cannot be measured{of}: {missing}"))
-        })?;
+    let each = match schemes {
+        None => vec![(id, claim, term)],
+        Some(schemes) => schemes.iter().map(|scheme| of_scheme(*scheme, &id, &claim, &term)).collect(),
+    };
+    let settings = || cause.iter().flat_map(|cause| &cause.shown_by).map(String::as_str).chain([""]);
+    let mut relations = Vec::new();
+    for (id, claim, term) in each {
+        for setting in settings() {
+            term.judged(Planned { runs, setting }).map_err(|missing| {
+                let of =
+                    if setting.is_empty() { String::new() } else { format!(" in the setting '{setting}'") };
+                Fault::new(at, format_args!("'{id}' cannot be measured{of}: {missing}"))
+            })?;
+        }
+        let number = Number::Term(Arc::new(term));
+        relations.push(Judged { cause: cause.clone(), ..judged(&id, claim, number) });
     }
-    Ok(Judged { cause, ..judged(Number::Term(Arc::new(term)))? })
+    Ok(relations)
+}
+
+/// The schemes that have a relation each.
+fn schemes(item: Item<'_>) -> Result<Vec<Scheme>, Fault> {
+    match item.each(names::scheme)? {
+        schemes if schemes.is_empty() => Err(item.fault("`schemes` is empty")),
+        schemes => Ok(schemes),
+    }
+}
+
+/// The id, the claim and the number of a scheme, of those that are all schemes'.
+fn of_scheme(scheme: Scheme, id: &str, claim: &str, term: &Term) -> (String, String, Term) {
+    let name = scheme.name.to_lowercase().replace(' ', "-").replace(',', "");
+    (format!("{id}-{name}"), format!("{claim}: {}", scheme.name), term.of_scheme(scheme))
 }
 
 /// Where the number has to lie.

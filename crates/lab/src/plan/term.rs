@@ -110,6 +110,11 @@ impl Term {
         Ok(Self { what, scheme: None, setting: None, point: None, over: None })
     }
 
+    /// The same of a scheme.
+    pub(super) fn of_scheme(&self, scheme: Scheme) -> Self {
+        Self { scheme: Some(scheme), ..self.clone() }
+    }
+
     /// The keys `value` or `series`, and where it is looked at.
     pub(super) fn read(table: &mut Table<'_>, known: &Known) -> Result<Self, Fault> {
         let scheme = table.get("scheme", names::scheme);

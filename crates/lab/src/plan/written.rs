@@ -6,32 +6,43 @@ use toml::Value;
 use toml::de::DeValue;
 
 use super::names::{self, numbers, text, unknown};
-use super::runs::{Changes, Run};
+use super::runs::{Changes, Named, Run};
 use super::term;
 use crate::scheme::Scheme;
 
 /// A plan has no more runs of a seed.
 const MOST_RUNS: usize = 10_000;
 
-/// The schemes, and what each changes in the scenario.
-pub(super) fn read_schemes(table: &mut Table<'_>) -> Vec<(Scheme, Changes)> {
-    let mut schemes: Vec<(Scheme, Changes)> = Vec::new();
+/// A scheme of a plan.
+#[derive(Clone)]
+pub(super) struct PlannedScheme {
+    pub(super) scheme: Scheme,
+    /// Its own scenario, where flows of another kind make it; none: that of the plan.
+    pub(super) scenario: Option<Named>,
+    /// What it changes there.
+    pub(super) changes: Changes,
+}
+
+/// The schemes.
+pub(super) fn read_schemes(table: &mut Table<'_>) -> Vec<PlannedScheme> {
+    let mut schemes: Vec<PlannedScheme> = Vec::new();
     for mut own in table.tables("scheme") {
         let scheme = own.need("name", |item| match names::scheme(item)? {
-            scheme if schemes.iter().any(|(known, _)| *known == scheme) => {
+            scheme if schemes.iter().any(|known| known.scheme == scheme) => {
                 Err(item.fault(format_args!("'{}' is there twice", scheme.name)))
             }
             scheme => Ok(scheme),
         });
+        let scenario = own.get("scenario", names::file);
         let changes = own.get("set", changes).unwrap_or_default();
-        let read = own.finish().and_then(|()| Ok((scheme?, changes)));
+        let read = own.finish().and_then(|()| Ok(PlannedScheme { scheme: scheme?, scenario, changes }));
         schemes.extend(table.kept(read));
     }
     schemes
 }
 
 /// Every run of `[[run]]`: all of its schemes at all of its points.
-pub(super) fn read_runs(table: &mut Table<'_>, schemes: &[(Scheme, Changes)]) -> Vec<Run> {
+pub(super) fn read_runs(table: &mut Table<'_>, schemes: &[PlannedScheme]) -> Vec<Run> {
     let mut runs = Vec::new();
     for own in table.tables("run") {
         let before = runs.len();
@@ -47,15 +58,15 @@ pub(super) fn read_runs(table: &mut Table<'_>, schemes: &[(Scheme, Changes)]) ->
     runs
 }
 
-fn read_run(mut own: Table<'_>, schemes: &[(Scheme, Changes)]) -> Result<Vec<Run>, Fault> {
+fn read_run(mut own: Table<'_>, schemes: &[PlannedScheme]) -> Result<Vec<Run>, Fault> {
     let at = own.span();
     let setting = own.get("setting", text).unwrap_or_default();
     let scenario = own.get("scenario", names::file);
     let chosen = own.get("schemes", |item| {
         item.each(|item| {
             let name = item.text()?;
-            let known = schemes.iter().find(|(scheme, _)| scheme.name == name);
-            let names: Vec<&str> = schemes.iter().map(|(scheme, _)| scheme.name).collect();
+            let known = schemes.iter().find(|known| known.scheme.name == name);
+            let names: Vec<&str> = schemes.iter().map(|known| known.scheme.name).collect();
             known.cloned().ok_or_else(|| unknown(&item, "[[scheme]]", name, &names))
         })
     });
@@ -70,14 +81,15 @@ fn read_run(mut own: Table<'_>, schemes: &[(Scheme, Changes)]) -> Result<Vec<Run
         return Err(Fault::new(at, "nothing runs: a plan needs at least one [[scheme]]"));
     }
     let mut runs = Vec::new();
-    for (scheme, of_scheme) in chosen {
+    for of_scheme in chosen {
         for point in &points {
-            let mut changes: Changes = of_scheme.iter().chain(&changed).cloned().collect();
+            let mut changes: Changes = of_scheme.changes.iter().chain(&changed).cloned().collect();
             let value = with_unit(*point, unit.as_deref());
             changes.extend(keys.iter().map(|key| (key.clone(), value.clone())));
             let changes = with_changes(changes, &computed, |_| *point)
                 .map_err(|what| Fault::new(at, format_args!("{what} at {point}")))?;
-            let (scenario, setting) = (scenario.clone(), setting.clone());
+            let scenario = scenario.as_ref().or(of_scheme.scenario.as_ref()).cloned();
+            let (scheme, setting) = (of_scheme.scheme, setting.clone());
             runs.push(Run { scenario, scheme, setting, point: *point, changes, at });
         }
     }

@@ -2,7 +2,7 @@
 //! Latin hypercube, and a random half of the paths is held out from those on which a rule is chosen.
 
 use super::super::runs::{Changes, Run};
-use super::super::written::{Computed, with_changes};
+use super::super::written::{Computed, PlannedScheme, with_changes};
 use crate::draw::numbers;
 use crate::scheme::Scheme;
 
@@ -64,7 +64,7 @@ impl Grid {
     /// A computed value is no number; in words.
     pub(super) fn runs(
         &self,
-        schemes: &[(Scheme, Changes)],
+        schemes: &[PlannedScheme],
         computed: &[Computed],
         at: anabranch_sim::scenario::Span,
     ) -> Result<Vec<Run>, String> {
@@ -80,14 +80,14 @@ impl Grid {
                 Some((some, paths)) => path.number <= *paths as f64 || !some.contains(scheme),
                 None => true,
             };
-            for (scheme, of_scheme) in schemes.iter().filter(|(scheme, _)| runs_here(scheme)) {
-                let mut changes: Changes = of_scheme.iter().chain(&of_path).cloned().collect();
+            for own in schemes.iter().filter(|own| runs_here(&own.scheme)) {
+                let mut changes: Changes = own.changes.iter().chain(&of_path).cloned().collect();
                 for computed in std::iter::once(computed).chain(chosen().map(|choice| &*choice.computed)) {
                     changes = with_changes(changes, computed, of)?;
                 }
                 runs.push(Run {
-                    scenario: None,
-                    scheme: *scheme,
+                    scenario: own.scenario.clone(),
+                    scheme: own.scheme,
                     setting: path.half.into(),
                     point: path.number,
                     changes,

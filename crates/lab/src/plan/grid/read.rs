@@ -6,7 +6,7 @@ use anabranch_sim::scenario::{Fault, Item, Table};
 
 use super::super::names::{self, number, text};
 use super::super::runs::{Changes, Run};
-use super::super::written::{changes, computed, plain};
+use super::super::written::{PlannedScheme, changes, computed, plain};
 use super::paths::{Axis, Choice, Grid, Reference, draw};
 use crate::scheme::Scheme;
 
@@ -16,7 +16,7 @@ const MOST_PATHS: usize = 1000;
 /// The grid and its runs, where a plan has one.
 pub(in super::super) fn read(
     table: &mut Table<'_>,
-    schemes: &[(Scheme, Changes)],
+    schemes: &[PlannedScheme],
 ) -> Option<(Arc<Grid>, Vec<Run>)> {
     let mut tables = table.tables("axis");
     // A value can be computed from those of other axes.
@@ -27,11 +27,7 @@ pub(in super::super) fn read(
     table.kept(grid(item, axes, schemes))
 }
 
-fn grid(
-    item: Item<'_>,
-    axes: Vec<Axis>,
-    schemes: &[(Scheme, Changes)],
-) -> Result<(Arc<Grid>, Vec<Run>), Fault> {
+fn grid(item: Item<'_>, axes: Vec<Axis>, schemes: &[PlannedScheme]) -> Result<(Arc<Grid>, Vec<Run>), Fault> {
     let mut own = item.table("`grid`")?;
     let at = own.span();
     let count = |item: Item<'_>| whole(item, MOST_PATHS);
@@ -49,7 +45,7 @@ fn grid(
     let paths = draw(&lengths, paths?, seed? as u64, halves? as u64);
     let reference = Reference { schemes: fixed?, figure: figure? };
     let some = || on_first.iter().flat_map(|(some, _)| some);
-    let is_missing = |one: &&Scheme| schemes.iter().all(|(own, _)| own != *one);
+    let is_missing = |one: &&Scheme| schemes.iter().all(|own| own.scheme != **one);
     if let Some(missing) = reference.schemes.iter().chain(some()).find(is_missing) {
         return Err(Fault::new(at, format_args!("'{}' is no [[scheme]] of this plan", missing.name)));
     }
