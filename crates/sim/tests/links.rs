@@ -6,6 +6,7 @@ use anabranch_sim::model::{
     Pie, Red, Run, Source, Spread, Tcp, TokenBucket, When,
 };
 use anabranch_sim::report::Totals;
+use anabranch_sim::scenario::{Beside, parse};
 use anabranch_units::{Bytes, Duration, Rate, Time};
 use proptest::prelude::*;
 
@@ -146,5 +147,34 @@ proptest! {
         };
         let changing = Link { changes: vec![late], ..plain.clone() };
         prop_assert_eq!(format!("{:?}", run(plain, seed)), format!("{:?}", run(changing, seed)));
+    }
+}
+
+/// A link that only delays comes behind one whose queue is asked when a packet leaves: some packets are told of
+/// as they come there, others as they leave.
+#[test]
+fn packets_keep_their_order_behind_a_queue_that_is_asked_again() {
+    for discipline in ["codel", "fq-codel"] {
+        let text = format!(
+            r#"
+            run = {{ duration = "20s" }}
+            [topology]
+            kind = "dumbbell"
+            pairs = 1
+            access = {{ rate = "1Gbps", delay = "1ms" }}
+            bottleneck = {{ rate = "10Mbps", delay = "18ms", queue = "1000 packets", discipline = "{discipline}" }}
+            [[flow]]
+            name = "flow"
+            kind = "tcp"
+            from = "sender1"
+            to = "receiver1"
+            tcp = {{ congestion = "reno" }}
+            "#
+        );
+        let model = parse("order.toml", &text, None, &mut Beside(".".as_ref())).expect("a scenario");
+        let mut simulation = Simulation::new(model).expect("a possible model");
+        simulation.run_until(simulation.end(), &mut ());
+        let flow = &simulation.totals().flows[0];
+        assert!(flow.dropped > 5 && flow.retransmitted == flow.dropped, "{discipline}: {flow:?}");
     }
 }

@@ -319,9 +319,10 @@ impl LinkDirection {
     }
 
     /// Whether packets arrive once, in the order and at the distances in which they were transmitted, but for
-    /// what changes at given moments.
+    /// what changes at given moments; and are told of in that order: of a queue that is asked again, some are
+    /// told as they come and others as they leave.
     pub(crate) fn is_even(&self) -> bool {
-        self.jitter.is_none() && self.duplicate <= 0.0
+        self.served.is_none() && self.jitter.is_none() && self.duplicate <= 0.0
     }
 
     /// Whether it is as most links are, and [`LinkDirection::pass`] does for its packets.
