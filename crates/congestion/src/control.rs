@@ -96,6 +96,12 @@ pub trait Controller: Debug + Send {
     /// A loss event. The window that is answered from now on holds through recovery.
     fn on_loss(&mut self, loss: &Loss);
 
+    /// The path has marked packets (ECN, RFC 3168) and lost none: told at most once a round trip. Without an
+    /// answer of its own a controller does what it does at a loss event.
+    fn on_marks(&mut self, marks: &Loss) {
+        self.on_loss(marks);
+    }
+
     /// The retransmission timer ran out.
     fn on_timeout(&mut self, timeout: &Timeout);
 

@@ -35,10 +35,11 @@ pub(crate) fn limit(item: Item<'_>) -> Result<Limit, Fault> {
 /// A discipline by its name, or with its parameters.
 pub(crate) fn discipline(item: Item<'_>) -> Result<Discipline, Fault> {
     // Floyd's recommendations of 1997 and the defaults of ns-2.
-    const RED: Red = Red { low: 5.0, high: 15.0, most: 0.1, weight: 0.002 };
-    const CODEL: CoDel = CoDel { target: Duration::from_millis(5), interval: Duration::from_millis(100) };
+    const RED: Red = Red { low: 5.0, high: 15.0, most: 0.1, weight: 0.002, ecn: false };
+    const CODEL: CoDel =
+        CoDel { target: Duration::from_millis(5), interval: Duration::from_millis(100), ecn: false };
     const FQ_CODEL: FqCoDel = FqCoDel { codel: CODEL, quantum: Bytes::new(1514) };
-    const PIE: Pie = Pie { target: Duration::from_millis(15) };
+    const PIE: Pie = Pie { target: Duration::from_millis(15), ecn: false };
     let choices = [
         ("droptail", Discipline::DropTail),
         ("red", Discipline::Red(RED)),
@@ -49,7 +50,8 @@ pub(crate) fn discipline(item: Item<'_>) -> Result<Discipline, Fault> {
     let (mut discipline, mut table) = item.named("a queue's `discipline`", &choices)?;
     let mut at = table.span;
     match &mut discipline {
-        Discipline::DropTail => {}
+        Discipline::DropTail => table
+            .refuse("ecn", "DropTail marks nothing: a discipline with `ecn` is red, codel, fq-codel or pie"),
         Discipline::Red(red) => {
             let threshold =
                 |item: Item<'_>| item.number(|number| number > 0.0 && number <= 1e6, "of packets above 0");
@@ -60,10 +62,12 @@ pub(crate) fn discipline(item: Item<'_>) -> Result<Discipline, Fault> {
             red.high = high.map_or(red.high, |(high, _)| high);
             red.most = table.get("most", share).unwrap_or(red.most);
             red.weight = table.get("weight", share).unwrap_or(red.weight);
+            red.ecn = table.get("ecn", Item::flag).unwrap_or(red.ecn);
             at = high.map_or(at, |(_, span)| span);
         }
         Discipline::Pie(pie) => {
             pie.target = table.get("target", Item::positive_duration).unwrap_or(pie.target);
+            pie.ecn = table.get("ecn", Item::flag).unwrap_or(pie.ecn);
         }
         Discipline::CoDel(codel) => read_codel(&mut table, codel),
         Discipline::FqCoDel(FqCoDel { codel, quantum }) => {
@@ -77,8 +81,8 @@ pub(crate) fn discipline(item: Item<'_>) -> Result<Discipline, Fault> {
         Discipline::Red(Red { low, high, .. }) if low >= high => {
             Err(Fault::new(at, format_args!("`low` ({low}) has to be below `high` ({high})")))
         }
-        Discipline::CoDel(CoDel { target, interval })
-        | Discipline::FqCoDel(FqCoDel { codel: CoDel { target, interval }, .. })
+        Discipline::CoDel(CoDel { target, interval, .. })
+        | Discipline::FqCoDel(FqCoDel { codel: CoDel { target, interval, .. }, .. })
             if target >= interval =>
         {
             Err(item
@@ -91,6 +95,7 @@ pub(crate) fn discipline(item: Item<'_>) -> Result<Discipline, Fault> {
 fn read_codel(table: &mut Table<'_>, codel: &mut CoDel) {
     codel.target = table.get("target", Item::positive_duration).unwrap_or(codel.target);
     codel.interval = table.get("interval", Item::positive_duration).unwrap_or(codel.interval);
+    codel.ecn = table.get("ecn", Item::flag).unwrap_or(codel.ecn);
 }
 
 /// A policer or a shaper: `false`, where the other direction has one, or a table. `what` it is, with its

@@ -1,5 +1,6 @@
 //! Packets on their way.
 
+use crate::ecn::EcnBits;
 use crate::tcp::NO_LIMIT;
 
 /// What a packet is.
@@ -63,6 +64,7 @@ pub(crate) struct Packet {
     /// Size on the wire.
     pub size: u16,
     pub what: What,
+    pub ecn: EcnBits,
 }
 
 /// A receive window in four bytes; the largest value is no limit at all.
@@ -95,7 +97,17 @@ impl Packet {
 
     /// A packet that says nothing but what it is.
     pub(crate) fn new(what: What, owner: u32, hop: u32, sequence: u64, size: u16) -> Self {
-        Self { sequence, owner, hop, timestamp: 0, window: PackedWindow::ZERO, extra: NO_EXTRA, size, what }
+        Self {
+            sequence,
+            owner,
+            hop,
+            timestamp: 0,
+            window: PackedWindow::ZERO,
+            extra: NO_EXTRA,
+            size,
+            what,
+            ecn: EcnBits::default(),
+        }
     }
 }
 

@@ -2,8 +2,8 @@
 
 use anabranch_sim::Simulation;
 use anabranch_sim::model::{
-    Change, CoDel, Discipline, Flow, FqCoDel, Jitter, Kind, Limit, Link, LossModel, Model, Node, Pattern,
-    Pie, Red, Run, Source, Spread, Tcp, TokenBucket, When,
+    Change, CoDel, Discipline, Ecn, Flow, FqCoDel, Jitter, Kind, Limit, Link, LossModel, Model, Node,
+    Pattern, Pie, Red, Run, Source, Spread, Tcp, TokenBucket, When,
 };
 use anabranch_sim::report::Totals;
 use anabranch_sim::scenario::{Beside, parse};
@@ -13,17 +13,21 @@ use proptest::prelude::*;
 const SECONDS: u64 = 5;
 
 fn disciplines() -> impl Strategy<Value = Discipline> {
-    let codel = (1u64..50, 51u64..300).prop_map(|(target, interval)| CoDel {
+    let codel = (1u64..50, 51u64..300, any::<bool>()).prop_map(|(target, interval, ecn)| CoDel {
         target: Duration::from_millis(target),
         interval: Duration::from_millis(interval),
+        ecn,
     });
     let quantum = (1u64..5000).prop_map(Bytes::new);
     prop_oneof![
         Just(Discipline::DropTail),
-        (0.5..20.0, 1.0..50.0, 0.001..1.0, 0.001..1.0).prop_map(|(low, more, most, weight)| {
-            Discipline::Red(Red { low, high: low + more, most, weight })
-        }),
-        (1u64..200).prop_map(|target| Discipline::Pie(Pie { target: Duration::from_millis(target) })),
+        (0.5..20.0, 1.0..50.0, 0.001..1.0, 0.001..1.0, any::<bool>()).prop_map(
+            |(low, more, most, weight, ecn)| {
+                Discipline::Red(Red { low, high: low + more, most, weight, ecn })
+            }
+        ),
+        (1u64..200, any::<bool>())
+            .prop_map(|(target, ecn)| Discipline::Pie(Pie { target: Duration::from_millis(target), ecn })),
         codel.clone().prop_map(Discipline::CoDel),
         (codel, quantum).prop_map(|(codel, quantum)| Discipline::FqCoDel(FqCoDel { codel, quantum })),
     ]
@@ -69,7 +73,12 @@ fn run(link: Link, seed: u64) -> Totals {
     let back = Link::drop_tail(1, 0, link.rate, link.delay, 100);
     let pattern = Pattern::Constant { rate: link.rate, jitter: true };
     let kinds = [
-        Kind::Tcp { from: 0, to: 1, tcp: Tcp::DEPLOYED, source: Source::Greedy },
+        Kind::Tcp {
+            from: 0,
+            to: 1,
+            tcp: Tcp { ecn: Some(Ecn::Classic), ..Tcp::DEPLOYED },
+            source: Source::Greedy,
+        },
         Kind::Udp { from: 0, to: 1, size: Bytes::new(1200), pattern },
     ];
     let flow = |(number, kind)| Flow {

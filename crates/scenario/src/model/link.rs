@@ -68,6 +68,18 @@ pub enum Discipline {
     FqCoDel(FqCoDel),
 }
 
+impl Discipline {
+    /// Whether it marks packets of flows that know marks (RFC 3168).
+    pub fn marks(&self) -> bool {
+        match self {
+            Self::DropTail => false,
+            Self::Red(red) => red.ecn,
+            Self::CoDel(codel) | Self::FqCoDel(FqCoDel { codel, .. }) => codel.ecn,
+            Self::Pie(pie) => pie.ecn,
+        }
+    }
+}
+
 /// Random early detection (Floyd and Jacobson 1993), with the gentle slope above the upper threshold.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Red {
@@ -79,6 +91,8 @@ pub struct Red {
     pub most: f64,
     /// Weight of a new sample in the average.
     pub weight: f64,
+    /// Whether packets that can be marked are, below `high`, in place of a drop (RFC 3168, section 7).
+    pub ecn: bool,
 }
 
 /// Controlled delay (RFC 8289, section 4).
@@ -88,6 +102,8 @@ pub struct CoDel {
     pub target: Duration,
     /// For how long it may be exceeded: 100 ms.
     pub interval: Duration,
+    /// Whether packets that can be marked are, in place of a drop (RFC 8290, section 4.2).
+    pub ecn: bool,
 }
 
 /// Proportional integral controller enhanced (RFC 8033, section 4).
@@ -95,6 +111,8 @@ pub struct CoDel {
 pub struct Pie {
     /// The queueing delay that it keeps: 15 ms.
     pub target: Duration,
+    /// Whether packets that can be marked are, at a low probability, in place of a drop (section 5.1).
+    pub ecn: bool,
 }
 
 /// Queues of flows in turn, each with CoDel (RFC 8290). Where there is no room the longest loses its head.

@@ -19,7 +19,7 @@ pub use link::{
 };
 pub use media::{Act, Ladder, Media, RateControl, Reader};
 pub use server::{Above, MostConnections, Server};
-pub use tcp::{Congestion, DelayedAck, Form, Recovery, Rto, Share, Tcp};
+pub use tcp::{Congestion, DelayedAck, Ecn, Form, Recovery, Rto, Share, Tcp};
 
 /// Everything that is described.
 #[derive(Clone, Debug, PartialEq)]

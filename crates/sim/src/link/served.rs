@@ -18,10 +18,10 @@ impl Served {
         }
     }
 
-    pub(super) fn push(&mut self, packet: u32, size: u32, flow: u64, now: u64) {
+    pub(super) fn push(&mut self, packet: Head, flow: u64) {
         match self {
-            Self::CoDel(queue) => queue.push(packet, size, now),
-            Self::FqCoDel(queues) => queues.push(packet, size, flow, now),
+            Self::CoDel(queue) => queue.push(packet),
+            Self::FqCoDel(queues) => queues.push(packet, flow),
         }
     }
 

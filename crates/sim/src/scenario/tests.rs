@@ -17,7 +17,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::model::{
-    Act, Change, CoDel, Congestion, Discipline, FqCoDel, Jitter, Kind, Limit, LossModel, Pattern, Pie,
+    Act, Change, CoDel, Congestion, Discipline, Ecn, FqCoDel, Jitter, Kind, Limit, LossModel, Pattern, Pie,
     RateControl, Source, Spread, Tcp, TokenBucket, When,
 };
 

@@ -103,6 +103,10 @@ impl Window {
         self.tell(|controller| controller.on_loss(loss));
     }
 
+    pub(super) fn on_marks(&mut self, marks: &Loss) {
+        self.tell(|controller| controller.on_marks(marks));
+    }
+
     pub(super) fn on_timeout(&mut self, timeout: &Timeout) {
         self.tell(|controller| controller.on_timeout(timeout));
     }

@@ -217,6 +217,9 @@ fn direction(link: &Link, origin: &SourceTable<'_>) -> Result<Direction, Fault> 
     if matches!(link.queue.discipline, Discipline::Red(_)) {
         return fault("discipline", "the testbed has droptail, codel, fq-codel and pie");
     }
+    if link.queue.discipline.marks() {
+        return fault("discipline", "the testbed's queues mark nothing: leave out `ecn`");
+    }
     let pattern = |loss: &LossModel, key| pattern(loss).map_err(|message| origin.fault(key, message));
     let changes = link.changes.iter().map(|change| {
         let model::Change { at, rate, delay, loss } = change;
