@@ -43,8 +43,8 @@ impl PieState {
     }
 
     /// What becomes of a packet that comes now. Of a queue that `is_short`, with no more than two packets,
-    /// nothing is dropped or marked early. `delay` tells how long a packet that came at a moment would have waited, in
-    /// nanoseconds, for the moments since the last call.
+    /// nothing is dropped or marked early. `delay` tells how long a packet that came at a moment would have
+    /// waited, in nanoseconds, for the moments since the last call.
     #[inline]
     pub fn judge(
         &mut self,

@@ -3,7 +3,7 @@
 use anabranch_units::{Bytes, Duration};
 
 use crate::error::Fault;
-use crate::model::{CoDel, Discipline, FqCoDel, Limit, Pie, Red, TokenBucket};
+use crate::model::{CoDel, Discipline, DualPi2, FqCoDel, Limit, Pie, Red, TokenBucket};
 use crate::table::{Item, Table};
 
 /// Most packets that a queue holds: every one that waits takes memory.
@@ -40,12 +40,19 @@ pub(crate) fn discipline(item: Item<'_>) -> Result<Discipline, Fault> {
         CoDel { target: Duration::from_millis(5), interval: Duration::from_millis(100), ecn: false };
     const FQ_CODEL: FqCoDel = FqCoDel { codel: CODEL, quantum: Bytes::new(1514) };
     const PIE: Pie = Pie { target: Duration::from_millis(15), ecn: false };
+    const DUALPI2: DualPi2 = DualPi2 {
+        target: Duration::from_millis(15),
+        coupling: 2.0,
+        threshold: Duration::from_micros(800),
+        range: Duration::from_micros(400),
+    };
     let choices = [
         ("droptail", Discipline::DropTail),
         ("red", Discipline::Red(RED)),
         ("codel", Discipline::CoDel(CODEL)),
         ("fq-codel", Discipline::FqCoDel(FQ_CODEL)),
         ("pie", Discipline::Pie(PIE)),
+        ("dualpi2", Discipline::DualPi2(DUALPI2)),
     ];
     let (mut discipline, mut table) = item.named("a queue's `discipline`", &choices)?;
     let mut at = table.span;
@@ -68,6 +75,14 @@ pub(crate) fn discipline(item: Item<'_>) -> Result<Discipline, Fault> {
         Discipline::Pie(pie) => {
             pie.target = table.get("target", Item::positive_duration).unwrap_or(pie.target);
             pie.ecn = table.get("ecn", Item::flag).unwrap_or(pie.ecn);
+        }
+        Discipline::DualPi2(dualpi2) => {
+            dualpi2.target = table.get("target", Item::positive_duration).unwrap_or(dualpi2.target);
+            let coupling = |item: Item<'_>| item.number(|k| (0.1..=100.0).contains(&k), "from 0.1 to 100");
+            dualpi2.coupling = table.get("coupling", coupling).unwrap_or(dualpi2.coupling);
+            dualpi2.threshold = table.get("threshold", Item::duration).unwrap_or(dualpi2.threshold);
+            dualpi2.range = table.get("range", Item::duration).unwrap_or(dualpi2.range);
+            table.refuse("ecn", "DualPI2 always marks: leave out `ecn`");
         }
         Discipline::CoDel(codel) => read_codel(&mut table, codel),
         Discipline::FqCoDel(FqCoDel { codel, quantum }) => {

@@ -75,12 +75,14 @@ fn read(item: Item<'_>, what: &str) -> Result<Tcp, Fault> {
                 item.one_of(&[("sack", Recovery::Sack), ("ns2-sack1", Recovery::Ns2Sack1)])
             })
             .unwrap_or(deployed.recovery),
-        ecn: table.get("ecn", |item| item.one_of(&[("classic", Ecn::Classic)])).or(deployed.ecn),
+        ecn: table
+            .get("ecn", |item| item.one_of(&[("classic", Ecn::Classic), ("l4s", Ecn::L4s)]))
+            .or(deployed.ecn),
         send_jitter: table.get("send_jitter", Item::duration).unwrap_or(deployed.send_jitter),
         share: None,
         tuning: table.get("tuning_by_buffer", tuning),
     };
-    let ecn = table.item("ecn");
+    let ecn = table.item("ecn").or(table.item("congestion"));
     table.finish()?;
     if let Some((item, deaf)) = ecn.zip(tcp.deaf_to_marks()) {
         return Err(item.fault(deaf));
@@ -103,7 +105,8 @@ fn read(item: Item<'_>, what: &str) -> Result<Tcp, Fault> {
 fn congestion(item: Item<'_>) -> Result<Congestion, Fault> {
     let text = item.text()?;
     text.parse().map_err(|error: NotAnAlgorithm| {
-        let forms = ["reno", "cubic", "multcp:4", "tfwc", "ttfwc:0.9", "ttfwc-approximate:0.9", "bbr"];
+        let forms =
+            ["reno", "cubic", "multcp:4", "tfwc", "ttfwc:0.9", "ttfwc-approximate:0.9", "bbr", "dctcp"];
         let meant = nearest(text, forms);
         let meant = meant.map_or_else(String::new, |form| format!("did you mean '{form}'? "));
         item.fault(format_args!("`congestion`: {}", error.problem()))

@@ -2,7 +2,8 @@
 
 use anabranch_queues::Codepoint;
 
-/// What a packet says of congestion, in one byte: the codepoint in its IP header and a flag in its TCP header.
+/// What a packet says of congestion, in one byte: the codepoint in its IP header and a flag in its TCP
+/// header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct EcnBits(u8);
 

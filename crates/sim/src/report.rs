@@ -222,8 +222,8 @@ pub struct PacketRecord {
     pub what: PacketKind,
     /// Its ECN codepoint.
     pub ecn: Codepoint,
-    /// Its TCP flag about congestion (RFC 3168, section 6.1): of data that the window was reduced (CWR), of an
-    /// acknowledgement that marked data has come (ECE).
+    /// Its TCP flag about congestion (RFC 3168, section 6.1): of data that the window was reduced (CWR), of
+    /// an acknowledgement that marked data has come (ECE).
     pub ecn_flag: bool,
 }
 

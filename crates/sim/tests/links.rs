@@ -2,8 +2,8 @@
 
 use anabranch_sim::Simulation;
 use anabranch_sim::model::{
-    Change, CoDel, Discipline, Ecn, Flow, FqCoDel, Jitter, Kind, Limit, Link, LossModel, Model, Node,
-    Pattern, Pie, Red, Run, Source, Spread, Tcp, TokenBucket, When,
+    Change, CoDel, Discipline, DualPi2, Ecn, Flow, FqCoDel, Jitter, Kind, Limit, Link, LossModel, Model,
+    Node, Pattern, Pie, Red, Run, Source, Spread, Tcp, TokenBucket, When,
 };
 use anabranch_sim::report::Totals;
 use anabranch_sim::scenario::{Beside, parse};
@@ -29,6 +29,11 @@ fn disciplines() -> impl Strategy<Value = Discipline> {
         (1u64..200, any::<bool>())
             .prop_map(|(target, ecn)| Discipline::Pie(Pie { target: Duration::from_millis(target), ecn })),
         codel.clone().prop_map(Discipline::CoDel),
+        (1u64..100, 0.1..10.0, 0u64..5, 0u64..5).prop_map(|(target, coupling, threshold, range)| {
+            let ms = Duration::from_millis;
+            let (target, threshold, range) = (ms(target), ms(threshold), ms(range));
+            Discipline::DualPi2(DualPi2 { target, coupling, threshold, range })
+        }),
         (codel, quantum).prop_map(|(codel, quantum)| Discipline::FqCoDel(FqCoDel { codel, quantum })),
     ]
 }
@@ -159,8 +164,8 @@ proptest! {
     }
 }
 
-/// A link that only delays comes behind one whose queue is asked when a packet leaves: some packets are told of
-/// as they come there, others as they leave.
+/// A link that only delays comes behind one whose queue is asked when a packet leaves: some packets are told
+/// of as they come there, others as they leave.
 #[test]
 fn packets_keep_their_order_behind_a_queue_that_is_asked_again() {
     for discipline in ["codel", "fq-codel"] {
@@ -171,7 +176,11 @@ fn packets_keep_their_order_behind_a_queue_that_is_asked_again() {
             kind = "dumbbell"
             pairs = 1
             access = {{ rate = "1Gbps", delay = "1ms" }}
-            bottleneck = {{ rate = "10Mbps", delay = "18ms", queue = "1000 packets", discipline = "{discipline}" }}
+            [topology.bottleneck]
+            rate = "10Mbps"
+            delay = "18ms"
+            queue = "1000 packets"
+            discipline = "{discipline}"
             [[flow]]
             name = "flow"
             kind = "tcp"

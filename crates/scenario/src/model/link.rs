@@ -66,6 +66,8 @@ pub enum Discipline {
     Pie(Pie),
     /// Queues of flows, each with CoDel (RFC 8290).
     FqCoDel(FqCoDel),
+    /// A short queue for L4S beside a classic one (RFC 9332).
+    DualPi2(DualPi2),
 }
 
 impl Discipline {
@@ -76,6 +78,7 @@ impl Discipline {
             Self::Red(red) => red.ecn,
             Self::CoDel(codel) | Self::FqCoDel(FqCoDel { codel, .. }) => codel.ecn,
             Self::Pie(pie) => pie.ecn,
+            Self::DualPi2(_) => true,
         }
     }
 }
@@ -122,6 +125,19 @@ pub struct FqCoDel {
     pub codel: CoDel,
     /// What a queue may send in its turn: 1514 bytes.
     pub quantum: Bytes,
+}
+
+/// DualPI2 (RFC 9332, appendix A).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DualPi2 {
+    /// The queueing delay that classic packets are kept at: 15 ms.
+    pub target: Duration,
+    /// How many times the square root of the classic probability L4S packets are marked with (k): 2.
+    pub coupling: f64,
+    /// L4S packets that wait longer than this may be marked for it (minTh): 800 us.
+    pub threshold: Duration,
+    /// So much longer, all of them are: 400 us. Zero makes the ramp a step.
+    pub range: Duration,
 }
 
 /// Losses on the wire.

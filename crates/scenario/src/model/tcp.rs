@@ -107,6 +107,9 @@ pub enum Ecn {
     /// Packets carry ECT(0), and the receiver echoes a mark until it hears that the window was reduced (RFC
     /// 3168, section 6.1).
     Classic,
+    /// Packets carry ECT(1), and the receiver tells how much of what came was marked (L4S; RFC 9331, RFC
+    /// 9768): for congestion controls that answer by how much.
+    L4s,
 }
 
 impl Tcp {
@@ -136,8 +139,11 @@ impl Tcp {
         tuning: None,
     };
 
-    /// What it has beside `ecn` that knows no marks, as an error says it.
+    /// What of it does not go with its `ecn`, as an error says it.
     pub fn deaf_to_marks(&self) -> Option<&'static str> {
+        if self.ecn != Some(Ecn::L4s) && self.congestion.is_scalable() {
+            return Some("`dctcp` goes by how much is marked: say `ecn = \"l4s\"`");
+        }
         self.ecn?;
         match self {
             Self { recovery: Recovery::Ns2Sack1, .. } => {
@@ -148,6 +154,9 @@ impl Tcp {
             }
             Self { share: Some(_), .. } => {
                 Some("a group hears of no marks: a flow in a `group` has no `ecn`")
+            }
+            Self { ecn: Some(Ecn::L4s), congestion, .. } if !congestion.is_scalable() => {
+                Some("`l4s` is for `dctcp`, which answers by how much is marked: the others have `classic`")
             }
             _ => None,
         }

@@ -18,7 +18,8 @@ pub(super) struct Head {
     pub(super) is_marked: bool,
 }
 
-/// A queue that drops or marks the packet at its head when all of the last interval's packets waited too long.
+/// A queue that drops or marks the packet at its head when all of the last interval's packets waited too
+/// long.
 #[derive(Clone, Debug)]
 pub(super) struct CoDelQueue {
     target: u64,
@@ -97,7 +98,8 @@ impl CoDelQueue {
         from + (self.interval as f64 / (self.drops.max(1) as f64).sqrt()) as u64
     }
 
-    /// Marks a packet that is to tell of congestion, where that can be (RFC 8290, section 4.2); it stays then.
+    /// Marks a packet that is to tell of congestion, where that can be (RFC 8290, section 4.2); it stays
+    /// then.
     fn marks(&self, head: &mut Head) -> bool {
         head.is_marked = self.marks && head.ecn.is_capable();
         head.is_marked

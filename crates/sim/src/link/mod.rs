@@ -1,6 +1,6 @@
 //! A link at work. When a packet comes, all that will happen to it here is computed at once: whether the
 //! queue drops it, when its transmission ends, whether the wire loses it, when it arrives. Only a queue that
-//! decides when a packet leaves it (CoDel, FQ-CoDel) has to be asked again.
+//! decides when a packet leaves it (CoDel, FQ-CoDel, DualPI2) has to be asked again.
 
 mod codel;
 mod early;
@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 use std::hint::black_box;
 
 use crate::model::{self, Discipline, Limit, LossModel};
-use anabranch_queues::{Bucket, Codepoint, Verdict, delay_beyond};
+use anabranch_queues::{Bucket, Codepoint, DualPi2State, Verdict, delay_beyond};
 use anabranch_scenario::random::Random;
 use codel::{CoDelQueue, Head};
 use early::Early;
@@ -98,6 +98,9 @@ impl LinkDirection {
             Discipline::Red(red) => (Early::red(red, link.rate), None),
             Discipline::Pie(pie) => (Early::pie(pie), None),
             Discipline::CoDel(codel) => (Early::Never, Some(Served::CoDel(Box::new(CoDelQueue::new(codel))))),
+            Discipline::DualPi2(parameters) => {
+                (Early::Never, Some(Served::DualPi2(Box::new(DualPi2State::new(parameters)))))
+            }
             Discipline::FqCoDel(flows) => {
                 (Early::Never, Some(Served::FqCoDel(Box::new(FlowQueues::new(flows)))))
             }
@@ -278,14 +281,18 @@ impl LinkDirection {
         }
         // Where others wait and nothing is in transmission, their turn comes at this very moment.
         let is_idle = self.occupancy() == 0;
-        let Some(queue) = self.served.as_mut().filter(|_| !is_idle) else {
+        let Some(queue) = self.served.as_mut().filter(|queue| !is_idle || queue.judges_all()) else {
             self.mark(false);
             return self.transmit(size, now, now);
         };
         queue.push(Head { packet, size, came: now, ecn, is_marked: false }, flow);
         self.queued_bytes += u64::from(size);
         self.counters.queue_max = self.counters.queue_max.max(self.occupancy() as u32);
-        Fate::Waits
+        if !is_idle {
+            return Fate::Waits;
+        }
+        // It is the only one here.
+        self.serve(now, |_| ()).map_or(Fate::Dropped, |(_, fate)| fate)
     }
 
     /// The packet that had to go for the one that was offered last.

@@ -4,7 +4,7 @@ use anabranch_queues::Codepoint;
 use anabranch_units::Time;
 
 use super::state::{HalfId, Kind, Network, Upcall};
-use crate::packet::{PackedWindow, Packet, What, blocks, sack};
+use crate::packet::{PackedWindow, Packet, What, answered, blocks, marked};
 use crate::report::Decision;
 use crate::tcp::{Acknowledgement, Answer, Event, Segment};
 
@@ -22,13 +22,16 @@ impl Network {
         half.counters.arrived_wire += u64::from(packet.size);
         half.counters.arrived += 1;
         half.counters.out_of_order += u64::from(packet.sequence > half.receiver.next());
+        let before = half.receiver.next();
+        let bytes = u64::from(packet.size) - u64::from(half.header);
+        let end = packet.sequence + bytes;
+        let mut answer = half.receiver.segment(packet.sequence, end, packet.timestamp, now);
         if !packet.ecn.is_silent() {
             half.counters.marked += u64::from(packet.ecn.codepoint() == Codepoint::Ce);
-            half.receiver.notice(packet.ecn);
+            if half.receiver.notice(bytes, packet.ecn) {
+                answer = Answer::Now;
+            }
         }
-        let before = half.receiver.next();
-        let end = packet.sequence + u64::from(packet.size) - u64::from(half.header);
-        let answer = half.receiver.segment(packet.sequence, end, packet.timestamp, now);
         let news = half.receiver.next() - before;
         if news > 0 && half.tells {
             self.upcalls.push(Upcall::Delivered(id, news));
@@ -75,8 +78,9 @@ impl Network {
         packet.window = PackedWindow::new(window);
         packet.timestamp = timestamp;
         packet.ecn = half.receiver.echo();
-        if used > 0 {
-            self.packets.set_extra(&mut packet, sack(next, blocks));
+        let marked = half.receiver.marked();
+        if used > 0 || marked.is_some() {
+            self.packets.set_extra(&mut packet, answered(next, blocks, marked.unwrap_or(0)));
         }
         self.send(packet);
     }
@@ -85,7 +89,8 @@ impl Network {
     pub(super) fn ack_arrives(&mut self, packet: &Packet) {
         let now = self.now;
         let id = packet.owner;
-        let blocks = blocks(packet.sequence, self.packets.extra(packet));
+        let extra = self.packets.extra(packet);
+        let (blocks, marked) = (blocks(packet.sequence, extra), marked(extra));
         let half = &mut self.halves[id as usize];
         let acknowledgement = Acknowledgement {
             next: packet.sequence,
@@ -93,6 +98,7 @@ impl Network {
             blocks,
             echo: packet.timestamp,
             ecn: packet.ecn,
+            marked,
         };
         if let Some(event) = half.sender.acknowledgement(&acknowledgement, now) {
             half.counters.loss_events += 1;

@@ -1,10 +1,10 @@
 //! The books of a sender, whatever the rules of its loss recovery: how far it has come, what the receiver
 //! has, when it gives up waiting (RFC 6298).
 
-use anabranch_congestion::control::{Ack, Loss};
+use anabranch_congestion::control::{Ack, Feedback, Loss};
 use anabranch_units::{Bytes, Duration, Time};
 
-use super::marks::Marks;
+use super::marks::{Heard, Marks};
 use super::paced::Paced;
 use super::receiver::NO_LIMIT;
 use super::rto::RoundTrip;
@@ -26,6 +26,8 @@ pub(crate) struct Acknowledgement {
     pub echo: u32,
     /// What it tells of marks.
     pub ecn: EcnBits,
+    /// How many bytes came marked, where the receiver tells it.
+    pub marked: u64,
 }
 
 /// The state of a flow at its sender. Positions are bytes, times nanoseconds.
@@ -139,10 +141,16 @@ impl Flow {
         });
     }
 
-    /// Whether an acknowledgement of something new tells of marks.
+    /// Whether an acknowledgement of `acked` new bytes, which has moved the flow on, tells of marks.
     #[inline]
-    pub(super) fn hears_marks(&mut self, ack: &Acknowledgement) -> bool {
-        self.marks.as_ref().is_some_and(|marks| marks.hears(ack.ecn.flag()))
+    pub(super) fn hears_marks(&mut self, ack: &Acknowledgement, acked: u64) -> bool {
+        let Some(marks) = &mut self.marks else { return false };
+        let heard = marks.hears(ack.ecn.flag(), ack.marked);
+        if let Heard::Bytes(marked) = heard {
+            let (acked, flight) = (Bytes::new(acked), Bytes::new(self.next - self.oldest));
+            self.window.on_feedback(&Feedback { acked, marked: Bytes::new(marked), flight });
+        }
+        heard.is_mark()
     }
 
     /// Packets were marked; `flight`: what was in flight before the acknowledgement that tells it. Answers

@@ -247,6 +247,7 @@ mod tests {
             blocks: [block, (0, 0), (0, 0)],
             echo: 0,
             ecn: EcnBits::default(),
+            marked: 0,
         }
     }
 

@@ -193,11 +193,16 @@ impl Receiver {
         blocks
     }
 
-    /// What a segment says of congestion, besides [`Receiver::segment`].
-    pub(crate) fn notice(&mut self, ecn: EcnBits) {
-        if let Some(echo) = &mut self.echo {
-            echo.segment(ecn.codepoint() == Codepoint::Ce, ecn.flag());
-        }
+    /// What a segment of so many bytes says of congestion, besides [`Receiver::segment`]. Answers whether an
+    /// acknowledgement is due for that.
+    pub(crate) fn notice(&mut self, bytes: u64, ecn: EcnBits) -> bool {
+        let Some(echo) = &mut self.echo else { return false };
+        echo.segment(bytes, ecn.codepoint() == Codepoint::Ce, ecn.flag())
+    }
+
+    /// How many bytes came marked, where an acknowledgement says so.
+    pub(crate) fn marked(&self) -> Option<u64> {
+        self.echo.as_ref()?.marked()
     }
 
     /// What the next acknowledgement says of congestion. It is itself not to be marked (RFC 3168, section

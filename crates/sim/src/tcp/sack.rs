@@ -201,11 +201,12 @@ impl Sack {
             flow.arrived(flow.oldest, ack.next, now);
             flow.advance(ack, now);
         }
+        let is_marked = acked > 0 && flow.hears_marks(ack, acked);
         match self.phase {
             Phase::Open if acked > 0 => {
                 self.duplicates = 0;
                 // It does not grow by what tells of marks (RFC 3168, section 6.1.2).
-                if flow.hears_marks(ack) {
+                if is_marked {
                     return flow.answer_marks(flight, now).then_some(Event::Marks);
                 }
                 flow.grow(acked, flight, self.is_cwnd_limited, now);

@@ -53,10 +53,12 @@ impl<P: Packet> PacketQueue<P> for PieQueue<P> {
     fn enqueue(&mut self, packet: P) {
         let now = self.since.nanos(packet.get_timestamp());
         let (is_short, delay) = (self.bytes <= FEW, self.delay());
+        if self.waiting.len() >= self.limit {
+            return;
+        }
         // The header's codepoint is not read: a scenario that asks for marks is refused.
-        let judged =
-            |state: &mut PieState, random| state.judge(Codepoint::NotEct, is_short, now, delay, random);
-        if self.waiting.len() < self.limit && judged(&mut self.state, &mut self.random) != Verdict::Dropped {
+        let verdict = self.state.judge(Codepoint::NotEct, is_short, now, delay, &mut self.random);
+        if verdict != Verdict::Dropped {
             self.bytes += packet.l3_length();
             self.waiting.push_back(packet);
         }

@@ -214,7 +214,7 @@ fn direction(link: &Link, origin: &SourceTable<'_>) -> Result<Direction, Fault> 
     let Limit::Packets(queue) = link.queue.limit else {
         return fault("queue", "the testbed's queues hold a number of packets");
     };
-    if matches!(link.queue.discipline, Discipline::Red(_)) {
+    if matches!(link.queue.discipline, Discipline::Red(_) | Discipline::DualPi2(_)) {
         return fault("discipline", "the testbed has droptail, codel, fq-codel and pie");
     }
     if link.queue.discipline.marks() {

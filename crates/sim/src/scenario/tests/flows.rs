@@ -194,7 +194,11 @@ fn marks_go_with_who_answers_them() {
     let model = of("kind = \"tcp\"\ntcp = { congestion = \"ttfwc:0.9\", ecn = \"classic\" }").unwrap();
     let Kind::Tcp { tcp, .. } = &model.flows[1].kind else { panic!("no TCP") };
     assert_eq!(tcp.ecn, Some(Ecn::Classic));
+    assert!(of("kind = \"tcp\"\ntcp = { congestion = \"dctcp\", ecn = \"l4s\" }").is_ok());
     for (flow, told) in [
+        ("kind = \"tcp\"\ntcp = { congestion = \"dctcp\" }", "say `ecn = \"l4s\"`"),
+        ("kind = \"tcp\"\ntcp = { congestion = \"dctcp\", ecn = \"classic\" }", "goes by how much is marked"),
+        ("kind = \"tcp\"\ntcp = { ecn = \"l4s\" }", "`l4s` is for `dctcp`"),
         ("kind = \"tcp\"\ntcp = { ecn = \"clasic\" }", "did you mean 'classic'?"),
         ("kind = \"tcp\"\ntcp = { ecn = \"classic\", congestion = \"bbr\" }", "`bbr` has no answer to marks"),
         (

@@ -57,6 +57,15 @@ fn disciplines_have_defaults() {
         of(r#"{ kind = "pie", target = "20ms", ecn = true }"#),
         Discipline::Pie(Pie { target: ms(20), ecn: true })
     );
+    let dualpi2 = DualPi2 {
+        target: ms(15),
+        coupling: 2.0,
+        threshold: Duration::from_micros(800),
+        range: Duration::from_micros(400),
+    };
+    assert_eq!(of(r#""dualpi2""#), Discipline::DualPi2(dualpi2));
+    let step = of(r#"{ kind = "dualpi2", coupling = 3, range = "0s" }"#);
+    assert_eq!(step, Discipline::DualPi2(DualPi2 { coupling: 3.0, range: Duration::ZERO, ..dualpi2 }));
     let codel = CoDel { target: ms(5), interval: ms(100), ecn: false };
     assert_eq!(of(r#""fq-codel""#), Discipline::FqCoDel(FqCoDel { codel, quantum: Bytes::new(1514) }));
     let codel = CoDel { target: ms(8), ecn: true, ..codel };
