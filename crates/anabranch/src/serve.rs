@@ -32,6 +32,13 @@ pub async fn run(arguments: ServeArguments, output: &Output) -> Result<(), Failu
             arguments.congestion
         )));
     }
+    if arguments.congestion.is_scalable() {
+        return Err(Failure::usage(format!(
+            "'{}' goes by how much the path marks, which is not told over HTTP/3: it is for `anabranch sim`, and \
+             --congestion takes another one, such as cubic",
+            arguments.congestion
+        )));
+    }
     let mut http = arguments.http.clone();
     if http.is_empty() && arguments.https.is_empty() && arguments.h3.is_empty() {
         http.push(DEFAULT);

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use crate::bbr::Bbr;
 use crate::control::{Controller, Start};
 use crate::cubic::Cubic;
+use crate::dctcp::Dctcp;
 use crate::multcp::{MOST_FLOWS, MulTcp};
 use crate::tfwc::{Parameters, Tfwc, Tuning, Update};
 
@@ -22,13 +23,15 @@ pub enum Algorithm {
     Tfwc(Parameters),
     /// BBRv3 (draft-ietf-ccwg-bbr).
     Bbr,
+    /// DCTCP (RFC 8257).
+    Dctcp,
 }
 
 impl Algorithm {
     /// How they are written.
     pub const FORMS: &'static str = "reno, cubic, multcp:N (N from 1, such as multcp:4), tfwc, ttfwc:TP or \
                                      ttfwc-approximate:TP \
-         (TP from 0 to 1, such as ttfwc:0.9), bbr";
+         (TP from 0 to 1, such as ttfwc:0.9), bbr, dctcp";
 
     /// A controller for a flow that begins.
     pub fn controller(&self, start: &Start) -> Box<dyn Controller> {
@@ -38,6 +41,7 @@ impl Algorithm {
             Self::MulTcp(flows) => Box::new(MulTcp::new(start, flows)),
             Self::Tfwc(parameters) => Box::new(Tfwc::new(start, parameters)),
             Self::Bbr => Box::new(Bbr::new(start)),
+            Self::Dctcp => Box::new(Dctcp::new(start)),
         }
     }
 
@@ -45,6 +49,12 @@ impl Algorithm {
     /// deliveries can run it.
     pub fn is_paced(&self) -> bool {
         matches!(self, Self::Bbr)
+    }
+
+    /// Whether its controller goes by how much is marked (RFC 9331, section 4.3): only a driver that tells it
+    /// of marks ([`Controller::on_feedback`]) can run it, and only over packets that can be marked.
+    pub fn is_scalable(&self) -> bool {
+        matches!(self, Self::Dctcp)
     }
 }
 
@@ -60,6 +70,7 @@ impl fmt::Display for Algorithm {
                 write!(f, "ttfwc-approximate:{tuning}")
             }
             Self::Bbr => f.write_str("bbr"),
+            Self::Dctcp => f.write_str("dctcp"),
         }
     }
 }
@@ -103,6 +114,7 @@ impl FromStr for Algorithm {
             ("reno", None) => Ok(Self::Reno),
             ("cubic", None) => Ok(Self::Cubic),
             ("bbr", None) => Ok(Self::Bbr),
+            ("dctcp", None) => Ok(Self::Dctcp),
             ("tfwc", None) => Ok(Self::Tfwc(Parameters::TFWC)),
             ("multcp", Some(flows)) => match flows.parse() {
                 Ok(flows) if (1.0..=MOST_FLOWS).contains(&flows) => Ok(Self::MulTcp(flows)),
@@ -111,7 +123,9 @@ impl FromStr for Algorithm {
             ("multcp", None) => wrong("'multcp' needs a number of flows".to_owned()),
             ("ttfwc", _) => tuned(Update::Accurate),
             ("ttfwc-approximate", _) => tuned(Update::Approximate),
-            ("reno" | "cubic" | "tfwc" | "bbr", Some(_)) => wrong(format!("'{name}' has no parameter")),
+            ("reno" | "cubic" | "tfwc" | "bbr" | "dctcp", Some(_)) => {
+                wrong(format!("'{name}' has no parameter"))
+            }
             _ => wrong(format!("there is no congestion control '{text}'")),
         }
     }
@@ -133,6 +147,7 @@ mod tests {
             "ttfwc:0.9",
             "ttfwc-approximate:0.4",
             "bbr",
+            "dctcp",
         ] {
             assert_eq!(name.parse::<Algorithm>().unwrap().to_string(), name);
         }
@@ -148,7 +163,7 @@ mod tests {
             initial_ssthresh: None,
             seed: 0,
         };
-        for name in ["reno", "cubic", "multcp:4", "ttfwc:0.9", "bbr"] {
+        for name in ["reno", "cubic", "multcp:4", "ttfwc:0.9", "bbr", "dctcp"] {
             let algorithm: Algorithm = name.parse().unwrap();
             assert_eq!(algorithm.controller(&start).pacing().is_some(), algorithm.is_paced(), "{name}");
         }

@@ -75,6 +75,18 @@ pub struct Delivery {
     pub is_cwnd_limited: bool,
 }
 
+/// How much of what was acknowledged had been marked (ECN), as a receiver with accurate feedback tells (RFC
+/// 9768).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Feedback {
+    /// How much is newly acknowledged.
+    pub acked: Bytes,
+    /// How much came marked since the last acknowledgement.
+    pub marked: Bytes,
+    /// What is in flight after this acknowledgement.
+    pub flight: Bytes,
+}
+
 /// How a paced controller's packets leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pacing {
@@ -95,6 +107,17 @@ pub trait Controller: Debug + Send {
 
     /// A loss event. The window that is answered from now on holds through recovery.
     fn on_loss(&mut self, loss: &Loss);
+
+    /// Something was acknowledged, in recovery or not; told before everything else of the same
+    /// acknowledgement. Only a controller is told that goes by how much is marked
+    /// ([`is_scalable`](crate::algorithm::Algorithm::is_scalable)).
+    fn on_feedback(&mut self, _feedback: &Feedback) {}
+
+    /// The path has marked packets (ECN, RFC 3168) and lost none: told at most once a round trip. Without an
+    /// answer of its own a controller does what it does at a loss event.
+    fn on_marks(&mut self, marks: &Loss) {
+        self.on_loss(marks);
+    }
 
     /// The retransmission timer ran out.
     fn on_timeout(&mut self, timeout: &Timeout);

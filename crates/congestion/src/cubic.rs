@@ -107,6 +107,17 @@ impl Cubic {
         self.window_at_reduction = self.cwnd;
         self.ssthresh = (flight.as_f64() / self.segment * DECREASE).max(2.0);
     }
+
+    /// What every congestion event changes (sections 4.6 and 4.7), but for the window.
+    fn congestion_event(&mut self, event: &Loss) {
+        self.since_last_event(event.now);
+        // Fast convergence (section 4.7): below the last plateau there is less room than before, so leave
+        // more of it.
+        let is_below = self.cwnd < self.plateau;
+        self.plateau = if is_below { self.cwnd * (1.0 + DECREASE) / 2.0 } else { self.cwnd };
+        self.reduce(event.flight);
+        self.epoch = None;
+    }
 }
 
 impl Controller for Cubic {
@@ -128,14 +139,14 @@ impl Controller for Cubic {
     }
 
     fn on_loss(&mut self, loss: &Loss) {
-        self.since_last_event(loss.now);
-        // Fast convergence (section 4.7): below the last plateau there is less room than before, so leave
-        // more of it.
-        let is_below = self.cwnd < self.plateau;
-        self.plateau = if is_below { self.cwnd * (1.0 + DECREASE) / 2.0 } else { self.cwnd };
-        self.reduce(loss.flight);
+        self.congestion_event(loss);
         self.cwnd = self.ssthresh;
-        self.epoch = None;
+    }
+
+    /// As at a loss, but down to one segment. The RFC has no other factor for marks, as RFC 8511 has.
+    fn on_marks(&mut self, marks: &Loss) {
+        self.congestion_event(marks);
+        self.cwnd = (marks.flight.as_f64() / self.segment * DECREASE).clamp(1.0, self.ssthresh);
     }
 
     fn on_timeout(&mut self, timeout: &Timeout) {

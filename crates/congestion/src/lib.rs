@@ -5,8 +5,8 @@
 //! BPF programs, which are held against it.
 //!
 //! - [`control`]: the contract of a window controller; [`multcp`], which is Reno with one flow, [`cubic`],
-//!   [`tfwc`] and [`bbr`] keep it. [`algorithm`] has their names, [`trace`] a record of what one was told and
-//!   answered.
+//!   [`tfwc`], [`bbr`] and [`dctcp`] keep it. [`algorithm`] has their names, [`trace`] a record of what one was
+//!   told and answered.
 //! - [`delivery_rate`]: what a path delivers, by what each acknowledgement says; what a paced controller goes
 //!   by.
 //! - [`tfrc`]: a rate instead of a window, both ends; [`loss_history`] is its estimate of the loss event
@@ -63,6 +63,7 @@ pub mod algorithm;
 pub mod bbr;
 pub mod control;
 pub mod cubic;
+pub mod dctcp;
 pub mod delivery_rate;
 mod flow_use;
 pub mod joint;

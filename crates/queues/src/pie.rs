@@ -1,7 +1,10 @@
-//! Proportional integral controller enhanced (RFC 8033, section 4, without the optional parts of section 5).
+//! Proportional integral controller enhanced (RFC 8033, section 4; of the optional parts of section 5 marks,
+//! 5.1).
 
 use anabranch_scenario::model::Pie;
 use anabranch_scenario::random::Random;
+
+use crate::ecn::{Codepoint, Verdict};
 
 /// T_UPDATE, in nanoseconds.
 const UPDATE: u64 = 15_000_000;
@@ -10,12 +13,15 @@ const BURST: u64 = 150_000_000;
 /// Weights of the distance to the target, and of the trend; per second.
 const ALPHA: f64 = 0.125;
 const BETA: f64 = 1.25;
+/// From this probability on packets are dropped, marks or not (mark_ecnth, section 5.1).
+const MARKS_BELOW: f64 = 0.1;
 
 /// The probability of a drop, and what it follows from.
 #[derive(Clone, Debug)]
 pub struct PieState {
     /// QDELAY_REF, in seconds.
     target: f64,
+    marks: bool,
     probability: f64,
     /// The queueing delay when the probability was last computed, in seconds.
     delay_before: f64,
@@ -28,6 +34,7 @@ impl PieState {
     pub fn new(parameters: Pie) -> Self {
         Self {
             target: parameters.target.as_secs_f64(),
+            marks: parameters.ecn,
             probability: 0.0,
             delay_before: 0.0,
             burst_left: BURST,
@@ -35,20 +42,24 @@ impl PieState {
         }
     }
 
-    /// Whether a packet that comes now gets through. Of a queue that `is_short`, with no more than two packets,
-    /// nothing is dropped early. `delay` tells how long a packet that came at a moment would have waited, in
-    /// nanoseconds, for the moments since the last call.
+    /// What becomes of a packet that comes now. Of a queue that `is_short`, with no more than two packets,
+    /// nothing is dropped or marked early. `delay` tells how long a packet that came at a moment would have
+    /// waited, in nanoseconds, for the moments since the last call.
     #[inline]
-    pub fn passes(
+    pub fn judge(
         &mut self,
+        codepoint: Codepoint,
         is_short: bool,
         now: u64,
         delay: impl Fn(u64) -> u64,
         random: &mut Random,
-    ) -> bool {
+    ) -> Verdict {
         self.update(now, delay);
         let is_calm = self.delay_before < self.target / 2.0 && self.probability < 0.2;
-        self.burst_left > 0 || is_calm || is_short || random.unit() >= self.probability
+        if self.burst_left > 0 || is_calm || is_short || random.unit() >= self.probability {
+            return Verdict::Passes;
+        }
+        Verdict::picked(self.marks && codepoint.is_capable() && self.probability < MARKS_BELOW)
     }
 
     /// Does what should have been done at every update until now. To be called before the queue gets a packet,
@@ -106,7 +117,7 @@ mod tests {
     use super::*;
 
     fn pie() -> PieState {
-        PieState::new(Pie { target: Duration::from_millis(15) })
+        PieState::new(Pie { target: Duration::from_millis(15), ecn: true })
     }
 
     #[test]
@@ -134,9 +145,9 @@ mod tests {
         let mut random = Random::new(1, 1);
         let mut pie = pie();
         let until = |pie: &mut PieState, is_short, random: &mut Random| {
-            (0..10_000u64)
-                .map(|number| number * 100_000)
-                .find(|now| !pie.passes(is_short, *now, |_| 400_000_000, random))
+            (0..10_000u64).map(|number| number * 100_000).find(|now| {
+                pie.judge(Codepoint::NotEct, is_short, *now, |_| 400_000_000, random) != Verdict::Passes
+            })
         };
         assert!(until(&mut pie, false, &mut random).unwrap() >= BURST - UPDATE);
         assert_eq!(until(&mut pie, true, &mut random), None);
@@ -147,5 +158,25 @@ mod tests {
         let mut pie = pie();
         pie.update(u64::MAX / 2, |_| 0);
         assert!(pie.next_update > u64::MAX / 2 && pie.burst_left == BURST);
+    }
+
+    /// Of many packets that find such a probability, how many are marked and how many are dropped.
+    fn marked_and_dropped(codepoint: Codepoint, probability: f64) -> (usize, usize) {
+        let mut random = Random::new(1, 1);
+        let mut pie = PieState { probability, burst_left: 0, delay_before: 0.1, ..pie() };
+        let verdicts: Vec<_> =
+            (0..1000).map(|_| pie.judge(codepoint, false, 0, |_| 100_000_000, &mut random)).collect();
+        let count = |verdict| verdicts.iter().filter(|one| **one == verdict).count();
+        (count(Verdict::Marked), count(Verdict::Dropped))
+    }
+
+    #[test]
+    fn packets_of_those_who_know_marks_are_marked_until_there_are_too_many() {
+        let (marked, dropped) = marked_and_dropped(Codepoint::Ect0, 0.09);
+        assert!((60..120).contains(&marked) && dropped == 0, "{marked} and {dropped}");
+        let (marked, dropped) = marked_and_dropped(Codepoint::NotEct, 0.09);
+        assert!((60..120).contains(&dropped) && marked == 0, "{marked} and {dropped}");
+        let (marked, dropped) = marked_and_dropped(Codepoint::Ect0, 0.11);
+        assert!(dropped > 60 && marked == 0, "{marked} and {dropped}");
     }
 }

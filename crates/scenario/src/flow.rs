@@ -159,7 +159,11 @@ fn tcp_flow(
         }
     };
     let (from, to) = ends.ok_or(Fault::TOLD)?;
-    Ok(Kind::Tcp { from, to, tcp: Tcp { share, ..tcp? }, source })
+    let tcp = Tcp { share, ..tcp? };
+    match table.item("group").zip(tcp.deaf_to_marks()) {
+        Some((item, deaf)) => Err(item.fault(deaf)),
+        None => Ok(Kind::Tcp { from, to, tcp, source }),
+    }
 }
 
 /// `[{ at = "1s", size = "20kB" }, ...]`, in the order of time.
@@ -193,6 +197,8 @@ fn udp_flow(table: &mut Table<'_>, copy: u32, network: &mut NamedNetwork<'_>) ->
     }
     let ends = ends(table, copy, false, network);
     let ends = table.kept(ends);
+    table
+        .refuse("ecn", "datagrams answer no marks: only a flow of kind tcp or media has `ecn`, in its `tcp`");
     let size = packet_size(table);
     let rate = table.need("rate", Item::rate);
     let pattern = table.choose(
@@ -227,6 +233,10 @@ fn udp_flow(table: &mut Table<'_>, copy: u32, network: &mut NamedNetwork<'_>) ->
 fn tfrc_flow(table: &mut Table<'_>, copy: u32, network: &mut NamedNetwork<'_>) -> Result<Kind, Fault> {
     let ends = ends(table, copy, true, network);
     let ends = table.kept(ends);
+    table.refuse(
+        "ecn",
+        "TFRC answers no marks here: only a flow of kind tcp or media has `ecn`, in its `tcp`",
+    );
     let size = packet_size(table);
     let (parameters, scheme) = tfrc::read(table)?;
     let (from, to) = ends.ok_or(Fault::TOLD)?;

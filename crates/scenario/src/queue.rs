@@ -3,7 +3,7 @@
 use anabranch_units::{Bytes, Duration};
 
 use crate::error::Fault;
-use crate::model::{CoDel, Discipline, FqCoDel, Limit, Pie, Red, TokenBucket};
+use crate::model::{CoDel, Discipline, DualPi2, FqCoDel, Limit, Pie, Red, TokenBucket};
 use crate::table::{Item, Table};
 
 /// Most packets that a queue holds: every one that waits takes memory.
@@ -35,21 +35,30 @@ pub(crate) fn limit(item: Item<'_>) -> Result<Limit, Fault> {
 /// A discipline by its name, or with its parameters.
 pub(crate) fn discipline(item: Item<'_>) -> Result<Discipline, Fault> {
     // Floyd's recommendations of 1997 and the defaults of ns-2.
-    const RED: Red = Red { low: 5.0, high: 15.0, most: 0.1, weight: 0.002 };
-    const CODEL: CoDel = CoDel { target: Duration::from_millis(5), interval: Duration::from_millis(100) };
+    const RED: Red = Red { low: 5.0, high: 15.0, most: 0.1, weight: 0.002, ecn: false };
+    const CODEL: CoDel =
+        CoDel { target: Duration::from_millis(5), interval: Duration::from_millis(100), ecn: false };
     const FQ_CODEL: FqCoDel = FqCoDel { codel: CODEL, quantum: Bytes::new(1514) };
-    const PIE: Pie = Pie { target: Duration::from_millis(15) };
+    const PIE: Pie = Pie { target: Duration::from_millis(15), ecn: false };
+    const DUALPI2: DualPi2 = DualPi2 {
+        target: Duration::from_millis(15),
+        coupling: 2.0,
+        threshold: Duration::from_micros(800),
+        range: Duration::from_micros(400),
+    };
     let choices = [
         ("droptail", Discipline::DropTail),
         ("red", Discipline::Red(RED)),
         ("codel", Discipline::CoDel(CODEL)),
         ("fq-codel", Discipline::FqCoDel(FQ_CODEL)),
         ("pie", Discipline::Pie(PIE)),
+        ("dualpi2", Discipline::DualPi2(DUALPI2)),
     ];
     let (mut discipline, mut table) = item.named("a queue's `discipline`", &choices)?;
     let mut at = table.span;
     match &mut discipline {
-        Discipline::DropTail => {}
+        Discipline::DropTail => table
+            .refuse("ecn", "DropTail marks nothing: a discipline with `ecn` is red, codel, fq-codel or pie"),
         Discipline::Red(red) => {
             let threshold =
                 |item: Item<'_>| item.number(|number| number > 0.0 && number <= 1e6, "of packets above 0");
@@ -60,10 +69,20 @@ pub(crate) fn discipline(item: Item<'_>) -> Result<Discipline, Fault> {
             red.high = high.map_or(red.high, |(high, _)| high);
             red.most = table.get("most", share).unwrap_or(red.most);
             red.weight = table.get("weight", share).unwrap_or(red.weight);
+            red.ecn = table.get("ecn", Item::flag).unwrap_or(red.ecn);
             at = high.map_or(at, |(_, span)| span);
         }
         Discipline::Pie(pie) => {
             pie.target = table.get("target", Item::positive_duration).unwrap_or(pie.target);
+            pie.ecn = table.get("ecn", Item::flag).unwrap_or(pie.ecn);
+        }
+        Discipline::DualPi2(dualpi2) => {
+            dualpi2.target = table.get("target", Item::positive_duration).unwrap_or(dualpi2.target);
+            let coupling = |item: Item<'_>| item.number(|k| (0.1..=100.0).contains(&k), "from 0.1 to 100");
+            dualpi2.coupling = table.get("coupling", coupling).unwrap_or(dualpi2.coupling);
+            dualpi2.threshold = table.get("threshold", Item::duration).unwrap_or(dualpi2.threshold);
+            dualpi2.range = table.get("range", Item::duration).unwrap_or(dualpi2.range);
+            table.refuse("ecn", "DualPI2 always marks: leave out `ecn`");
         }
         Discipline::CoDel(codel) => read_codel(&mut table, codel),
         Discipline::FqCoDel(FqCoDel { codel, quantum }) => {
@@ -77,8 +96,8 @@ pub(crate) fn discipline(item: Item<'_>) -> Result<Discipline, Fault> {
         Discipline::Red(Red { low, high, .. }) if low >= high => {
             Err(Fault::new(at, format_args!("`low` ({low}) has to be below `high` ({high})")))
         }
-        Discipline::CoDel(CoDel { target, interval })
-        | Discipline::FqCoDel(FqCoDel { codel: CoDel { target, interval }, .. })
+        Discipline::CoDel(CoDel { target, interval, .. })
+        | Discipline::FqCoDel(FqCoDel { codel: CoDel { target, interval, .. }, .. })
             if target >= interval =>
         {
             Err(item
@@ -91,6 +110,7 @@ pub(crate) fn discipline(item: Item<'_>) -> Result<Discipline, Fault> {
 fn read_codel(table: &mut Table<'_>, codel: &mut CoDel) {
     codel.target = table.get("target", Item::positive_duration).unwrap_or(codel.target);
     codel.interval = table.get("interval", Item::positive_duration).unwrap_or(codel.interval);
+    codel.ecn = table.get("ecn", Item::flag).unwrap_or(codel.ecn);
 }
 
 /// A policer or a shaper: `false`, where the other direction has one, or a table. `what` it is, with its

@@ -8,7 +8,7 @@ use anabranch_congestion::vps::Weight;
 use anabranch_units::{Bytes, Duration, Packets};
 
 use crate::error::{Fault, nearest};
-use crate::model::{Congestion, DelayedAck, Form, Recovery, Rto, Share, Tcp};
+use crate::model::{Congestion, DelayedAck, Ecn, Form, Recovery, Rto, Share, Tcp};
 use crate::table::{Item, Table};
 
 /// The largest IP packet, and what SACK blocks can add to a TCP header.
@@ -75,11 +75,18 @@ fn read(item: Item<'_>, what: &str) -> Result<Tcp, Fault> {
                 item.one_of(&[("sack", Recovery::Sack), ("ns2-sack1", Recovery::Ns2Sack1)])
             })
             .unwrap_or(deployed.recovery),
+        ecn: table
+            .get("ecn", |item| item.one_of(&[("classic", Ecn::Classic), ("l4s", Ecn::L4s)]))
+            .or(deployed.ecn),
         send_jitter: table.get("send_jitter", Item::duration).unwrap_or(deployed.send_jitter),
         share: None,
         tuning: table.get("tuning_by_buffer", tuning),
     };
+    let ecn = table.item("ecn").or(table.item("congestion"));
     table.finish()?;
+    if let Some((item, deaf)) = ecn.zip(tcp.deaf_to_marks()) {
+        return Err(item.fault(deaf));
+    }
     if tcp.segment + tcp.header + OPTIONS > LARGEST_PACKET {
         let packet =
             format_args!("a `segment` of {} with its `header` is larger than an IP packet", tcp.segment);
@@ -98,7 +105,8 @@ fn read(item: Item<'_>, what: &str) -> Result<Tcp, Fault> {
 fn congestion(item: Item<'_>) -> Result<Congestion, Fault> {
     let text = item.text()?;
     text.parse().map_err(|error: NotAnAlgorithm| {
-        let forms = ["reno", "cubic", "multcp:4", "tfwc", "ttfwc:0.9", "ttfwc-approximate:0.9", "bbr"];
+        let forms =
+            ["reno", "cubic", "multcp:4", "tfwc", "ttfwc:0.9", "ttfwc-approximate:0.9", "bbr", "dctcp"];
         let meant = nearest(text, forms);
         let meant = meant.map_or_else(String::new, |form| format!("did you mean '{form}'? "));
         item.fault(format_args!("`congestion`: {}", error.problem()))

@@ -246,6 +246,9 @@ fn check_paced(tcp: &Tcp) -> Checked {
 }
 
 fn check_tcp(tcp: &Tcp) -> Checked {
+    if let Some(deaf) = tcp.deaf_to_marks() {
+        return Err(deaf.to_owned());
+    }
     if tcp.congestion.is_paced() {
         check_paced(tcp)?;
     }

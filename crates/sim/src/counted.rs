@@ -9,6 +9,8 @@ pub(crate) struct FlowCounted {
     pub sent: u64,
     pub dropped: u64,
     pub lost: u64,
+    /// Packets that arrived marked.
+    pub marked: u64,
     pub retransmitted: u64,
     pub loss_events: u64,
     pub timeouts: u64,
@@ -23,6 +25,7 @@ impl AddAssign for FlowCounted {
         self.sent += other.sent;
         self.dropped += other.dropped;
         self.lost += other.lost;
+        self.marked += other.marked;
         self.retransmitted += other.retransmitted;
         self.loss_events += other.loss_events;
         self.timeouts += other.timeouts;

@@ -42,6 +42,7 @@
 
 mod check;
 mod counted;
+mod ecn;
 mod link;
 mod media;
 mod network;

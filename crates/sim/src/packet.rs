@@ -1,5 +1,6 @@
 //! Packets on their way.
 
+use crate::ecn::EcnBits;
 use crate::tcp::NO_LIMIT;
 
 /// What a packet is.
@@ -16,15 +17,16 @@ pub(crate) enum What {
     TfrcFeedback,
 }
 
-/// What only some packets carry: the SACK blocks of an acknowledgement (see [`sack`]), the times and rates of
-/// TFRC.
+/// What only some packets carry: the SACK blocks of an acknowledgement and its count of marks (see
+/// [`answered`]), the times and rates of TFRC.
 pub(crate) type Extra = [u64; 5];
 
 /// A packet carries nothing more.
 const NO_EXTRA: u32 = u32::MAX;
 
-/// SACK blocks above what is acknowledged; empty ones are unused. Each is packed as two distances.
-pub(crate) fn sack(acknowledged: u64, blocks: [(u64, u64); 3]) -> Extra {
+/// SACK blocks above what is acknowledged; empty ones are unused, each is packed as two distances. And how
+/// many bytes came marked.
+pub(crate) fn answered(acknowledged: u64, blocks: [(u64, u64); 3], marked: u64) -> Extra {
     let pack = |(start, end): (u64, u64)| {
         if start < end {
             (start - acknowledged) << 32 | (end - acknowledged) & u64::from(u32::MAX)
@@ -33,16 +35,21 @@ pub(crate) fn sack(acknowledged: u64, blocks: [(u64, u64); 3]) -> Extra {
         }
     };
     let [first, second, third] = blocks.map(pack);
-    [first, second, third, 0, 0]
+    [first, second, third, marked, 0]
 }
 
-/// The inverse of [`sack`].
+/// The blocks of [`answered`].
 pub(crate) fn blocks(acknowledged: u64, extra: Extra) -> [(u64, u64); 3] {
     let [first, second, third, ..] = extra;
     [first, second, third].map(|packed| {
         let (start, end) = (packed >> 32, packed & u64::from(u32::MAX));
         (acknowledged + start, acknowledged + end)
     })
+}
+
+/// How many bytes came marked, of [`answered`].
+pub(crate) fn marked(extra: Extra) -> u64 {
+    extra[3]
 }
 
 /// A packet. Half a cache line, because tens of thousands can be under way at a time.
@@ -63,6 +70,7 @@ pub(crate) struct Packet {
     /// Size on the wire.
     pub size: u16,
     pub what: What,
+    pub ecn: EcnBits,
 }
 
 /// A receive window in four bytes; the largest value is no limit at all.
@@ -95,7 +103,17 @@ impl Packet {
 
     /// A packet that says nothing but what it is.
     pub(crate) fn new(what: What, owner: u32, hop: u32, sequence: u64, size: u16) -> Self {
-        Self { sequence, owner, hop, timestamp: 0, window: PackedWindow::ZERO, extra: NO_EXTRA, size, what }
+        Self {
+            sequence,
+            owner,
+            hop,
+            timestamp: 0,
+            window: PackedWindow::ZERO,
+            extra: NO_EXTRA,
+            size,
+            what,
+            ecn: EcnBits::default(),
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! What a simulation tells: samples while it runs, totals at its end.
 
+use anabranch_queues::Codepoint;
 use anabranch_units::{Bytes, Duration, Rate, Time};
 
 use crate::model::{FlowId, LinkId, NodeId};
@@ -90,9 +91,11 @@ pub struct FlowTotals {
     pub dropped: u64,
     /// Data packets lost on wires.
     pub lost: u64,
+    /// Data packets that arrived marked (ECN).
+    pub marked: u64,
     /// Retransmitted packets.
     pub retransmitted: u64,
-    /// Window reductions: recoveries and time-outs; loss events of TFRC.
+    /// Window reductions: recoveries, time-outs and answers to marks; loss events of TFRC.
     pub loss_events: u64,
     /// Retransmission time-outs.
     pub timeouts: u64,
@@ -165,6 +168,8 @@ pub struct LinkTotals {
     pub offered: u64,
     /// Packets that the queue dropped.
     pub dropped: u64,
+    /// Packets that the queue marked (ECN).
+    pub marked: u64,
     /// Packets lost on the wire.
     pub lost: u64,
     /// Packets transmitted.
@@ -215,6 +220,11 @@ pub struct PacketRecord {
     pub payload: Bytes,
     /// What it is.
     pub what: PacketKind,
+    /// Its ECN codepoint.
+    pub ecn: Codepoint,
+    /// Its TCP flag about congestion (RFC 3168, section 6.1): of data that the window was reduced (CWR), of
+    /// an acknowledgement that marked data has come (ECE).
+    pub ecn_flag: bool,
 }
 
 /// What a packet is.

@@ -330,6 +330,7 @@ impl Simulation {
         LinkTotals {
             offered: counters.offered,
             dropped: counters.dropped,
+            marked: counters.marked,
             lost: counters.lost,
             packets: counters.packets,
             transmitted: Bytes::new(counters.bytes),
@@ -409,6 +410,7 @@ impl Simulation {
                 sent: new.sent - old.sent,
                 dropped: new.dropped - old.dropped,
                 lost: new.lost - old.lost,
+                marked: new.marked - old.marked,
                 retransmitted: new.retransmitted - old.retransmitted,
                 loss_events: new.loss_events - old.loss_events,
                 timeouts: new.timeouts - old.timeouts,
@@ -428,6 +430,7 @@ impl Simulation {
             LinkTotals {
                 offered: new.offered - old.offered,
                 dropped: new.dropped - old.dropped,
+                marked: new.marked - old.marked,
                 lost: new.lost - old.lost,
                 packets: new.packets - old.packets,
                 transmitted: new.transmitted - old.transmitted,

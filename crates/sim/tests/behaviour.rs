@@ -77,11 +77,12 @@ fn active_queues_stay_short_and_the_link_full() {
         run(model).0
     };
     let (tail, _) = queue_and_use(&with(Discipline::DropTail));
-    let red = Red { low: 5.0, high: 30.0, most: 0.1, weight: 0.002 };
+    let red = Red { low: 5.0, high: 30.0, most: 0.1, weight: 0.002, ecn: false };
     let (red, red_use) = queue_and_use(&with(Discipline::Red(red)));
-    let codel = CoDel { target: Duration::from_millis(5), interval: Duration::from_millis(100) };
+    let codel = CoDel { target: Duration::from_millis(5), interval: Duration::from_millis(100), ecn: false };
     let (codel, codel_use) = queue_and_use(&with(Discipline::CoDel(codel)));
-    let (pie, pie_use) = queue_and_use(&with(Discipline::Pie(Pie { target: Duration::from_millis(15) })));
+    let (pie, pie_use) =
+        queue_and_use(&with(Discipline::Pie(Pie { target: Duration::from_millis(15), ecn: false })));
     assert!(tail > 200.0, "{tail}");
     // 15 ms are twelve packets.
     assert!((6.0..18.0).contains(&pie) && pie_use > 0.93, "{pie} {pie_use}");
@@ -92,7 +93,7 @@ fn active_queues_stay_short_and_the_link_full() {
 }
 
 fn fq_codel() -> Discipline {
-    let codel = CoDel { target: Duration::from_millis(5), interval: Duration::from_millis(100) };
+    let codel = CoDel { target: Duration::from_millis(5), interval: Duration::from_millis(100), ecn: false };
     Discipline::FqCoDel(FqCoDel { codel, quantum: Bytes::new(1514) })
 }
 
@@ -273,7 +274,7 @@ fn a_shaped_queue_under_pie_stays_short() {
     let link = &mut model.links[0];
     link.rate = Rate::from_mbps(100);
     link.shaper = Some(TokenBucket { rate: Rate::from_mbps(10), burst: Bytes::new(5000) });
-    link.queue.discipline = Discipline::Pie(Pie { target: Duration::from_millis(15) });
+    link.queue.discipline = Discipline::Pie(Pie { target: Duration::from_millis(15), ecn: false });
     let (waiting, utilisation) = queue_and_use(&run(model).0);
     assert!((6.0..18.0).contains(&waiting) && utilisation > 0.93, "{waiting} {utilisation}");
 }

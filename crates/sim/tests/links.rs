@@ -2,28 +2,38 @@
 
 use anabranch_sim::Simulation;
 use anabranch_sim::model::{
-    Change, CoDel, Discipline, Flow, FqCoDel, Jitter, Kind, Limit, Link, LossModel, Model, Node, Pattern,
-    Pie, Red, Run, Source, Spread, Tcp, TokenBucket, When,
+    Change, CoDel, Discipline, DualPi2, Ecn, Flow, FqCoDel, Jitter, Kind, Limit, Link, LossModel, Model,
+    Node, Pattern, Pie, Red, Run, Source, Spread, Tcp, TokenBucket, When,
 };
 use anabranch_sim::report::Totals;
+use anabranch_sim::scenario::{Beside, parse};
 use anabranch_units::{Bytes, Duration, Rate, Time};
 use proptest::prelude::*;
 
 const SECONDS: u64 = 5;
 
 fn disciplines() -> impl Strategy<Value = Discipline> {
-    let codel = (1u64..50, 51u64..300).prop_map(|(target, interval)| CoDel {
+    let codel = (1u64..50, 51u64..300, any::<bool>()).prop_map(|(target, interval, ecn)| CoDel {
         target: Duration::from_millis(target),
         interval: Duration::from_millis(interval),
+        ecn,
     });
     let quantum = (1u64..5000).prop_map(Bytes::new);
     prop_oneof![
         Just(Discipline::DropTail),
-        (0.5..20.0, 1.0..50.0, 0.001..1.0, 0.001..1.0).prop_map(|(low, more, most, weight)| {
-            Discipline::Red(Red { low, high: low + more, most, weight })
-        }),
-        (1u64..200).prop_map(|target| Discipline::Pie(Pie { target: Duration::from_millis(target) })),
+        (0.5..20.0, 1.0..50.0, 0.001..1.0, 0.001..1.0, any::<bool>()).prop_map(
+            |(low, more, most, weight, ecn)| {
+                Discipline::Red(Red { low, high: low + more, most, weight, ecn })
+            }
+        ),
+        (1u64..200, any::<bool>())
+            .prop_map(|(target, ecn)| Discipline::Pie(Pie { target: Duration::from_millis(target), ecn })),
         codel.clone().prop_map(Discipline::CoDel),
+        (1u64..100, 0.1..10.0, 0u64..5, 0u64..5).prop_map(|(target, coupling, threshold, range)| {
+            let ms = Duration::from_millis;
+            let (target, threshold, range) = (ms(target), ms(threshold), ms(range));
+            Discipline::DualPi2(DualPi2 { target, coupling, threshold, range })
+        }),
         (codel, quantum).prop_map(|(codel, quantum)| Discipline::FqCoDel(FqCoDel { codel, quantum })),
     ]
 }
@@ -68,7 +78,12 @@ fn run(link: Link, seed: u64) -> Totals {
     let back = Link::drop_tail(1, 0, link.rate, link.delay, 100);
     let pattern = Pattern::Constant { rate: link.rate, jitter: true };
     let kinds = [
-        Kind::Tcp { from: 0, to: 1, tcp: Tcp::DEPLOYED, source: Source::Greedy },
+        Kind::Tcp {
+            from: 0,
+            to: 1,
+            tcp: Tcp { ecn: Some(Ecn::Classic), ..Tcp::DEPLOYED },
+            source: Source::Greedy,
+        },
         Kind::Udp { from: 0, to: 1, size: Bytes::new(1200), pattern },
     ];
     let flow = |(number, kind)| Flow {
@@ -146,5 +161,38 @@ proptest! {
         };
         let changing = Link { changes: vec![late], ..plain.clone() };
         prop_assert_eq!(format!("{:?}", run(plain, seed)), format!("{:?}", run(changing, seed)));
+    }
+}
+
+/// A link that only delays comes behind one whose queue is asked when a packet leaves: some packets are told
+/// of as they come there, others as they leave.
+#[test]
+fn packets_keep_their_order_behind_a_queue_that_is_asked_again() {
+    for discipline in ["codel", "fq-codel"] {
+        let text = format!(
+            r#"
+            run = {{ duration = "20s" }}
+            [topology]
+            kind = "dumbbell"
+            pairs = 1
+            access = {{ rate = "1Gbps", delay = "1ms" }}
+            [topology.bottleneck]
+            rate = "10Mbps"
+            delay = "18ms"
+            queue = "1000 packets"
+            discipline = "{discipline}"
+            [[flow]]
+            name = "flow"
+            kind = "tcp"
+            from = "sender1"
+            to = "receiver1"
+            tcp = {{ congestion = "reno" }}
+            "#
+        );
+        let model = parse("order.toml", &text, None, &mut Beside(".".as_ref())).expect("a scenario");
+        let mut simulation = Simulation::new(model).expect("a possible model");
+        simulation.run_until(simulation.end(), &mut ());
+        let flow = &simulation.totals().flows[0];
+        assert!(flow.dropped > 5 && flow.retransmitted == flow.dropped, "{discipline}: {flow:?}");
     }
 }

@@ -63,11 +63,11 @@ fn the_same_seed_gives_the_same_bytes() {
     }
     let found: Vec<_> = FILES.iter().map(|name| format!("{name} {}", digest(&first[name]))).collect();
     let expected = [
-        "flows.csv e43e0d181ff440aca068180c75bafaceca58360c7681a8df1bfd24c804d6d1cb",
-        "links.csv 98d4eeedeba244d0404d4319df2115721b83ed5ca0c5653dbe42f4e2466b4c10",
-        "events.jsonl 12bf5ab45117d9f0dca3c27927f341fedf8379f907d0accc4996f2e5f07ee399",
-        "summary.json e219dfa33b82265877b7d6b29da4eee21be2cdc5c5a1a7dee90a8c940ffb3c9e",
-        "packets.pcapng cb53349b5540500e0aafe859388809d95a2ec337d447c7e0081b7416a68956a9",
+        "flows.csv 57eadfc4865bf19b002b733ad79a294691cd8d30791fd83a2d2bf47efb6093b4",
+        "links.csv cfa9483f68aaa3ab75480e82a53601d8f8187b6adcbf95a80cb621146985be87",
+        "events.jsonl d3205761adce608d9fc89dc6e0905d1850bee9a42eed03390a1902e975ee168f",
+        "summary.json 4d02b8c673f0b51a89b21886fdea64e52ca85bc182985410588cb28deddf9094",
+        "packets.pcapng 57b5367f61c06a9a71546c4bb0ccf2d8966bdb20f43762cb88e64c16aa73b08e",
     ];
     assert_eq!(found, expected);
 }

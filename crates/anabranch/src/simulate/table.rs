@@ -37,6 +37,19 @@ pub fn of(summary: &Summary, took: Duration) -> String {
         links.iter().take(MOST_LINKS).map(|one| link(one)),
     );
     text += &more(links.len(), MOST_LINKS, "links, less used");
+    let marks = links.iter().take(MOST_LINKS).filter_map(|link| {
+        let marked = link.marked_packets?;
+        Some([
+            link.name.clone(),
+            marked.to_string(),
+            percent(Some(marked as f64 / link.packets.max(1) as f64)),
+        ])
+    });
+    let marks: Vec<_> = marks.collect();
+    if !marks.is_empty() {
+        text.push('\n');
+        text += &table(&["link", "marked", "of what left"], marks.into_iter());
+    }
     text
 }
 

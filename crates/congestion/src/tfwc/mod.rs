@@ -214,6 +214,12 @@ impl Controller for Tfwc {
         self.acked = self.acked.saturating_add(self.in_recovery);
     }
 
+    /// A loss event (RFC 5348, section 3), and no recovery follows.
+    fn on_marks(&mut self, marks: &Loss) {
+        self.ssthresh = self.loss_event(marks.flight);
+        self.cwnd = self.ssthresh;
+    }
+
     fn on_timeout(&mut self, timeout: &Timeout) {
         // Reno's, with the equation's window as the threshold (section 4.1). What is still lost of a window
         // belongs to its loss event.

@@ -66,6 +66,21 @@ pub enum Discipline {
     Pie(Pie),
     /// Queues of flows, each with CoDel (RFC 8290).
     FqCoDel(FqCoDel),
+    /// A short queue for L4S beside a classic one (RFC 9332).
+    DualPi2(DualPi2),
+}
+
+impl Discipline {
+    /// Whether it marks packets of flows that know marks (RFC 3168).
+    pub fn marks(&self) -> bool {
+        match self {
+            Self::DropTail => false,
+            Self::Red(red) => red.ecn,
+            Self::CoDel(codel) | Self::FqCoDel(FqCoDel { codel, .. }) => codel.ecn,
+            Self::Pie(pie) => pie.ecn,
+            Self::DualPi2(_) => true,
+        }
+    }
 }
 
 /// Random early detection (Floyd and Jacobson 1993), with the gentle slope above the upper threshold.
@@ -79,6 +94,8 @@ pub struct Red {
     pub most: f64,
     /// Weight of a new sample in the average.
     pub weight: f64,
+    /// Whether packets that can be marked are, below `high`, in place of a drop (RFC 3168, section 7).
+    pub ecn: bool,
 }
 
 /// Controlled delay (RFC 8289, section 4).
@@ -88,6 +105,8 @@ pub struct CoDel {
     pub target: Duration,
     /// For how long it may be exceeded: 100 ms.
     pub interval: Duration,
+    /// Whether packets that can be marked are, in place of a drop (RFC 8290, section 4.2).
+    pub ecn: bool,
 }
 
 /// Proportional integral controller enhanced (RFC 8033, section 4).
@@ -95,6 +114,8 @@ pub struct CoDel {
 pub struct Pie {
     /// The queueing delay that it keeps: 15 ms.
     pub target: Duration,
+    /// Whether packets that can be marked are, at a low probability, in place of a drop (section 5.1).
+    pub ecn: bool,
 }
 
 /// Queues of flows in turn, each with CoDel (RFC 8290). Where there is no room the longest loses its head.
@@ -104,6 +125,19 @@ pub struct FqCoDel {
     pub codel: CoDel,
     /// What a queue may send in its turn: 1514 bytes.
     pub quantum: Bytes,
+}
+
+/// DualPI2 (RFC 9332, appendix A).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DualPi2 {
+    /// The queueing delay that classic packets are kept at: 15 ms.
+    pub target: Duration,
+    /// How many times the square root of the classic probability L4S packets are marked with (k): 2.
+    pub coupling: f64,
+    /// L4S packets that wait longer than this may be marked for it (minTh): 800 us.
+    pub threshold: Duration,
+    /// So much longer, all of them are: 400 us. Zero makes the ramp a step.
+    pub range: Duration,
 }
 
 /// Losses on the wire.

@@ -14,12 +14,12 @@ use anabranch_units::{Bytes, Duration, Rate, Time};
 
 pub use ids::{FlowId, LinkId, NodeId};
 pub use link::{
-    Change, CoDel, Discipline, FqCoDel, GilbertElliott, Jitter, Limit, Link, LossModel, Opportunities, Pie,
-    Queue, Red, Spread, TokenBucket,
+    Change, CoDel, Discipline, DualPi2, FqCoDel, GilbertElliott, Jitter, Limit, Link, LossModel,
+    Opportunities, Pie, Queue, Red, Spread, TokenBucket,
 };
 pub use media::{Act, Ladder, Media, RateControl, Reader};
 pub use server::{Above, MostConnections, Server};
-pub use tcp::{Congestion, DelayedAck, Form, Recovery, Rto, Share, Tcp};
+pub use tcp::{Congestion, DelayedAck, Ecn, Form, Recovery, Rto, Share, Tcp};
 
 /// Everything that is described.
 #[derive(Clone, Debug, PartialEq)]

@@ -34,6 +34,8 @@ pub struct Tcp {
     pub rto: Rto,
     /// Which recovery from losses.
     pub recovery: Recovery,
+    /// How it knows of marks; `None`: its packets are dropped where others are marked.
+    pub ecn: Option<Ecn>,
     /// Sending waits for a random time up to this one after what allowed it (ns-2's `overhead_`): zero for
     /// none.
     pub send_jitter: Duration,
@@ -99,6 +101,17 @@ pub enum Recovery {
     Ns2Sack1,
 }
 
+/// How a flow knows of marks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ecn {
+    /// Packets carry ECT(0), and the receiver echoes a mark until it hears that the window was reduced (RFC
+    /// 3168, section 6.1).
+    Classic,
+    /// Packets carry ECT(1), and the receiver tells how much of what came was marked (L4S; RFC 9331, RFC
+    /// 9768): for congestion controls that answer by how much.
+    L4s,
+}
+
 impl Tcp {
     /// TCP as it is deployed: 1460-byte segments, an initial window of ten, CUBIC, delayed acknowledgements,
     /// timestamps, a time-out of at least 200 ms.
@@ -120,8 +133,32 @@ impl Tcp {
             granularity: Duration::from_millis(1),
         },
         recovery: Recovery::Sack,
+        ecn: None,
         send_jitter: Duration::ZERO,
         share: None,
         tuning: None,
     };
+
+    /// What of it does not go with its `ecn`, as an error says it.
+    pub fn deaf_to_marks(&self) -> Option<&'static str> {
+        if self.ecn != Some(Ecn::L4s) && self.congestion.is_scalable() {
+            return Some("`dctcp` goes by how much is marked: say `ecn = \"l4s\"`");
+        }
+        self.ecn?;
+        match self {
+            Self { recovery: Recovery::Ns2Sack1, .. } => {
+                Some("ns-2's recovery knows no marks: `ecn` goes with `sack`")
+            }
+            Self { congestion: Congestion::Bbr, .. } => {
+                Some("`bbr` has no answer to marks here: leave out `ecn`")
+            }
+            Self { share: Some(_), .. } => {
+                Some("a group hears of no marks: a flow in a `group` has no `ecn`")
+            }
+            Self { ecn: Some(Ecn::L4s), congestion, .. } if !congestion.is_scalable() => {
+                Some("`l4s` is for `dctcp`, which answers by how much is marked: the others have `classic`")
+            }
+            _ => None,
+        }
+    }
 }

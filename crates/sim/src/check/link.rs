@@ -28,6 +28,11 @@ pub(super) fn check_link(link: &Link, nodes: usize) -> Checked {
         Discipline::Pie(pie) => {
             ensure(!pie.target.is_zero(), || "PIE wants a target that is not zero".to_owned())?;
         }
+        Discipline::DualPi2(dualpi2) => {
+            ensure(!dualpi2.target.is_zero() && (0.1..=100.0).contains(&dualpi2.coupling), || {
+                "DualPI2 wants a target that is not zero and a coupling from 0.1 to 100".to_owned()
+            })?;
+        }
         Discipline::Red(red) => ensure(
             0.0 <= red.low
                 && red.low < red.high

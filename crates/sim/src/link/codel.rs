@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use anabranch_queues::Codepoint;
+
 use crate::model::CoDel;
 
 /// A packet in a queue.
@@ -11,13 +13,19 @@ pub(super) struct Head {
     pub(super) size: u32,
     /// When it came.
     pub(super) came: u64,
+    pub(super) ecn: Codepoint,
+    /// Whether this queue has marked it.
+    pub(super) is_marked: bool,
 }
 
-/// A queue that drops the packet at its head when all of the last interval's packets waited too long.
+/// A queue that drops or marks the packet at its head when all of the last interval's packets waited too
+/// long.
 #[derive(Clone, Debug)]
 pub(super) struct CoDelQueue {
     target: u64,
     interval: u64,
+    /// Whether it marks the packets of those who know marks.
+    marks: bool,
     waiting: VecDeque<Head>,
     bytes: u64,
     /// When the sojourn time will have been above the target for an interval; zero: it is not.
@@ -36,6 +44,7 @@ impl CoDelQueue {
         Self {
             target: parameters.target.as_nanos(),
             interval: parameters.interval.as_nanos(),
+            marks: parameters.ecn,
             waiting: VecDeque::new(),
             bytes: 0,
             first_above: 0,
@@ -61,9 +70,9 @@ impl CoDelQueue {
         Some((head.packet, head.size))
     }
 
-    pub(super) fn push(&mut self, packet: u32, size: u32, now: u64) {
-        self.bytes += u64::from(size);
-        self.waiting.push_back(Head { packet, size, came: now });
+    pub(super) fn push(&mut self, packet: Head) {
+        self.bytes += u64::from(packet.size);
+        self.waiting.push_back(packet);
     }
 
     /// Takes the head, and says whether it may be dropped.
@@ -89,6 +98,13 @@ impl CoDelQueue {
         from + (self.interval as f64 / (self.drops.max(1) as f64).sqrt()) as u64
     }
 
+    /// Marks a packet that is to tell of congestion, where that can be (RFC 8290, section 4.2); it stays
+    /// then.
+    fn marks(&self, head: &mut Head) -> bool {
+        head.is_marked = self.marks && head.ecn.is_capable();
+        head.is_marked
+    }
+
     /// The next packet to transmit. `dropped` is told of those that go.
     pub(super) fn pop(&mut self, now: u64, mut dropped: impl FnMut(u32, u32)) -> Option<Head> {
         let Some((mut head, mut may_drop)) = self.take(now) else {
@@ -98,8 +114,12 @@ impl CoDelQueue {
         if self.is_dropping {
             self.is_dropping = may_drop;
             while self.is_dropping && now >= self.drop_next {
-                dropped(head.packet, head.size);
                 self.drops += 1;
+                if self.marks(&mut head) {
+                    self.drop_next = self.control_law(self.drop_next);
+                    break;
+                }
+                dropped(head.packet, head.size);
                 let Some(next) = self.take(now) else {
                     self.is_dropping = false;
                     return None;
@@ -112,8 +132,12 @@ impl CoDelQueue {
                 }
             }
         } else if may_drop {
-            dropped(head.packet, head.size);
-            let next = self.take(now);
+            let next = if self.marks(&mut head) {
+                Some((head, may_drop))
+            } else {
+                dropped(head.packet, head.size);
+                self.take(now)
+            };
             self.is_dropping = true;
             // Soon after the last time of dropping it goes on about as often as then.
             let since = self.drops - self.last_drops;

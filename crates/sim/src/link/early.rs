@@ -1,6 +1,6 @@
-//! What drops packets before the queue is full.
+//! What drops or marks packets before the queue is full.
 
-use anabranch_queues::PieState;
+use anabranch_queues::{Codepoint, PieState, Verdict};
 use anabranch_scenario::random::Random;
 use anabranch_units::Rate;
 
@@ -28,13 +28,20 @@ impl Early {
         Self::Pie(Box::new(PieState::new(pie)))
     }
 
-    /// Whether a packet that finds `waiting` others gets through. What is there has left at `busy_until`.
+    /// What becomes of a packet that finds `waiting` others. What is there has left at `busy_until`.
     #[inline]
-    pub(super) fn passes(&mut self, waiting: usize, busy_until: u64, now: u64, random: &mut Random) -> bool {
+    pub(super) fn judge(
+        &mut self,
+        ecn: Codepoint,
+        waiting: usize,
+        busy_until: u64,
+        now: u64,
+        random: &mut Random,
+    ) -> Verdict {
         match self {
-            Self::Never => true,
-            Self::Red(red) => red.passes(waiting, busy_until, now, random),
-            Self::Pie(pie) => pie.passes(waiting <= FEW, now, |at| busy_until.saturating_sub(at), random),
+            Self::Never => Verdict::Passes,
+            Self::Red(red) => red.judge(ecn, waiting, busy_until, now, random),
+            Self::Pie(pie) => pie.judge(ecn, waiting <= FEW, now, |at| busy_until.saturating_sub(at), random),
         }
     }
 }

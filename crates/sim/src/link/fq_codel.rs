@@ -25,10 +25,10 @@ impl FlowQueues {
         self.length
     }
 
-    pub(super) fn push(&mut self, packet: u32, size: u32, flow: u64, now: u64) {
+    pub(super) fn push(&mut self, packet: Head, flow: u64) {
         // Fibonacci hashing: neighbours come far apart.
         let bucket = (flow.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) % BUCKETS;
-        self.turns.queue(bucket, || CoDelQueue::new(self.codel)).push(packet, size, now);
+        self.turns.queue(bucket, || CoDelQueue::new(self.codel)).push(packet);
         self.length += 1;
     }
 
@@ -53,18 +53,21 @@ impl FlowQueues {
 
 #[cfg(test)]
 mod tests {
+    use anabranch_queues::Codepoint;
     use anabranch_units::{Bytes, Duration};
 
     use super::*;
 
     #[test]
     fn room_is_made_in_the_longest_queue_and_nothing_is_lost_count_of() {
-        let codel = CoDel { target: Duration::from_millis(5), interval: Duration::from_millis(100) };
+        let codel =
+            CoDel { target: Duration::from_millis(5), interval: Duration::from_millis(100), ecn: false };
+        let packet = |packet, size| Head { packet, size, came: 0, ecn: Codepoint::NotEct, is_marked: false };
         let mut queues = FlowQueues::new(FqCoDel { codel, quantum: Bytes::new(1514) });
         for _ in 0..5 {
-            queues.push(1, 1500, 1, 0);
+            queues.push(packet(1, 1500), 1);
         }
-        queues.push(2, 100, 2, 0);
+        queues.push(packet(2, 100), 2);
         assert_eq!(queues.drop_longest(), Some((1, 1500)));
         assert_eq!(queues.len(), 5);
         let left = std::iter::from_fn(|| queues.pop(0, |_, _| panic!("a drop")));

@@ -1,6 +1,6 @@
 //! A link at work. When a packet comes, all that will happen to it here is computed at once: whether the
 //! queue drops it, when its transmission ends, whether the wire loses it, when it arrives. Only a queue that
-//! decides when a packet leaves it (CoDel, FQ-CoDel) has to be asked again.
+//! decides when a packet leaves it (CoDel, FQ-CoDel, DualPI2) has to be asked again.
 
 mod codel;
 mod early;
@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 use std::hint::black_box;
 
 use crate::model::{self, Discipline, Limit, LossModel};
-use anabranch_queues::{Bucket, delay_beyond};
+use anabranch_queues::{Bucket, Codepoint, DualPi2State, Verdict, delay_beyond};
 use anabranch_scenario::random::Random;
 use codel::{CoDelQueue, Head};
 use early::Early;
@@ -41,6 +41,7 @@ pub(crate) enum Fate {
 pub(crate) struct Counters {
     pub offered: u64,
     pub dropped: u64,
+    pub marked: u64,
     pub lost: u64,
     pub packets: u64,
     pub bytes: u64,
@@ -77,6 +78,8 @@ pub(crate) struct LinkDirection {
     served: Option<Served>,
     /// Dropped to make room for another.
     evicted: Option<u32>,
+    /// Whether the packet is marked whose transmission was decided last.
+    marks: bool,
     last_arrival: u64,
     random: Random,
 }
@@ -95,6 +98,9 @@ impl LinkDirection {
             Discipline::Red(red) => (Early::red(red, link.rate), None),
             Discipline::Pie(pie) => (Early::pie(pie), None),
             Discipline::CoDel(codel) => (Early::Never, Some(Served::CoDel(Box::new(CoDelQueue::new(codel))))),
+            Discipline::DualPi2(parameters) => {
+                (Early::Never, Some(Served::DualPi2(Box::new(DualPi2State::new(parameters)))))
+            }
             Discipline::FqCoDel(flows) => {
                 (Early::Never, Some(Served::FqCoDel(Box::new(FlowQueues::new(flows)))))
             }
@@ -124,6 +130,7 @@ impl LinkDirection {
             early,
             served,
             evicted: None,
+            marks: false,
             last_arrival: 0,
             random,
         }
@@ -157,7 +164,7 @@ impl LinkDirection {
     }
 
     /// A packet of `size` bytes of this flow comes to any link. Calls come in the order of time.
-    pub(crate) fn offer(&mut self, packet: u32, size: u32, flow: u64, now: u64) -> Fate {
+    pub(crate) fn offer(&mut self, packet: u32, size: u32, flow: u64, ecn: Codepoint, now: u64) -> Fate {
         self.counters.offered += 1;
         if self.policer.as_mut().is_some_and(|policer| !policer.passes(size, now)) {
             self.counters.dropped += 1;
@@ -165,12 +172,14 @@ impl LinkDirection {
         }
         self.forget_left(now);
         if self.served.is_some() {
-            return self.wait(packet, size, flow, now);
+            return self.wait(packet, size, flow, ecn, now);
         }
-        if self.is_full(size) || !self.passes(now) {
+        let verdict = if self.is_full(size) { Verdict::Dropped } else { self.judge(ecn, now) };
+        if verdict == Verdict::Dropped {
             self.counters.dropped += 1;
             return Fate::Dropped;
         }
+        self.mark(verdict == Verdict::Marked);
         self.transmit(size, now, now)
     }
 
@@ -203,9 +212,15 @@ impl LinkDirection {
         }
     }
 
-    fn passes(&mut self, now: u64) -> bool {
+    fn judge(&mut self, ecn: Codepoint, now: u64) -> Verdict {
         let waiting = self.leaving.len().saturating_sub(1);
-        self.early.passes(waiting, self.transmitter.busy_until(), now, &mut self.random)
+        self.early.judge(ecn, waiting, self.transmitter.busy_until(), now, &mut self.random)
+    }
+
+    /// The packet that is transmitted next is marked, or not.
+    fn mark(&mut self, marks: bool) {
+        self.marks = marks;
+        self.counters.marked += u64::from(marks);
     }
 
     /// A packet's transmission ends at `end`, after it waited so long.
@@ -250,7 +265,7 @@ impl LinkDirection {
     }
 
     /// A packet comes to a queue that decides when it leaves.
-    fn wait(&mut self, packet: u32, size: u32, flow: u64, now: u64) -> Fate {
+    fn wait(&mut self, packet: u32, size: u32, flow: u64, ecn: Codepoint, now: u64) -> Fate {
         if self.is_full(size) {
             self.counters.dropped += 1;
             let Some((other, bytes)) = self.served.as_mut().and_then(Served::make_room) else {
@@ -266,18 +281,28 @@ impl LinkDirection {
         }
         // Where others wait and nothing is in transmission, their turn comes at this very moment.
         let is_idle = self.occupancy() == 0;
-        let Some(queue) = self.served.as_mut().filter(|_| !is_idle) else {
+        let Some(queue) = self.served.as_mut().filter(|queue| !is_idle || queue.judges_all()) else {
+            self.mark(false);
             return self.transmit(size, now, now);
         };
-        queue.push(packet, size, flow, now);
+        queue.push(Head { packet, size, came: now, ecn, is_marked: false }, flow);
         self.queued_bytes += u64::from(size);
         self.counters.queue_max = self.counters.queue_max.max(self.occupancy() as u32);
-        Fate::Waits
+        if !is_idle {
+            return Fate::Waits;
+        }
+        // It is the only one here.
+        self.serve(now, |_| ()).map_or(Fate::Dropped, |(_, fate)| fate)
     }
 
     /// The packet that had to go for the one that was offered last.
     pub(crate) fn take_evicted(&mut self) -> Option<u32> {
         self.evicted.take()
+    }
+
+    /// Whether the queue marked the packet that it let go last.
+    pub(crate) fn marks(&self) -> bool {
+        self.marks
     }
 
     /// When the transmission under way ends and [`LinkDirection::serve`] has to be called, if this link's
@@ -300,8 +325,9 @@ impl LinkDirection {
         });
         self.counters.dropped += dropped;
         self.queued_bytes -= dropped_bytes;
-        let Head { packet, size, came } = next?;
+        let Head { packet, size, came, is_marked, .. } = next?;
         self.queued_bytes -= u64::from(size);
+        self.mark(is_marked);
         Some((packet, self.transmit(size, came, now)))
     }
 
@@ -319,9 +345,10 @@ impl LinkDirection {
     }
 
     /// Whether packets arrive once, in the order and at the distances in which they were transmitted, but for
-    /// what changes at given moments.
+    /// what changes at given moments; and are told of in that order: of a queue that is asked again, some are
+    /// told as they come and others as they leave.
     pub(crate) fn is_even(&self) -> bool {
-        self.jitter.is_none() && self.duplicate <= 0.0
+        self.served.is_none() && self.jitter.is_none() && self.duplicate <= 0.0
     }
 
     /// Whether it is as most links are, and [`LinkDirection::pass`] does for its packets.

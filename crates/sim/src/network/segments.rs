@@ -1,11 +1,12 @@
 //! The segments of TCP connections in the network: data, acknowledgements, and the timers that send them.
 
+use anabranch_queues::Codepoint;
 use anabranch_units::Time;
 
 use super::state::{HalfId, Kind, Network, Upcall};
-use crate::packet::{PackedWindow, Packet, What, blocks, sack};
+use crate::packet::{PackedWindow, Packet, What, answered, blocks, marked};
 use crate::report::Decision;
-use crate::tcp::{Acknowledgement, Answer, Segment};
+use crate::tcp::{Acknowledgement, Answer, Event, Segment};
 
 const SACK_BLOCK_SIZE: u32 = 8;
 
@@ -22,8 +23,15 @@ impl Network {
         half.counters.arrived += 1;
         half.counters.out_of_order += u64::from(packet.sequence > half.receiver.next());
         let before = half.receiver.next();
-        let end = packet.sequence + u64::from(packet.size) - u64::from(half.header);
-        let answer = half.receiver.segment(packet.sequence, end, packet.timestamp, now);
+        let bytes = u64::from(packet.size) - u64::from(half.header);
+        let end = packet.sequence + bytes;
+        let mut answer = half.receiver.segment(packet.sequence, end, packet.timestamp, now);
+        if !packet.ecn.is_silent() {
+            half.counters.marked += u64::from(packet.ecn.codepoint() == Codepoint::Ce);
+            if half.receiver.notice(bytes, packet.ecn) {
+                answer = Answer::Now;
+            }
+        }
         let news = half.receiver.next() - before;
         if news > 0 && half.tells {
             self.upcalls.push(Upcall::Delivered(id, news));
@@ -69,8 +77,10 @@ impl Network {
         let mut packet = Packet::new(What::Ack, id, half.ack_path, next, size);
         packet.window = PackedWindow::new(window);
         packet.timestamp = timestamp;
-        if used > 0 {
-            self.packets.set_extra(&mut packet, sack(next, blocks));
+        packet.ecn = half.receiver.echo();
+        let marked = half.receiver.marked();
+        if used > 0 || marked.is_some() {
+            self.packets.set_extra(&mut packet, answered(next, blocks, marked.unwrap_or(0)));
         }
         self.send(packet);
     }
@@ -79,17 +89,24 @@ impl Network {
     pub(super) fn ack_arrives(&mut self, packet: &Packet) {
         let now = self.now;
         let id = packet.owner;
-        let blocks = blocks(packet.sequence, self.packets.extra(packet));
+        let extra = self.packets.extra(packet);
+        let (blocks, marked) = (blocks(packet.sequence, extra), marked(extra));
         let half = &mut self.halves[id as usize];
         let acknowledgement = Acknowledgement {
             next: packet.sequence,
             window: packet.window.get(),
             blocks,
             echo: packet.timestamp,
+            ecn: packet.ecn,
+            marked,
         };
-        if half.sender.acknowledgement(&acknowledgement, now) {
+        if let Some(event) = half.sender.acknowledgement(&acknowledgement, now) {
             half.counters.loss_events += 1;
-            self.tell(id, "loss_event", "three segments beyond the missing one have arrived");
+            let (what, why) = match event {
+                Event::Loss => ("loss_event", "three segments beyond the missing one have arrived"),
+                Event::Marks => ("marks", "segments have arrived that the path had marked"),
+            };
+            self.tell(id, what, why);
         }
         self.pump(id, false);
     }
@@ -203,6 +220,7 @@ impl Network {
         let size = (segment.end - segment.start) as u32 + half.header;
         let mut packet = Packet::new(What::Data, id, half.data_path, segment.start, size as u16);
         packet.timestamp = (self.now / 1000) as u32;
+        packet.ecn = half.sender.ecn(&segment);
         self.send(packet);
     }
 

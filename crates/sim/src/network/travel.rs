@@ -51,7 +51,13 @@ impl Network {
     #[inline(never)]
     fn offer(&mut self, number: u32, link: usize, time: u64) -> Option<u64> {
         let packet = self.packets.get(number);
-        let fate = self.links[link].offer(number, u32::from(packet.size), packet.flow_key(), time);
+        let fate = self.links[link].offer(
+            number,
+            u32::from(packet.size),
+            packet.flow_key(),
+            packet.ecn.codepoint(),
+            time,
+        );
         if !self.settle(number, link as u32, fate) {
             return None;
         }
@@ -63,6 +69,9 @@ impl Network {
     /// not go on now.
     pub(super) fn settle(&mut self, number: u32, link: u32, fate: Fate) -> bool {
         if matches!(fate, Fate::Arrives(_) | Fate::Lost) {
+            if self.links[link as usize].marks() {
+                self.packets.get_mut(number).ecn.mark();
+            }
             if self.trace.is_some() {
                 self.note(number, link);
             }
@@ -180,6 +189,8 @@ impl Network {
             size: Bytes::new(u64::from(packet.size)),
             payload: Bytes::new(payload),
             what,
+            ecn: packet.ecn.codepoint(),
+            ecn_flag: packet.ecn.flag(),
         };
         if let Some(trace) = &mut self.trace {
             trace.push(record);

@@ -9,8 +9,9 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 
+use anabranch_queues::Codepoint;
 use anabranch_units::Time;
-use etherparse::{IpNumber, Ipv4Header, TcpHeader, TcpOptionElement, UdpHeader};
+use etherparse::{IpEcn, IpNumber, Ipv4Header, TcpHeader, TcpOptionElement, UdpHeader};
 use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketBlock;
 use pcap_file::pcapng::blocks::interface_description::{
     InterfaceDescriptionBlock, InterfaceDescriptionOption,
@@ -116,6 +117,7 @@ impl Capture {
         let length = header.len() + payload;
         let mut ip = Ipv4Header::new(low_16(length as u64), TIME_TO_LIVE, protocol, source, destination)
             .map_err(io::Error::other)?;
+        ip.ecn = codepoint(packet.ecn);
         ip.header_checksum = ip.calc_header_checksum();
         let mut data = ip.to_bytes().to_vec();
         data.extend(header);
@@ -160,10 +162,12 @@ impl Capture {
                 *side = Side { window: u16::MAX, ..Side::default() };
             }
             PacketKind::Data(position) => {
+                header.cwr = packet.ecn_flag;
                 side.sent = side.sent.max(position + packet.payload.get());
                 header.sequence_number = sequence(position);
             }
             PacketKind::Ack { acknowledged, window, sack } => {
+                header.ece = packet.ecn_flag;
                 // Rounded up: the sender knows the window to the byte.
                 let units = window.div_ceil(1 << WINDOW_SCALE).min(u16::MAX.into());
                 (side.acknowledged, side.window) = (acknowledged, low_16(units));
@@ -190,6 +194,15 @@ impl Capture {
         }
         header.set_options(&options).map_err(io::Error::other)?;
         Ok(header)
+    }
+}
+
+const fn codepoint(ecn: Codepoint) -> IpEcn {
+    match ecn {
+        Codepoint::NotEct => IpEcn::NotEct,
+        Codepoint::Ect1 => IpEcn::Ect1,
+        Codepoint::Ect0 => IpEcn::Ect0,
+        Codepoint::Ce => IpEcn::CongestionExperienced,
     }
 }
 

@@ -52,11 +52,14 @@ pub struct FlowSummary {
     pub dropped_packets: u64,
     /// Data packets that were lost on wires.
     pub lost_packets: u64,
+    /// Data packets that arrived marked, where the flow knows marks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub marked_packets: Option<u64>,
     /// Dropped and lost of all that were sent; nothing when none was.
     pub loss_rate: Option<f64>,
     /// Retransmitted packets.
     pub retransmitted_packets: u64,
-    /// Window reductions: recoveries and time-outs.
+    /// Window reductions: recoveries, time-outs and answers to marks.
     pub loss_events: u64,
     /// Retransmission time-outs.
     pub timeouts: u64,
@@ -130,6 +133,9 @@ pub struct LinkSummary {
     pub offered_packets: u64,
     /// Packets that the queue dropped.
     pub dropped_packets: u64,
+    /// Packets that the queue marked, where its discipline marks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub marked_packets: Option<u64>,
     /// Dropped of all that came; nothing when none came.
     pub drop_rate: Option<f64>,
     /// Packets that were lost on the wire.
@@ -176,6 +182,7 @@ impl FlowSummary {
             sent_packets: totals.sent,
             dropped_packets: totals.dropped,
             lost_packets: totals.lost,
+            marked_packets: knows_marks(kind).then_some(totals.marked),
             loss_rate: ratio(totals.dropped + totals.lost, totals.sent),
             retransmitted_packets: totals.retransmitted,
             loss_events: totals.loss_events,
@@ -223,9 +230,19 @@ impl LinkSummary {
             queue_max_packets: totals.queue_max,
             offered_packets: totals.offered,
             dropped_packets: totals.dropped,
+            marked_packets: link.queue.discipline.marks().then_some(totals.marked),
             drop_rate: ratio(totals.dropped, totals.offered),
             lost_packets: totals.lost,
         }
+    }
+}
+
+/// Whether a flow's packets can be marked.
+fn knows_marks(kind: &Kind) -> bool {
+    match kind {
+        Kind::Tcp { tcp, .. } => tcp.ecn.is_some(),
+        Kind::Media(media) => media.tcp.ecn.is_some(),
+        Kind::Udp { .. } | Kind::Tfrc { .. } => false,
     }
 }
 

@@ -17,8 +17,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::model::{
-    Act, Change, CoDel, Congestion, Discipline, FqCoDel, Jitter, Kind, Limit, LossModel, Pattern, Pie,
-    RateControl, Source, Spread, Tcp, TokenBucket, When,
+    Act, Change, CoDel, Congestion, Discipline, DualPi2, Ecn, FqCoDel, Jitter, Kind, Limit, LossModel,
+    Pattern, Pie, RateControl, Source, Spread, Tcp, TokenBucket, When,
 };
 
 /// The files that a test has.

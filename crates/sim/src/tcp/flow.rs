@@ -1,14 +1,16 @@
 //! The books of a sender, whatever the rules of its loss recovery: how far it has come, what the receiver
 //! has, when it gives up waiting (RFC 6298).
 
-use anabranch_congestion::control::Ack;
+use anabranch_congestion::control::{Ack, Feedback, Loss};
 use anabranch_units::{Bytes, Duration, Time};
 
+use super::marks::{Heard, Marks};
 use super::paced::Paced;
 use super::receiver::NO_LIMIT;
 use super::rto::RoundTrip;
 use super::scoreboard::Scoreboard;
 use super::window::Window;
+use crate::ecn::EcnBits;
 use crate::model::Tcp;
 
 /// An acknowledgement as it arrives.
@@ -22,6 +24,10 @@ pub(crate) struct Acknowledgement {
     pub blocks: [(u64, u64); 3],
     /// The timestamp that it echoes.
     pub echo: u32,
+    /// What it tells of marks.
+    pub ecn: EcnBits,
+    /// How many bytes came marked, where the receiver tells it.
+    pub marked: u64,
 }
 
 /// The state of a flow at its sender. Positions are bytes, times nanoseconds.
@@ -43,6 +49,8 @@ pub(super) struct Flow {
     pub window: Window,
     /// Where the window's controller is paced.
     pub paced: Option<Box<Paced>>,
+    /// Where it knows marks.
+    pub marks: Option<Box<Marks>>,
     pub board: Scoreboard,
     /// Segments that go out without the random delay.
     pub urgent: u32,
@@ -72,6 +80,7 @@ impl Flow {
             segment: tcp.segment.get(),
             window,
             paced,
+            marks: Marks::of(tcp),
             board: Scoreboard::default(),
             urgent: 0,
             round_trip,
@@ -130,6 +139,40 @@ impl Flow {
             srtt: Duration::from_nanos(self.round_trip.srtt()),
             is_cwnd_limited,
         });
+    }
+
+    /// Whether an acknowledgement of `acked` new bytes, which has moved the flow on, tells of marks.
+    #[inline]
+    pub(super) fn hears_marks(&mut self, ack: &Acknowledgement, acked: u64) -> bool {
+        let Some(marks) = &mut self.marks else { return false };
+        let heard = marks.hears(ack.ecn.flag(), ack.marked);
+        if let Heard::Bytes(marked) = heard {
+            let (acked, flight) = (Bytes::new(acked), Bytes::new(self.next - self.oldest));
+            self.window.on_feedback(&Feedback { acked, marked: Bytes::new(marked), flight });
+        }
+        heard.is_mark()
+    }
+
+    /// Packets were marked; `flight`: what was in flight before the acknowledgement that tells it. Answers
+    /// whether the window is reduced for them.
+    pub(super) fn answer_marks(&mut self, flight: u64, now: u64) -> bool {
+        let Some(marks) = self.marks.as_mut().filter(|marks| marks.is_new(self.oldest)) else { return false };
+        marks.reduced(self.next);
+        self.window.on_marks(&Loss { now: Time::from_nanos(now), flight: Bytes::new(flight) });
+        true
+    }
+
+    /// A loss event begins with `flight` in flight. The window stays where it was reduced for marks since the
+    /// lost segment was sent.
+    pub(super) fn answer_loss(&mut self, flight: u64, now: u64) {
+        if let Some(marks) = &mut self.marks {
+            let is_new = marks.is_new_loss(self.oldest);
+            marks.reduced(self.next);
+            if !is_new {
+                return;
+            }
+        }
+        self.window.on_loss(&Loss { now: Time::from_nanos(now), flight: Bytes::new(flight) });
     }
 
     /// Bytes `[start, end)` have arrived.

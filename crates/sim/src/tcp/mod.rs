@@ -2,11 +2,14 @@
 //! them.
 //!
 //! A [`Sender`] keeps the books of its flow (`flow`), has its window from a controller or a group (`window`,
-//! `grants`), paces it where the controller answers a rate (`paced`), and asks the rules of its loss recovery
-//! (`recovery`) what to send: those of the RFCs (`sack`) or ns-2's (`ns2`), chosen when it begins (`rules`).
+//! `grants`), paces it where the controller answers a rate (`paced`), hears of marks (`marks`, from the
+//! receiver's `echo`), and asks the rules of its loss recovery (`recovery`) what to send: those of the RFCs
+//! (`sack`) or ns-2's (`ns2`), chosen when it begins (`rules`).
 
+mod echo;
 mod flow;
 mod grants;
+mod marks;
 mod ns2;
 mod paced;
 mod receiver;
@@ -21,5 +24,6 @@ mod window;
 pub(crate) use flow::Acknowledgement;
 pub(crate) use grants::Note;
 pub(crate) use receiver::{Answer, NO_LIMIT, Receiver};
+pub(crate) use recovery::Event;
 pub(crate) use sender::{Segment, Sender};
 pub(crate) use window::start;

@@ -17,7 +17,7 @@ use anabranch_congestion::control::{Loss, Timeout};
 use anabranch_units::{Bytes, Time};
 
 use super::flow::{Acknowledgement, Flow};
-use super::recovery::{DUPLICATE_THRESHOLD, LossRecovery};
+use super::recovery::{DUPLICATE_THRESHOLD, Event, LossRecovery};
 use super::window::{Window, start};
 use crate::model::{Congestion, Tcp};
 use reno::Reno;
@@ -155,10 +155,10 @@ impl Ns2 {
 }
 
 impl LossRecovery for Ns2 {
-    fn acknowledgement(&mut self, flow: &mut Flow, ack: &Acknowledgement, now: u64) -> bool {
+    fn acknowledgement(&mut self, flow: &mut Flow, ack: &Acknowledgement, now: u64) -> Option<Event> {
         if let Some(point) = self.point {
             self.recover(flow, ack, point, now);
-            return false;
+            return None;
         }
         let flight = flow.highest_sent - flow.oldest;
         let acked = ack.next.saturating_sub(flow.oldest);
@@ -174,11 +174,11 @@ impl LossRecovery for Ns2 {
         } else if ack.next == flow.oldest && !self.is_after_timeout && add_blocks(flow, ack) > 0 {
             self.duplicates += 1;
             if self.duplicates == DUPLICATE_THRESHOLD {
-                return self.begin_recovery(flow, now);
+                return self.begin_recovery(flow, now).then_some(Event::Loss);
             }
             flow.urgent = u32::from(self.limited_transmit && self.duplicates < DUPLICATE_THRESHOLD);
         }
-        false
+        None
     }
 
     fn time_out(&mut self, flow: &mut Flow, now: u64) {
@@ -226,6 +226,7 @@ impl LossRecovery for Ns2 {
 mod tests {
     use super::super::sender::Sender;
     use super::*;
+    use crate::ecn::EcnBits;
     use crate::model::Recovery;
 
     const SEGMENT: u64 = 1000;
@@ -240,7 +241,14 @@ mod tests {
 
     /// Everything before `next` has arrived, and this block.
     fn ack(next: u64, block: (u64, u64)) -> Acknowledgement {
-        Acknowledgement { next, window: 100 * SEGMENT, blocks: [block, (0, 0), (0, 0)], echo: 0 }
+        Acknowledgement {
+            next,
+            window: 100 * SEGMENT,
+            blocks: [block, (0, 0), (0, 0)],
+            echo: 0,
+            ecn: EcnBits::default(),
+            marked: 0,
+        }
     }
 
     #[test]

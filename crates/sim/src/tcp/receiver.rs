@@ -2,7 +2,11 @@
 
 use std::hint::black_box;
 
+use anabranch_queues::Codepoint;
+
+use super::echo::Echo;
 use super::scoreboard::Scoreboard;
+use crate::ecn::EcnBits;
 use crate::model::{DelayedAck, Tcp};
 
 /// What an arriving segment asks for.
@@ -42,6 +46,8 @@ pub(crate) struct Receiver {
     ack_is_promised: bool,
     /// The timestamp to echo (RFC 7323, section 4.3).
     timestamp: u32,
+    /// Where the flow knows marks.
+    echo: Option<Echo>,
 }
 
 /// A window as large as can be.
@@ -62,6 +68,7 @@ impl Receiver {
             unacknowledged: 0,
             ack_is_promised: false,
             timestamp: 0,
+            echo: tcp.ecn.map(Echo::new),
         }
     }
 
@@ -184,6 +191,24 @@ impl Receiver {
             }
         }
         blocks
+    }
+
+    /// What a segment of so many bytes says of congestion, besides [`Receiver::segment`]. Answers whether an
+    /// acknowledgement is due for that.
+    pub(crate) fn notice(&mut self, bytes: u64, ecn: EcnBits) -> bool {
+        let Some(echo) = &mut self.echo else { return false };
+        echo.segment(bytes, ecn.codepoint() == Codepoint::Ce, ecn.flag())
+    }
+
+    /// How many bytes came marked, where an acknowledgement says so.
+    pub(crate) fn marked(&self) -> Option<u64> {
+        self.echo.as_ref()?.marked()
+    }
+
+    /// What the next acknowledgement says of congestion. It is itself not to be marked (RFC 3168, section
+    /// 6.1.4).
+    pub(crate) fn echo(&self) -> EcnBits {
+        EcnBits::new(Codepoint::NotEct, self.echo.as_ref().is_some_and(Echo::is_due))
     }
 
     /// Whether an acknowledgement that was put off is still due.

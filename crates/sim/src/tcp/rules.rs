@@ -4,7 +4,7 @@
 use super::flow::{Acknowledgement, Flow};
 use super::grants::Grants;
 use super::ns2::{self, Ns2};
-use super::recovery::LossRecovery;
+use super::recovery::{Event, LossRecovery};
 use super::rto::RoundTrip;
 use super::sack::Sack;
 use super::window::Window;
@@ -52,7 +52,7 @@ macro_rules! each {
 
 impl LossRecovery for Rules {
     #[inline]
-    fn acknowledgement(&mut self, flow: &mut Flow, ack: &Acknowledgement, now: u64) -> bool {
+    fn acknowledgement(&mut self, flow: &mut Flow, ack: &Acknowledgement, now: u64) -> Option<Event> {
         each!(self, rules => rules.acknowledgement(flow, ack, now))
     }
 

@@ -5,12 +5,12 @@ mod next;
 use std::collections::VecDeque;
 use std::hint::black_box;
 
-use anabranch_congestion::control::{Loss, Timeout};
+use anabranch_congestion::control::Timeout;
 use anabranch_units::{Bytes, Time};
 
 use super::flow::{Acknowledgement, Flow};
 use super::grants::{Grants, Note};
-use super::recovery::{DUPLICATE_THRESHOLD, LossRecovery};
+use super::recovery::{DUPLICATE_THRESHOLD, Event, LossRecovery};
 use crate::model::Tcp;
 
 /// Where the recovery stands.
@@ -151,7 +151,7 @@ impl Sack {
         // What limited transmit sent does not count (RFC 5681, section 3.2, step 2).
         let extra = if self.limited_transmit { u64::from(self.duplicates - 1) * flow.segment } else { 0 };
         let flight = (flow.next - flow.oldest).saturating_sub(extra).max(flow.segment);
-        flow.window.on_loss(&Loss { now: Time::from_nanos(now), flight: Bytes::new(flight) });
+        flow.answer_loss(flight, now);
         self.phase = Phase::Recovery { point: flow.next, has_rescued: false };
         self.retransmitted_to = flow.oldest;
         self.retransmitted = 0;
@@ -190,8 +190,8 @@ impl Sack {
         }
     }
 
-    /// What an acknowledgement changes. Answers whether a loss event begins.
-    fn take_in(&mut self, flow: &mut Flow, ack: &Acknowledgement, now: u64) -> bool {
+    /// What an acknowledgement changes. Answers what the window is reduced for.
+    fn take_in(&mut self, flow: &mut Flow, ack: &Acknowledgement, now: u64) -> Option<Event> {
         let flight = flow.next - flow.oldest;
         let sacked = self.add_blocks(flow, ack, now);
         let acked = ack.next.saturating_sub(flow.oldest);
@@ -201,12 +201,17 @@ impl Sack {
             flow.arrived(flow.oldest, ack.next, now);
             flow.advance(ack, now);
         }
+        let is_marked = acked > 0 && flow.hears_marks(ack, acked);
         match self.phase {
             Phase::Open if acked > 0 => {
                 self.duplicates = 0;
+                // It does not grow by what tells of marks (RFC 3168, section 6.1.2).
+                if is_marked {
+                    return flow.answer_marks(flight, now).then_some(Event::Marks);
+                }
                 flow.grow(acked, flight, self.is_cwnd_limited, now);
             }
-            Phase::Open if sacked > 0 => return self.duplicate(flow, now),
+            Phase::Open if sacked > 0 => return self.duplicate(flow, now).then_some(Event::Loss),
             Phase::Recovery { point, .. } => {
                 if flow.oldest >= point {
                     self.end_recovery();
@@ -224,19 +229,19 @@ impl Sack {
             }
             _ => {}
         }
-        false
+        None
     }
 }
 
 impl LossRecovery for Sack {
-    fn acknowledgement(&mut self, flow: &mut Flow, ack: &Acknowledgement, now: u64) -> bool {
+    fn acknowledgement(&mut self, flow: &mut Flow, ack: &Acknowledgement, now: u64) -> Option<Event> {
         flow.check_app_limited();
-        let begins = self.take_in(flow, ack, now);
+        let event = self.take_in(flow, ack, now);
         if self.phase != Phase::Open {
             self.note_lost_again(flow, now);
         }
         flow.acknowledged(self.phase != Phase::Open, now);
-        begins
+        event
     }
 
     fn time_out(&mut self, flow: &mut Flow, now: u64) {
@@ -250,6 +255,9 @@ impl LossRecovery for Sack {
             flight: Bytes::new(flow.next - flow.oldest),
             is_repeated,
         });
+        if let Some(marks) = &mut flow.marks {
+            marks.reduced(flow.next);
+        }
         flow.lost(flow.oldest, flow.next, now);
         self.phase = Phase::Loss { point: flow.next };
         self.retransmitted_to = flow.oldest;

@@ -8,8 +8,9 @@ use anabranch_units::Bytes;
 
 use super::flow::{Acknowledgement, Flow};
 use super::grants::Note;
-use super::recovery::LossRecovery;
+use super::recovery::{Event, LossRecovery};
 use super::rules::Rules;
+use crate::ecn::EcnBits;
 use crate::model::Tcp;
 
 /// A segment to send: bytes `[start, end)`.
@@ -140,11 +141,11 @@ impl Sender {
         self.rules.touch();
     }
 
-    /// An acknowledgement arrives. Answers whether a loss event begins with it.
-    pub(crate) fn acknowledgement(&mut self, ack: &Acknowledgement, now: u64) -> bool {
+    /// An acknowledgement arrives. Answers what the window is reduced for.
+    pub(crate) fn acknowledgement(&mut self, ack: &Acknowledgement, now: u64) -> Option<Event> {
         let flow = &mut self.flow;
         if ack.next > flow.highest_sent || !flow.is_established {
-            return false;
+            return None;
         }
         // Acknowledgements come in the order in which they were sent.
         flow.edge = ack.next.saturating_add(ack.window);
@@ -172,6 +173,15 @@ impl Sender {
         flow.urgent = flow.urgent.saturating_sub(1);
         let (start, end) = segment?;
         Some(Segment { start, end, is_retransmission: flow.sent(start, end, now) })
+    }
+
+    /// What a segment that leaves says of congestion.
+    #[inline]
+    pub(crate) fn ecn(&mut self, segment: &Segment) -> EcnBits {
+        self.flow
+            .marks
+            .as_mut()
+            .map_or(EcnBits::default(), |marks| marks.of_segment(segment.is_retransmission))
     }
 
     /// When a segment may leave that waits for its departure time.

@@ -2,7 +2,9 @@
 
 use std::hint::black_box;
 
-use anabranch_congestion::control::{Ack, Begin, Controller, Delivery, Loss, Pacing, Start, Timeout};
+use anabranch_congestion::control::{
+    Ack, Begin, Controller, Delivery, Feedback, Loss, Pacing, Start, Timeout,
+};
 use anabranch_congestion::delivery_rate::LostPacket;
 use anabranch_congestion::tfwc::{Tfwc, Tuning};
 use anabranch_units::{Bytes, Time};
@@ -101,6 +103,14 @@ impl Window {
 
     pub(super) fn on_loss(&mut self, loss: &Loss) {
         self.tell(|controller| controller.on_loss(loss));
+    }
+
+    pub(super) fn on_feedback(&mut self, feedback: &Feedback) {
+        self.tell(|controller| controller.on_feedback(feedback));
+    }
+
+    pub(super) fn on_marks(&mut self, marks: &Loss) {
+        self.tell(|controller| controller.on_marks(marks));
     }
 
     pub(super) fn on_timeout(&mut self, timeout: &Timeout) {

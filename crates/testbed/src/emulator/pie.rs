@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use anabranch_queues::PieState;
+use anabranch_queues::{Codepoint, PieState, Verdict};
 use anabranch_scenario::model::Pie;
 use anabranch_scenario::random::Random;
 use rattan_core::cells::Packet;
@@ -53,7 +53,12 @@ impl<P: Packet> PacketQueue<P> for PieQueue<P> {
     fn enqueue(&mut self, packet: P) {
         let now = self.since.nanos(packet.get_timestamp());
         let (is_short, delay) = (self.bytes <= FEW, self.delay());
-        if self.waiting.len() < self.limit && self.state.passes(is_short, now, delay, &mut self.random) {
+        if self.waiting.len() >= self.limit {
+            return;
+        }
+        // The header's codepoint is not read: a scenario that asks for marks is refused.
+        let verdict = self.state.judge(Codepoint::NotEct, is_short, now, delay, &mut self.random);
+        if verdict != Verdict::Dropped {
             self.bytes += packet.l3_length();
             self.waiting.push_back(packet);
         }
@@ -90,7 +95,7 @@ mod tests {
     /// Offers a packet a millisecond; how many stay while one in two milliseconds leaves if `is_slow`, else all do.
     async fn kept(is_slow: bool) -> usize {
         let target = anabranch_units::Duration::from_millis(15);
-        let mut queue = PieQueue::<StdPacket>::new(Pie { target }, 100_000, 1);
+        let mut queue = PieQueue::<StdPacket>::new(Pie { target, ecn: false }, 100_000, 1);
         let mut left = 0;
         for number in 0..4000 {
             let mut packet = StdPacket::from_raw_buffer(&[0; 1514]);

@@ -27,7 +27,8 @@ pub enum Queue {
 }
 
 impl Queue {
-    /// A queue that so many packets wait in, apart from the one in transmission. There is none for RED.
+    /// A queue that so many packets wait in, apart from the one in transmission. There is none for RED and
+    /// DualPI2.
     pub fn new(discipline: Discipline, packets: u32, seed: u64) -> Option<Self> {
         let limit = usize::try_from(packets).unwrap_or(usize::MAX);
         let codel = |codel: CoDel| {
@@ -45,7 +46,7 @@ impl Queue {
             Discipline::FqCoDel(flows) => {
                 Self::FqCoDel(FlowQueues::new(codel(flows.codel), flows.quantum, limit))
             }
-            Discipline::Red(_) => return None,
+            Discipline::Red(_) | Discipline::DualPi2(_) => return None,
         })
     }
 }

@@ -202,7 +202,7 @@ fn congestion(tcp: &Tcp, origin: &SourceTable<'_>) -> Result<String, Fault> {
         Congestion::Cubic => Ok("cubic".into()),
         // Of the version that the kernel has.
         Congestion::Bbr => Ok("bbr".into()),
-        Congestion::MulTcp(_) | Congestion::Tfwc(_) => {
+        Congestion::MulTcp(_) | Congestion::Tfwc(_) | Congestion::Dctcp => {
             let fault = origin
                 .fault("tcp", "of the simulator's congestion controls the kernel has cubic, reno and bbr");
             Err(fault.help("[kernel] names any that the kernel has, for a flow by its name"))

@@ -214,8 +214,11 @@ fn direction(link: &Link, origin: &SourceTable<'_>) -> Result<Direction, Fault> 
     let Limit::Packets(queue) = link.queue.limit else {
         return fault("queue", "the testbed's queues hold a number of packets");
     };
-    if matches!(link.queue.discipline, Discipline::Red(_)) {
+    if matches!(link.queue.discipline, Discipline::Red(_) | Discipline::DualPi2(_)) {
         return fault("discipline", "the testbed has droptail, codel, fq-codel and pie");
+    }
+    if link.queue.discipline.marks() {
+        return fault("discipline", "the testbed's queues mark nothing: leave out `ecn`");
     }
     let pattern = |loss: &LossModel, key| pattern(loss).map_err(|message| origin.fault(key, message));
     let changes = link.changes.iter().map(|change| {

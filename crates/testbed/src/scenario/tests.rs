@@ -119,6 +119,8 @@ bottleneck = { rate = \"1M\", delay = \"1ms\" }";
             "has a `server` and no [[server]]",
         ),
         (queue, "discipline = \"red\"", 14, "the testbed has droptail, codel, fq-codel and pie"),
+        (queue, "discipline = \"dualpi2\"", 14, "the testbed has droptail, codel, fq-codel and pie"),
+        (queue, "discipline = { kind = \"pie\", ecn = true }", 14, "queues mark nothing"),
         ("[[flow]]", simplex, 19, "the testbed's links have two directions"),
         (queue, "loss = { kind = \"listed\", packets = [3] }", 14, "loses packets by chance"),
         (queue, "changes = [{ at = \"1s\", loss = { kind = \"listed\", packets = [3] } }]", 14, "by chance"),

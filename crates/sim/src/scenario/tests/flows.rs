@@ -184,3 +184,33 @@ fn a_reader_takes_at_its_own_pace() {
         assert!(error.contains(expected), "{error}");
     }
 }
+
+#[test]
+fn marks_go_with_who_answers_them() {
+    let of = |flow: &str| {
+        let text = format!("{PATH}\n[[flow]]\nname = \"f\"\nfrom = \"a\"\nto = \"b\"\n{flow}\n");
+        parsed(&text).map_err(|error| error.to_string())
+    };
+    let model = of("kind = \"tcp\"\ntcp = { congestion = \"ttfwc:0.9\", ecn = \"classic\" }").unwrap();
+    let Kind::Tcp { tcp, .. } = &model.flows[1].kind else { panic!("no TCP") };
+    assert_eq!(tcp.ecn, Some(Ecn::Classic));
+    assert!(of("kind = \"tcp\"\ntcp = { congestion = \"dctcp\", ecn = \"l4s\" }").is_ok());
+    for (flow, told) in [
+        ("kind = \"tcp\"\ntcp = { congestion = \"dctcp\" }", "say `ecn = \"l4s\"`"),
+        ("kind = \"tcp\"\ntcp = { congestion = \"dctcp\", ecn = \"classic\" }", "goes by how much is marked"),
+        ("kind = \"tcp\"\ntcp = { ecn = \"l4s\" }", "`l4s` is for `dctcp`"),
+        ("kind = \"tcp\"\ntcp = { ecn = \"clasic\" }", "did you mean 'classic'?"),
+        ("kind = \"tcp\"\ntcp = { ecn = \"classic\", congestion = \"bbr\" }", "`bbr` has no answer to marks"),
+        (
+            "kind = \"tcp\"\ntcp = { ecn = \"classic\", recovery = \"ns2-sack1\" }",
+            "ns-2's recovery knows no marks",
+        ),
+        ("kind = \"tcp\"\ntcp = { ecn = \"classic\" }\ngroup = \"g\"", "a group hears of no marks"),
+        ("kind = \"udp\"\nrate = \"1M\"\necn = \"classic\"", "datagrams answer no marks"),
+        ("kind = \"tfrc\"\necn = \"classic\"", "TFRC answers no marks here"),
+    ] {
+        let error = of(flow).unwrap_err();
+        let line = PATH.lines().count() + 5 + flow.lines().count();
+        assert!(error.contains(told) && error.contains(&format!("test.toml:{line}:")), "{error}");
+    }
+}

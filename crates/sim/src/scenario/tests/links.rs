@@ -52,14 +52,26 @@ fn disciplines_have_defaults() {
         model.links[0].queue.discipline
     };
     let ms = Duration::from_millis;
-    assert_eq!(of(r#""pie""#), Discipline::Pie(Pie { target: ms(15) }));
-    assert_eq!(of(r#"{ kind = "pie", target = "20ms" }"#), Discipline::Pie(Pie { target: ms(20) }));
-    let codel = CoDel { target: ms(5), interval: ms(100) };
+    assert_eq!(of(r#""pie""#), Discipline::Pie(Pie { target: ms(15), ecn: false }));
+    assert_eq!(
+        of(r#"{ kind = "pie", target = "20ms", ecn = true }"#),
+        Discipline::Pie(Pie { target: ms(20), ecn: true })
+    );
+    let dualpi2 = DualPi2 {
+        target: ms(15),
+        coupling: 2.0,
+        threshold: Duration::from_micros(800),
+        range: Duration::from_micros(400),
+    };
+    assert_eq!(of(r#""dualpi2""#), Discipline::DualPi2(dualpi2));
+    let step = of(r#"{ kind = "dualpi2", coupling = 3, range = "0s" }"#);
+    assert_eq!(step, Discipline::DualPi2(DualPi2 { coupling: 3.0, range: Duration::ZERO, ..dualpi2 }));
+    let codel = CoDel { target: ms(5), interval: ms(100), ecn: false };
     assert_eq!(of(r#""fq-codel""#), Discipline::FqCoDel(FqCoDel { codel, quantum: Bytes::new(1514) }));
-    let codel = CoDel { target: ms(8), ..codel };
-    let other = of(r#"{ kind = "fq-codel", target = "8ms", quantum = "300B" }"#);
+    let codel = CoDel { target: ms(8), ecn: true, ..codel };
+    let other = of(r#"{ kind = "fq-codel", target = "8ms", ecn = true, quantum = "300B" }"#);
     assert_eq!(other, Discipline::FqCoDel(FqCoDel { codel, quantum: Bytes::new(300) }));
-    assert_eq!(of(r#""codel""#), Discipline::CoDel(CoDel { target: ms(5), interval: ms(100) }));
+    assert_eq!(of(r#""codel""#), Discipline::CoDel(CoDel { target: ms(5), interval: ms(100), ecn: false }));
 }
 
 #[test]
