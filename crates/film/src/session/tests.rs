@@ -56,16 +56,6 @@ fn the_limit_is_told_and_held() {
 }
 
 #[test]
-fn a_driver_may_be_late_by_an_interval_and_only_while_nobody_waits() {
-    let mut world = World::new(config(film(120, 800), 1, auto(), play(800)), servers(&[8000]));
-    world.step();
-    assert_eq!(world.session.leeway(), Duration::ZERO, "the buffer is empty");
-    world.run(20);
-    assert_eq!(world.session.leeway(), world.session.interval());
-    assert!(world.session.next_tick() > world.now, "it is asked for nothing sooner");
-}
-
-#[test]
 fn a_server_that_wants_fewer_connections_gets_fewer() {
     let basic =
         Box::new(Basic::new(multitcp::Parameters { connections: 4, ..multitcp::Parameters::TABLE_8_1 }));
