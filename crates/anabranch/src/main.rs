@@ -33,7 +33,7 @@ use std::process::ExitCode;
 
 use clap::FromArgMatches;
 
-use arguments::{Cli, Command};
+use arguments::{Cli, Command, RateArgument};
 use failure::Failure;
 use output::Output;
 use stop::Stop;
@@ -54,7 +54,11 @@ fn main() -> ExitCode {
         eprintln!("anabranch: {failure}");
         return failure.exit_code();
     }
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+    let mut builder = match is_paced(&cli.command) {
+        true => tokio::runtime::Builder::new_current_thread(),
+        false => tokio::runtime::Builder::new_multi_thread(),
+    };
+    let runtime = match builder.enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
             eprintln!("anabranch: cannot start: {error}");
@@ -71,6 +75,16 @@ fn main() -> ExitCode {
     // end.
     runtime.shutdown_background();
     ended
+}
+
+/// Whether a command gets one film at a rate of its own: then one thread has time for everything, and several
+/// would wake each other.
+fn is_paced(command: &Command) -> bool {
+    match command {
+        Command::Play(arguments) => !matches!(arguments.source.rate, Some(RateArgument::Max)),
+        Command::Fetch(arguments) => matches!(arguments.source.rate, Some(RateArgument::Fixed(_))),
+        _ => false,
+    }
 }
 
 /// Help and version are no errors; what is one begins like all that this program says.

@@ -62,7 +62,8 @@ impl Output {
         if !failure.message().is_empty() {
             self.write(failure);
             for line in failure.details().lines() {
-                let _ = self.bars.suspend(|| writeln!(io::stderr().lock(), "{}", OneLine(line)));
+                let line = format!("{}\n", OneLine(line));
+                let _ = self.bars.suspend(|| io::stderr().lock().write_all(line.as_bytes()));
             }
         }
     }
@@ -101,8 +102,9 @@ impl Output {
 
     fn write(&self, message: impl fmt::Display) {
         // A terminal that is gone is no reason to stop, so an error is not one either.
-        let write = || writeln!(io::stderr().lock(), "anabranch: {}", OneLine(&message.to_string()));
-        let _ = self.bars.suspend(write);
+        // At once: standard error would pass on each character by itself.
+        let line = format!("anabranch: {}\n", OneLine(&message.to_string()));
+        let _ = self.bars.suspend(|| io::stderr().lock().write_all(line.as_bytes()));
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anabranch_http::tcp::SocketControl;
 use anabranch_units::Bytes;
 use tokio::sync::Notify;
 
@@ -44,15 +43,18 @@ impl Allowance {
         }
     }
 
-    /// Waits until the connection may read, and tells how much at once. What goes with it goes to the owner.
-    pub(super) async fn read(&self, shared: &Shared, control: &SocketControl) -> (Bytes, Unheard) {
+    /// Waits until the connection may read, and tells how much at once; where it has to wait for its rate, the
+    /// connection is let `rest`. What goes with it goes to the owner.
+    pub(super) async fn read(&self, shared: &Shared, rest: impl FnOnce()) -> (Bytes, Unheard) {
         let unheard = self.unheard.take(LARGEST_READ).await;
         if !shared.ranges {
             shared.wanted().await;
         }
         shared.disk_keeps_up().await;
         let _holding = self.pacer.hold();
-        let _quiet = if shared.pacer.is_limited() { control.quiet() } else { None };
+        if shared.pacer.holds_back() && !self.brings_first_bytes.load(Ordering::Relaxed) {
+            rest();
+        }
         loop {
             // What a reader waits for that has got nothing yet comes first: the limit holds afterwards.
             if shared.pacer.is_limited() && self.brings_first_bytes.load(Ordering::Relaxed) {

@@ -319,7 +319,7 @@ async fn receive(
     connection: &mut Connection,
     buffer: &mut BytesMut,
 ) -> Result<(Received, Unheard), Error> {
-    let (room, unheard) = allowance.read(shared, &connection.control()).await;
+    let (room, unheard) = allowance.read(shared, || connection.rest()).await;
     let room = room.as_usize();
     if room < LARGEST_READ.as_usize() {
         // A buffer of just this size: what is read at once is what may be read.

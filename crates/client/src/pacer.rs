@@ -86,6 +86,11 @@ impl Pacer {
         }
     }
 
+    /// Whether nothing may be read now.
+    pub(super) fn holds_back(&self) -> bool {
+        self.with(|bucket| bucket.room().is_err())
+    }
+
     /// Whether there is a limit.
     pub(super) fn is_limited(&self) -> bool {
         self.with(|bucket| bucket.rate.is_some())

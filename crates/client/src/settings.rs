@@ -27,6 +27,10 @@ pub enum RateControl {
     Rome(rome::Parameters, Bytes),
 }
 
+/// How long a request of `auto` lasts where a limit holds back what comes: nobody waits for it, and each
+/// request costs both ends.
+const LIMITED_SEGMENT: Duration = Duration::from_secs(2);
+
 /// Everything that can be set about a stream.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -146,12 +150,17 @@ impl Settings {
                     RateControl::Auto(parameters) => Some(parameters.buffer.0),
                     _ => None,
                 };
+                let segment_time = match self.pace {
+                    Pace::Limit(_) if unhurried_from.is_some() => LIMITED_SEGMENT,
+                    _ => policy.segment_time,
+                };
                 let largest = if in_memory {
                     (self.memory * Ratio::new(1, 16)).max(Bytes::kib(64))
                 } else {
                     Bytes::mib(16)
                 };
-                content::Policy { segment_size: (policy.segment_size.0, largest), unhurried_from, ..policy }
+                let segment_size = (policy.segment_size.0, largest);
+                content::Policy { segment_time, segment_size, unhurried_from, ..policy }
             }
         }
     }

@@ -214,7 +214,7 @@ impl Member {
             Poll::Ready(())
         })
         .await;
-        let (room, unheard) = allowance.read(shared, &self.stream.control()).await;
+        let (room, unheard) = allowance.read(shared, || self.stream.rest()).await;
         let room = room.as_usize();
         if self.input.capacity() - self.input.len() < room {
             let begun = self.input.split();

@@ -20,6 +20,7 @@ use url::Host;
 use super::error::ConnectError;
 use super::pool::Pool;
 use super::proxy::{Proxies, Proxy};
+use super::socket::Socket;
 use super::stream::Stream;
 use super::target::Origin;
 use crate::tcp::ControlledSocket;
@@ -153,7 +154,7 @@ async fn connect_untimed(
     };
     let socket = ControlledSocket::new(&tcp).map_err(ConnectError::Socket)?;
     if !origin.is_secure() {
-        return Ok((Stream::plain(tcp, socket), rtt));
+        return Ok((Stream::plain(Socket::new(tcp), socket), rtt));
     }
     if let Some(proxy) = proxy {
         proxy.tunnel(&mut tcp, origin).await?;
@@ -161,7 +162,7 @@ async fn connect_untimed(
     let host = origin.host().to_string();
     let config = options.tls.config().map_err(|error| ConnectError::from_tls(host.clone(), &error))?;
     let tls = TlsConnector::from(config)
-        .connect(server_name(origin)?, tcp)
+        .connect(server_name(origin)?, Socket::new(tcp))
         .await
         .map_err(|error| ConnectError::from_handshake(&host, &error))?;
     Ok((Stream::secure(tls, socket), rtt))

@@ -93,6 +93,14 @@ impl Connection {
         self.wire.as_ref().map_or(Duration::ZERO, Wire::handshake_rtt)
     }
 
+    /// What arrives wakes nobody until [`Connection::receive`] is called again: for who waits before that.
+    /// Nothing is lost. Over HTTP/3 nothing changes.
+    pub fn rest(&mut self) {
+        if let Some(wire) = &mut self.wire {
+            wire.rest();
+        }
+    }
+
     /// Requests whose response has not ended.
     pub fn in_flight(&self) -> usize {
         self.wire.as_ref().map_or(0, Wire::in_flight)

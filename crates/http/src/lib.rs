@@ -34,6 +34,7 @@ mod pool;
 mod probe;
 mod proxy;
 mod request;
+mod socket;
 mod status;
 mod stream;
 mod target;

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 
+use super::socket::Socket;
 use crate::tcp::{ControlledSocket, SocketControl};
 
 /// An open byte stream to a server.
@@ -20,22 +20,31 @@ pub struct Stream {
 
 #[derive(Debug)]
 enum Inner {
-    Plain(TcpStream),
-    Secure(Box<TlsStream<TcpStream>>),
+    Plain(Socket),
+    Secure(Box<TlsStream<Socket>>),
 }
 
 impl Stream {
-    pub(super) fn plain(stream: TcpStream, socket: Arc<ControlledSocket>) -> Self {
+    pub(super) fn plain(stream: Socket, socket: Arc<ControlledSocket>) -> Self {
         Self { inner: Inner::Plain(stream), socket }
     }
 
-    pub(super) fn secure(stream: TlsStream<TcpStream>, socket: Arc<ControlledSocket>) -> Self {
+    pub(super) fn secure(stream: TlsStream<Socket>, socket: Arc<ControlledSocket>) -> Self {
         Self { inner: Inner::Secure(Box::new(stream)), socket }
     }
 
     /// A handle on the window and the path figures of the socket.
     pub fn control(&self) -> SocketControl {
         self.socket.control()
+    }
+
+    /// Packets that arrive wake nobody until somebody reads again: for who waits before that. Nothing is
+    /// lost; what has come until then is there, and the end of the stream is told.
+    pub fn rest(&mut self) {
+        match &mut self.inner {
+            Inner::Plain(stream) => stream.rest(),
+            Inner::Secure(stream) => stream.get_mut().0.rest(),
+        }
     }
 }
 

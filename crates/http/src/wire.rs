@@ -67,6 +67,13 @@ impl Wire {
         }
     }
 
+    pub(super) fn rest(&mut self) {
+        // QUIC's socket is one for all of its connection, which has to be acknowledged in time.
+        if let Version::One(http1) = &mut self.version {
+            http1.stream.rest();
+        }
+    }
+
     pub(super) fn in_flight(&self) -> usize {
         match &self.version {
             Version::One(http1) => http1.decoder.in_flight(),

@@ -4,11 +4,10 @@ use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use anabranch_client::{Cure, EngineError, Film, FilmInfo, OpenError, Settings, Storage};
 use anabranch_protocol::ranges::RangeSet;
-use anabranch_units::Bytes;
+use anabranch_units::{Bytes, Duration, Rate};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use super::digest::{Checked, check_file, mismatch};
@@ -19,8 +18,10 @@ use crate::opening::open;
 use crate::output::Output;
 use crate::report::Reporter;
 
-/// How often the state is written.
-const SAVE_EVERY: Duration = Duration::from_secs(1);
+/// The state is written when about so much has come, so that this is what has to come again after a kill; but
+/// not more often than one of these times and not more seldom than the other.
+const SAVE_AFTER: Bytes = Bytes::mib(1);
+const SAVE_EVERY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(8));
 
 /// A file that is written, and its state.
 #[derive(Debug)]
@@ -183,10 +184,12 @@ fn set_aside(path: &Path, state: &Path) -> String {
 /// Waits until all is there, and saves the state all the time.
 async fn get(film: &Film, saver: &Saver, output: &Output) -> Result<(), (Failure, Cure)> {
     let saving = async {
-        let mut told = false;
+        let (mut told, mut wait) = (false, SAVE_EVERY.0);
         // The first time at once: what an earlier run left may just have been found to be of this film.
         loop {
-            if let Err(error) = saver.save(film.have(), false).await
+            let have = film.have();
+            let before = have.total();
+            if let Err(error) = saver.save(have, false).await
                 && !std::mem::replace(&mut told, true)
             {
                 output.warn(format_args!(
@@ -194,7 +197,8 @@ async fn get(film: &Film, saver: &Saver, output: &Output) -> Result<(), (Failure
                     saver.path.display()
                 ));
             }
-            tokio::time::sleep(SAVE_EVERY).await;
+            tokio::time::sleep(wait.into()).await;
+            wait = next_wait(Bytes::new(film.have().total().saturating_sub(before)), wait);
         }
     };
     tokio::select! {
@@ -205,6 +209,13 @@ async fn get(film: &Film, saver: &Saver, output: &Output) -> Result<(), (Failure
         signal = output.stop().signal() => Err((Failure::stopped(signal, "stopped"), Cure::Again)),
         () = saving => Ok(()),
     }
+}
+
+/// How long until the state is written again, after this has come in this time. A rate that rises is seen in
+/// time.
+fn next_wait(came: Bytes, wait: Duration) -> Duration {
+    let (least, most) = SAVE_EVERY;
+    Rate::of(came, wait).time_for(SAVE_AFTER).min(wait * 2).clamp(least, most)
 }
 
 /// Writes the state.
@@ -347,5 +358,20 @@ impl Target {
         if is_empty && self.old.is_none() && !self.state_path.exists() {
             let _ = fs::remove_file(&self.path);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_is_written_as_often_as_what_a_kill_costs_is_worth() {
+        let seconds = Duration::from_secs;
+        assert_eq!(next_wait(Bytes::mib(100), seconds(1)), seconds(1), "a fast film");
+        assert_eq!(next_wait(Bytes::mib(1), seconds(4)), seconds(4), "a film of 2 Mbps");
+        assert_eq!(next_wait(Bytes::ZERO, seconds(1)), seconds(2), "one that has only begun");
+        assert_eq!(next_wait(Bytes::ZERO, seconds(8)), seconds(8), "one that stands still");
+        assert_eq!(next_wait(Bytes::mib(100), seconds(8)), seconds(1), "one that goes on fast");
     }
 }

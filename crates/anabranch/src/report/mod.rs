@@ -220,6 +220,10 @@ fn tell(shared: &Shared, film: u32, offset_s: f64, notice: Notice) {
 /// A line and a look at the progress every second, and a last time at the end.
 async fn report_intervals(shared: Arc<Shared>, mut stopped: watch::Receiver<bool>) {
     let bar = shared.output.progress();
+    if bar.is_hidden() && shared.sink.is_none() {
+        // Nobody looks.
+        return;
+    }
     bar.set_style(line::style());
     let mut ticks = tokio::time::interval_at(tokio::time::Instant::now() + INTERVAL, INTERVAL);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);

@@ -96,29 +96,30 @@ impl Owner {
         self.session.start(shared.now());
         let mut disk_failure = pin!(failure(backlog));
         let mut ticking = pin!(tokio::time::sleep(std::time::Duration::ZERO));
+        let mut set_at = self.ticked;
         while self.failed.is_none() {
             self.follow_readers();
             self.carry_out();
             self.give_back();
             self.publish();
-            // Earlier where somebody has come who waits.
-            let next = shared.instant(self.session.next_tick().max(self.ticked + SHORTEST_TICK));
-            if next < ticking.deadline() {
+            // Earlier where somebody has come who waits, later only after a tick.
+            let next = shared.instant(self.next_tick() + self.session.leeway());
+            if next < ticking.deadline() || set_at != self.ticked {
+                set_at = self.ticked;
                 ticking.as_mut().reset(next);
             }
             tokio::select! {
                 biased;
                 Some(call) = ears.calls.recv() => self.hear(call),
-                () = &mut ticking => {
-                    self.tick();
-                    let next = self.session.next_tick().max(self.ticked + SHORTEST_TICK);
-                    ticking.as_mut().reset(shared.instant(next));
-                }
+                () = &mut ticking => self.tick(),
                 _ = ears.reports.recv_many(&mut reports, REPORTS_AT_ONCE) => {
                     for report in reports.drain(..) {
                         self.hear(report);
                     }
                     self.bound_memory();
+                    if shared.now() >= self.next_tick() {
+                        self.tick();
+                    }
                 }
                 error = &mut disk_failure => self.fail(error),
             }
@@ -283,6 +284,11 @@ impl Owner {
     fn has_others(&self, path: PathId, id: ConnectionId) -> bool {
         let connections = self.session.status().connections;
         connections.iter().any(|other| other.path == path && other.connection != id)
+    }
+
+    /// When the session wants to be told of the time.
+    fn next_tick(&self) -> Time {
+        self.session.next_tick().max(self.ticked + SHORTEST_TICK)
     }
 
     /// Time passes: figures of the paths, windows, the session's clock.

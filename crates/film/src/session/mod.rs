@@ -183,6 +183,13 @@ impl Session {
         if self.is_unhurried() { measure } else { measure.min(self.now + LONGEST_TICK) }
     }
 
+    /// How much later than [`Session::next_tick`] a driver may call [`Session::tick`] that calls it as well
+    /// whenever something has arrived since: a measurement need not wake it a second time. While somebody
+    /// waits, or might soon, none.
+    pub fn leeway(&self) -> Duration {
+        if self.is_unhurried() { self.interval() } else { Duration::ZERO }
+    }
+
     /// Whether there is nothing to decide between two measurements.
     fn is_unhurried(&self) -> bool {
         let nothing_late = match self.pace {

@@ -40,11 +40,6 @@ impl Descriptor {
         self.set(libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, window)
     }
 
-    /// The socket counts as readable from so many bytes on.
-    pub(super) fn set_low_water(&self, bytes: u32) -> io::Result<()> {
-        self.set(libc::SOL_SOCKET, libc::SO_RCVLOWAT, bytes)
-    }
-
     fn set(&self, level: c_int, name: c_int, value: u32) -> io::Result<()> {
         let value = c_int::try_from(value).map_err(|_| io::ErrorKind::InvalidInput)?;
         // SAFETY: the descriptor is open as long as `self` lives; the pointer and the length are those of

@@ -12,7 +12,6 @@ mod system;
 mod system;
 
 mod path_info;
-mod quiet;
 
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -23,7 +22,6 @@ use tokio::net::TcpStream;
 
 pub use anabranch_quic::Arrivals;
 pub use path_info::PathInfo;
-pub use quiet::Quiet;
 
 /// The smallest clamp that Linux takes: half of its smallest receive buffer.
 pub const SMALLEST_WINDOW: Bytes = Bytes::new(1152);

@@ -21,10 +21,6 @@ impl Descriptor {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    pub(super) fn set_low_water(&self, _bytes: u32) -> io::Result<()> {
-        Err(io::ErrorKind::Unsupported.into())
-    }
-
     pub(super) fn window_clamp(&self) -> io::Result<u32> {
         Err(io::ErrorKind::Unsupported.into())
     }
