@@ -67,13 +67,14 @@ pub(super) async fn answer<B>(
         {
             std::mem::swap(&mut upgrade.entry, &mut entry);
         }
-        let mut response = Response::new(Body::new([], None, pool, None, Entry::silent(), busy));
+        let mut response = Response::new(Body::new([], None, pool, None, None, Entry::silent(), busy));
         *response.status_mut() = reply.status;
         *response.headers_mut() = reply.headers;
         return Ok(response);
     }
     let has_body = reply.status != StatusCode::NOT_MODIFIED && reply.status != StatusCode::NO_CONTENT;
-    let whole = Body::new(reply.pieces, file, pool, shaper, entry, busy);
+    let passage = context.http1.as_ref().and_then(|http1| http1.passage.clone());
+    let whole = Body::new(reply.pieces, file, pool, passage, shaper, entry, busy);
     let length = whole.left();
     let body = if *request.method() == Method::HEAD || !has_body { whole.without_pieces() } else { whole };
     let mut response = Response::new(body);
@@ -151,9 +152,15 @@ async fn respond<B>(context: &Context, request: &mut Request<B>) -> io::Result<A
             return Ok(Reply::page(StatusCode::METHOD_NOT_ALLOWED).with(header::ALLOW, METHODS).into());
         }
     }
-    let (root, path) = (context.shared.root.clone(), request.uri().path().to_owned());
-    let found =
-        tokio::task::spawn_blocking(move || files::find(&root, &path)).await.map_err(io::Error::other)??;
+    let (root, path) = (context.shared.root.clone(), request.uri().path());
+    let found = match files::find_cached(&root, path) {
+        Some(opened) => Found::File(opened),
+        None => {
+            let path = path.to_owned();
+            let finding = tokio::task::spawn_blocking(move || files::find(&root, &path));
+            finding.await.map_err(io::Error::other)??
+        }
+    };
     Ok(match found {
         Found::Nothing => Reply::page(StatusCode::NOT_FOUND).into(),
         Found::Redirect(location) => {

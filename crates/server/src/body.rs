@@ -14,6 +14,7 @@ use tokio::time::{Sleep, sleep_until};
 
 use super::io_guard::BusyGuard;
 use super::log::Entry;
+use super::passage::Passage;
 use super::pieces::{Content, Piece, Pieces};
 use super::shape::Shaper;
 use super::source::{Source, truncated};
@@ -76,6 +77,7 @@ enum Wait {
 struct Chunks {
     file: Option<Arc<Source>>,
     pool: Arc<Pool>,
+    passage: Option<Passage>,
     shaper: Option<Arc<Shaper>>,
     wait: Wait,
 }
@@ -94,11 +96,12 @@ impl Body {
         pieces: impl Into<VecDeque<Piece>>,
         file: Option<Arc<Source>>,
         pool: Arc<Pool>,
+        passage: Option<Passage>,
         shaper: Option<Arc<Shaper>>,
         entry: Entry,
         busy: Option<BusyGuard>,
     ) -> Self {
-        let chunks = Chunks { file, pool, shaper, wait: Wait::Nothing };
+        let chunks = Chunks { file, pool, passage, shaper, wait: Wait::Nothing };
         Self { pieces: Pieces::new(pieces), chunks, entry, _busy: busy }
     }
 
@@ -131,6 +134,12 @@ impl Content for Chunks {
                     self.wait = Wait::LinkFree;
                 }
                 Wait::LinkFree => {
+                    if let Some(passage) = self.passage.as_ref().filter(|_| self.shaper.is_none())
+                        && let Some(stand_in) = passage.stand_in(&file, range)?
+                    {
+                        self.wait = Wait::Nothing;
+                        return Poll::Ready(Ok(Some(stand_in)));
+                    }
                     let mut chunk = self.pool.take();
                     if let Some(read) = file.read_cached(&mut chunk.bytes[..length], range.start)? {
                         break (chunk, read);

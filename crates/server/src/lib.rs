@@ -45,6 +45,7 @@ mod limits;
 mod line;
 mod log;
 mod metrics;
+mod passage;
 mod pieces;
 mod range;
 mod reply;
