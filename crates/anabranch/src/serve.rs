@@ -4,7 +4,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use anabranch_server::{
-    AccessLog, Config, Http3, Listener, Rotation, Server, Shape, connections_within, raise_descriptor_limit,
+    AccessLog, Caps, Config, Http3, Listener, Rotation, Server, Shape, connections_within,
+    raise_descriptor_limit,
 };
 use anabranch_sockets::tls;
 use http::HeaderValue;
@@ -166,6 +167,7 @@ fn config(arguments: &ServeArguments) -> Config {
     let is_shaped = arguments.shape_rate.is_some() || arguments.shape_delay.is_some();
     Config {
         max_connections_per_client: as_usize(arguments.max_connections_per_client),
+        caps: Caps { per_response: arguments.max_rate, per_client: arguments.max_rate_per_client },
         max_header_bytes: arguments.max_header.as_usize(),
         header_timeout: arguments.header_timeout.into(),
         idle_timeout: arguments.idle_timeout.into(),

@@ -59,7 +59,7 @@ pub(super) async fn answer<B>(
     let Answer { reply, file } = answer;
     shared.metrics.count_response(reply.status);
     entry.status = reply.status;
-    let (pool, shaper) = (shared.pool.clone(), shared.shaper.clone());
+    let pool = shared.pool.clone();
     if reply.status == StatusCode::SWITCHING_PROTOCOLS {
         // The connection writes the line when it ends, with what it carried.
         if let Some(http1) = &context.http1
@@ -67,14 +67,15 @@ pub(super) async fn answer<B>(
         {
             std::mem::swap(&mut upgrade.entry, &mut entry);
         }
-        let mut response = Response::new(Body::new([], None, pool, None, None, Entry::silent(), busy));
+        let mut response = Response::new(Body::new([], None, pool, None, Vec::new(), Entry::silent(), busy));
         *response.status_mut() = reply.status;
         *response.headers_mut() = reply.headers;
         return Ok(response);
     }
     let has_body = reply.status != StatusCode::NOT_MODIFIED && reply.status != StatusCode::NO_CONTENT;
     let passage = context.http1.as_ref().and_then(|http1| http1.passage.clone());
-    let whole = Body::new(reply.pieces, file, pool, passage, shaper, entry, busy);
+    let links = shared.links.of_response(context.client);
+    let whole = Body::new(reply.pieces, file, pool, passage, links, entry, busy);
     let length = whole.left();
     let body = if *request.method() == Method::HEAD || !has_body { whole.without_pieces() } else { whole };
     let mut response = Response::new(body);
@@ -180,7 +181,8 @@ fn send<B>(context: &Context, request: &mut Request<B>, opened: Opened) -> Answe
         return reply.into();
     }
     let mut reply = content_reply(request.method(), request.headers(), &representation);
-    if let Some(http1) = &context.http1 {
+    // A group's connections may come from several clients, whose caps are different ones.
+    if let Some(http1) = context.http1.as_ref().filter(|_| !context.shared.config.caps.are_set()) {
         if let Some(token) = stripe::requested(request) {
             return upgrade(context, http1, request, &token, opened).into();
         }

@@ -108,7 +108,11 @@ async fn try_serve(shared: Arc<Shared>, socket: TcpStream, visit: Visit) -> io::
         shared: shared.clone(),
         client,
         served: permit.is_served(),
-        http1: Some(Http1 { activity: activity.clone(), passage: passage.clone(), upgrade: Mutex::default() }),
+        http1: Some(Http1 {
+            activity: activity.clone(),
+            passage: passage.clone(),
+            upgrade: Mutex::default(),
+        }),
     });
     let io = Guarded::new(stream, patience, shared.metrics.clone(), activity).with_passage(passage);
     // The buffer's limit also bounds what waits of a body: one chunk, as the next is taken below the limit

@@ -31,6 +31,7 @@ mod answer;
 mod arrivals;
 mod body;
 mod bounded;
+mod caps;
 mod conditional;
 mod config;
 mod connection;
@@ -70,7 +71,7 @@ pub use metrics::Metrics;
 pub use pieces::{Content, Piece, Pieces};
 pub use range::unconditional_range;
 pub use reply::{Reply, Representation, content_reply, precondition_reply};
-pub use shape::Shape;
+pub use shape::{Caps, Shape};
 use shared::Shared;
 use visit::{Admission, Visit};
 pub use weights::{Weights, WeightsError};
@@ -134,12 +135,14 @@ impl Server {
         };
         let (log, log_writer) = log::Log::open(targets, metrics.clone()).map_err(BindError::Log)?.unzip();
         let rate = config.shape.and_then(|shape| shape.rate);
+        let shaper = rate.map(|rate| Arc::new(shape::Shaper::new(rate)));
         let shared = Shared {
             root: root.into(),
             limits: Limits::new(config.max_connections, config.max_connections_per_client, metrics.clone()),
             metrics,
             pool: Arc::default(),
-            shaper: rate.map(|rate| Arc::new(shape::Shaper::new(rate))),
+            links: caps::Links::new(config.caps, shaper.clone()),
+            shaper,
             log,
             groups: Arc::default(),
             pools: config.http3.as_ref().map(Http3::pools),
