@@ -83,7 +83,9 @@ pub struct ServeArguments {
     /// Longest time that a client may take nothing of what waits for it
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = positive_time, help_heading = "Limits")]
     pub write_timeout: Duration,
-    /// How long running responses may go on after SIGINT or SIGTERM
+    /// How long running responses may go on after SIGINT or SIGTERM. On SIGUSR2 the program is started again with
+    /// the same arguments, and gets the sockets of HTTP, HTTPS and metrics; when it serves, this one ends with
+    /// status 0 as soon as its last response has ended, however long that takes (not with --h3)
     #[arg(long, value_name = "TIME", default_value = "10s", help_heading = "Limits")]
     pub stop_grace: Duration,
     /// Send no faster than this, all responses together: a slow server for tests
