@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Many streams at once over loopback from `anabranch serve`, beside nginx: stalls, and CPU of the server.
 
-Usage: bench/serve.py [--streams N] [--rate MBPS] [--seconds S] [ANABRANCH]
+Usage: bench/serve.py [--rounds N] [--crowds STREAMSxMBPS,...] [--seconds S] [ANABRANCH]
 
 Every stream is a player with a connection of its own and a buffer of one second: it starts when the buffer is full, plays at
 the rate, reads no more than fits, and stalls whenever the buffer is empty. It asks for two seconds at a time, the next ones
 when these are there: a film in one response would wait in the kernel, and no server would have anything to do. Every byte is
-compared. Prints raw results (bench/raw.py).
+compared. The servers take turns. Prints raw results (bench/raw.py).
 """
 
 import argparse
@@ -158,19 +158,19 @@ def wait_for(port, process):
     sys.exit("a server does not listen")
 
 
-def load(port, pid, film, options):
+def load(port, pid, film, streams, rate, seconds):
     """Plays all streams; their start-ups, stalls, seconds in stalls, bytes, and the server's CPU and memory."""
-    byte_rate = options.rate * 1e6 / 8
+    byte_rate = rate * 1e6 / 8
     groups = [[] for _ in range(GROUPS)]
     over = []
     before = cpu_seconds(pid)
     begin = time.monotonic()
     opened = tick = 0
     late = 0.0
-    while opened < options.streams or any(groups):
-        due = min(options.streams, int((time.monotonic() - begin) / ARRIVALS_SECONDS * options.streams) + 1)
+    while opened < streams or any(groups):
+        due = min(streams, int((time.monotonic() - begin) / ARRIVALS_SECONDS * streams) + 1)
         while opened < due:
-            groups[opened % GROUPS].append(Stream(port, film, byte_rate, options.seconds))
+            groups[opened % GROUPS].append(Stream(port, film, byte_rate, seconds))
             opened += 1
         group = groups[tick % GROUPS]
         ended = [stream for stream in group if stream.look()]
@@ -182,7 +182,7 @@ def load(port, pid, film, options):
         pause = begin + tick / (LOOKS_PER_SECOND * GROUPS) - time.monotonic()
         late = max(late, -pause)
         time.sleep(max(0.0, pause))
-        if time.monotonic() - begin > ARRIVALS_SECONDS + 3 * options.seconds + 10:
+        if time.monotonic() - begin > ARRIVALS_SECONDS + 3 * seconds + 10:
             sys.exit("the streams do not end")
     return {
         "startup": [stream.started - stream.began for stream in over],
@@ -199,50 +199,54 @@ def load(port, pid, film, options):
 def main():
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     arguments.add_argument("anabranch", nargs="?", default="target/release/anabranch")
-    arguments.add_argument("--streams", type=int, default=1000)
-    arguments.add_argument("--rate", type=float, default=1.0, help="of a stream, in Mbit/s")
+    arguments.add_argument("--rounds", type=int, default=3)
+    arguments.add_argument("--crowds", default="1000x1,5000x0.2", help="streams at once and the rate of each in Mbit/s")
     arguments.add_argument("--seconds", type=float, default=20.0)
     options = arguments.parse_args()
     for program in ["nginx", options.anabranch]:
         if not shutil.which(program):
             sys.exit(f"{program} is missing: make setup build")
-    wanted = options.streams + 64
+    crowds = [(int(streams), float(rate)) for streams, rate in (crowd.split("x") for crowd in options.crowds.split(","))]
+    most = max(streams for streams, _ in crowds)
+    wanted = most + 64
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and hard < wanted:
-        sys.exit(f"{options.streams} streams need {wanted} open files, and the limit is {hard} (ulimit -Hn)")
+        sys.exit(f"{most} streams need {wanted} open files, and the limit is {hard} (ulimit -Hn)")
     # The servers inherit it.
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))
     with tempfile.TemporaryDirectory(prefix="anabranch-bench-") as name:
-        run(pathlib.Path(name), options)
+        run(pathlib.Path(name), crowds, options)
 
 
-def run(directory, options):
+def run(directory, crowds, options):
     (directory / "root").mkdir()
     os.chmod(directory, 0o755)
-    film = os.urandom(int(options.rate * 1e6 / 8 * (options.seconds + PIECE_SECONDS + BUFFER_SECONDS)))
-    (directory / "root" / "film.bin").write_bytes(film)
     ports = {"anabranch serve": 18081, "nginx": 18082}
     config = directory / "nginx.conf"
     config.write_text(NGINX.format(dir=directory, port=ports["nginx"]))
+    most = str(max(streams for streams, _ in crowds) + 64)
     commands = {
         "anabranch serve": [options.anabranch, "serve", directory / "root", "--quiet", "--http",
-                            f"127.0.0.1:{ports['anabranch serve']}", "--max-connections", str(options.streams + 64),
-                            "--max-connections-per-client", str(options.streams + 64)],
+                            f"127.0.0.1:{ports['anabranch serve']}", "--max-connections", most,
+                            "--max-connections-per-client", most],
         "nginx": ["nginx", "-c", config, "-p", directory],
     }
-    results = {}
-    for name, command in commands.items():
-        server = subprocess.Popen(command, stderr=subprocess.DEVNULL)
-        try:
-            wait_for(ports[name], server)
-            results[name] = load(ports[name], server.pid, film, options)
-        finally:
-            server.terminate()
-            server.wait()
-    for name, result in results.items():
-        raw.row(server=name, streams=options.streams, stalled_streams=result["stalled_streams"], stalls=result["stalls"],
-                stalled_s=result["stood"], startup_median_s=statistics.median(result["startup"]), startup_worst_s=max(result["startup"]),
-                bytes=result["bytes"], cpu_s=result["cpu"], memory_mib=result["memory"], late_s=result["late"])
+    for _ in range(options.rounds):
+        for streams, rate in crowds:
+            film = os.urandom(int(rate * 1e6 / 8 * (options.seconds + PIECE_SECONDS + BUFFER_SECONDS)))
+            (directory / "root" / "film.bin").write_bytes(film)
+            for name, command in commands.items():
+                server = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+                try:
+                    wait_for(ports[name], server)
+                    result = load(ports[name], server.pid, film, streams, rate, options.seconds)
+                finally:
+                    server.terminate()
+                    server.wait()
+                raw.row(server=name, crowd=f"{streams} at {rate:g} Mbit/s", streams=streams, stalled_streams=result["stalled_streams"],
+                        stalls=result["stalls"], stalled_s=result["stood"], startup_median_s=statistics.median(result["startup"]),
+                        startup_worst_s=max(result["startup"]), bytes=result["bytes"], cpu_s=result["cpu"],
+                        memory_mib=result["memory"], late_s=result["late"])
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ mod documented;
 mod endpoint;
 mod failure;
 mod fetch;
+mod handover;
 #[cfg(feature = "lab")]
 mod lab;
 mod live;

@@ -71,6 +71,19 @@ impl Listener {
         let failure =
             |error| Failure::failed(format_args!("no metrics: {}", ListenError::new(address, &error)));
         let listener = TcpListener::bind(address).await.map_err(failure)?;
+        Self::start_at(listener, registry, output)
+    }
+
+    /// The same at a socket that is listened at already.
+    ///
+    /// # Errors
+    /// The system does not say where that is.
+    pub fn start_at(
+        listener: TcpListener,
+        registry: Arc<Registry>,
+        output: &Output,
+    ) -> Result<Self, Failure> {
+        let failure = |error| Failure::failed(format_args!("no metrics: {error}"));
         let real = listener.local_addr().map_err(failure)?;
         output.say(format_args!("metrics at http://{real}/metrics"));
         Ok(Self(tokio::spawn(accept(listener, registry)).abort_handle()))

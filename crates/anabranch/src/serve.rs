@@ -1,19 +1,24 @@
 //! `anabranch serve`: a directory over HTTP, HTTPS and HTTP/3.
 
 use std::net::SocketAddr;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use anabranch_server::{
-    AccessLog, Config, Http3, Listener, Rotation, Server, Shape, connections_within, raise_descriptor_limit,
+    AccessLog, Caps, Config, Http3, Inherited, Listener, Rotation, Server, Shape, connections_within,
+    raise_descriptor_limit,
 };
-use anabranch_sockets::tls;
+use anabranch_sockets::{ListenError, tls};
 use http::HeaderValue;
 use prometheus_client::registry::Registry;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tokio::time::sleep;
 
 use crate::arguments::{LogTarget, ServeArguments};
 use crate::failure::Failure;
+use crate::handover;
 use crate::metrics::{self, ServerCollector};
 use crate::output::Output;
 use crate::weights;
@@ -56,10 +61,13 @@ pub async fn run(arguments: ServeArguments, output: &Output) -> Result<(), Failu
         ..config(&arguments)
     };
     let at = |listen: &[SocketAddr]| Config { listen: listen.to_vec(), ..basis.clone() };
+    let mut inherited = Inherited::from_environment().map_err(|error| {
+        Failure::usage(format!("a socket that LISTEN_FDS tells of cannot be listened at: {error}"))
+    })?;
     let mut servers = Vec::new();
     let mut _reloading = None;
     if !http.is_empty() {
-        servers.push(("http", bind(at(&http))?));
+        servers.push(("http", bind(at(&http), &mut inherited)?));
     }
     if let (Some(certificate), Some(key)) = (&arguments.cert, &arguments.key) {
         let mut alt_svc = None;
@@ -75,25 +83,40 @@ pub async fn run(arguments: ServeArguments, output: &Output) -> Result<(), Failu
                 None => None,
             };
             let http3 = Http3 { identity, congestion: arguments.congestion, weights };
-            let server = bind(Config { http3: Some(http3), ..at(&arguments.h3) })?;
+            let server = bind(Config { http3: Some(http3), ..at(&arguments.h3) }, &mut inherited)?;
             alt_svc = alternative(&server.local_addrs().map_err(Failure::failed)?, &arguments.https);
             servers.push(("h3", server));
         }
         if !arguments.https.is_empty() {
             let tls = Some(tls::load_server(certificate, key).map_err(Failure::failed)?);
             let https = Config { tls, alt_svc, ..at(&arguments.https) };
-            servers.push(("https", bind(https)?));
+            servers.push(("https", bind(https, &mut inherited)?));
         }
     }
     let counters = servers.iter().map(|(scheme, server)| ((*scheme).to_owned(), server.metrics())).collect();
+    let mut sockets = Vec::new();
+    for (_, server) in &servers {
+        sockets.extend(server.sockets().map_err(Failure::failed)?);
+    }
     let _metrics = match arguments.metrics {
         Some(address) => {
+            let socket = inherited.listen(address).map_err(|error| {
+                Failure::failed(format_args!("no metrics: {}", ListenError::new(address, &error)))
+            })?;
+            sockets.push(socket.as_fd().try_clone_to_owned().map_err(Failure::failed)?);
             let mut registry = Registry::with_prefix("anabranch");
             registry.register_collector(Box::new(ServerCollector(counters)));
-            Some(metrics::Listener::start(address, Arc::new(registry), output).await?)
+            Some(metrics::Listener::start_at(socket, Arc::new(registry), output)?)
         }
         None => None,
     };
+    if let [left, ..] = inherited.left()[..] {
+        return Err(Failure::usage(format!(
+            "the socket at {left} was handed over, and nothing is to be served there: say so with --http, \
+             --https or --metrics"
+        )));
+    }
+    let (over, _handing) = hand_over(&arguments, sockets, output).map_err(Failure::failed)?;
     let mut running = JoinSet::new();
     for (scheme, server) in servers {
         for address in server.local_addrs().map_err(Failure::failed)? {
@@ -101,14 +124,36 @@ pub async fn run(arguments: ServeArguments, output: &Output) -> Result<(), Failu
             let directory = arguments.directory.display();
             output.say(format_args!("serves {directory}{how} at {scheme}://{address}/"));
         }
-        let stop = output.stop().clone();
-        running.spawn(server.run(async move {
-            stop.signal().await;
+        let (stop, mut over, grace) = (output.stop().clone(), over.clone(), arguments.stop_grace.into());
+        running.spawn(server.run_until(async move {
+            let handed_over = async {
+                if over.wait_for(|over| *over).await.is_err() {
+                    std::future::pending::<()>().await;
+                }
+            };
+            tokio::select! {
+                _ = stop.signal() => Some(grace),
+                () = handed_over => None,
+            }
         }));
     }
-    while running.join_next().await.is_some() {}
+    handover::tell_ready().map_err(|error| Failure::failed(format_args!("cannot tell systemd: {error}")))?;
+    let ending = async { while running.join_next().await.is_some() {} };
+    let impatience = async {
+        output.stop().signal().await;
+        if !*over.borrow() {
+            // The servers have heard it themselves.
+            std::future::pending::<()>().await;
+        }
+        sleep(arguments.stop_grace.into()).await;
+    };
+    tokio::select! {
+        () = ending => {}
+        () = impatience => {}
+    }
     match output.stop().received() {
         Some(signal) => Err(Failure::stopped(signal, "")),
+        None if *over.borrow() => Ok(()),
         None => Err(Failure::failed("the server has ended by itself")),
     }
 }
@@ -121,8 +166,38 @@ fn alternative(h3: &[SocketAddr], https: &[SocketAddr]) -> Option<HeaderValue> {
     HeaderValue::try_from(format!("h3=\":{port}\"; ma=86400")).ok()
 }
 
-fn bind(config: Config) -> Result<Server, Failure> {
-    Server::bind(config).map_err(Failure::failed)
+fn bind(config: Config, inherited: &mut Inherited) -> Result<Server, Failure> {
+    Server::bind_with(config, inherited).map_err(Failure::failed)
+}
+
+/// On SIGUSR2 has another run serve at the sockets; answers what becomes true when one does. It goes on until
+/// the second is dropped.
+///
+/// # Errors
+/// The system does not let us listen for the signal.
+fn hand_over(
+    arguments: &ServeArguments,
+    sockets: Vec<OwnedFd>,
+    output: &Output,
+) -> std::io::Result<(watch::Receiver<bool>, JoinSet<()>)> {
+    let (sender, receiver) = watch::channel(false);
+    let mut signals = signal(SignalKind::user_defined2())?;
+    let (speaks_http3, output) = (!arguments.h3.is_empty(), output.clone());
+    let mut handing = JoinSet::new();
+    handing.spawn(async move {
+        if speaks_http3 {
+            while signals.recv().await.is_some() {
+                output.warn(
+                    "HTTP/3's connections share one socket, which cannot be handed over: this run goes on. Stop \
+                     it with SIGTERM, or serve HTTP/3 by a process of its own",
+                );
+            }
+            return;
+        }
+        handover::to_a_new_run(signals, sockets, output).await;
+        sender.send_replace(true);
+    });
+    Ok((receiver, handing))
 }
 
 /// How many connections each of so many servers may have: as many as the options say, where the system
@@ -173,6 +248,7 @@ fn config(arguments: &ServeArguments) -> Config {
     let is_shaped = arguments.shape_rate.is_some() || arguments.shape_delay.is_some();
     Config {
         max_connections_per_client: as_usize(arguments.max_connections_per_client),
+        caps: Caps { per_response: arguments.max_rate, per_client: arguments.max_rate_per_client },
         max_header_bytes: arguments.max_header.as_usize(),
         header_timeout: arguments.header_timeout.into(),
         idle_timeout: arguments.idle_timeout.into(),

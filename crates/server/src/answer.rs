@@ -59,7 +59,7 @@ pub(super) async fn answer<B>(
     let Answer { reply, file } = answer;
     shared.metrics.count_response(reply.status);
     entry.status = reply.status;
-    let (pool, shaper) = (shared.pool.clone(), shared.shaper.clone());
+    let pool = shared.pool.clone();
     if reply.status == StatusCode::SWITCHING_PROTOCOLS {
         // The connection writes the line when it ends, with what it carried.
         if let Some(http1) = &context.http1
@@ -67,13 +67,15 @@ pub(super) async fn answer<B>(
         {
             std::mem::swap(&mut upgrade.entry, &mut entry);
         }
-        let mut response = Response::new(Body::new([], None, pool, None, Entry::silent(), busy));
+        let mut response = Response::new(Body::new([], None, pool, None, Vec::new(), Entry::silent(), busy));
         *response.status_mut() = reply.status;
         *response.headers_mut() = reply.headers;
         return Ok(response);
     }
     let has_body = reply.status != StatusCode::NOT_MODIFIED && reply.status != StatusCode::NO_CONTENT;
-    let whole = Body::new(reply.pieces, file, pool, shaper, entry, busy);
+    let passage = context.http1.as_ref().and_then(|http1| http1.passage.clone());
+    let links = shared.links.of_response(context.client);
+    let whole = Body::new(reply.pieces, file, pool, passage, links, entry, busy);
     let length = whole.left();
     let body = if *request.method() == Method::HEAD || !has_body { whole.without_pieces() } else { whole };
     let mut response = Response::new(body);
@@ -151,9 +153,15 @@ async fn respond<B>(context: &Context, request: &mut Request<B>) -> io::Result<A
             return Ok(Reply::page(StatusCode::METHOD_NOT_ALLOWED).with(header::ALLOW, METHODS).into());
         }
     }
-    let (root, path) = (context.shared.root.clone(), request.uri().path().to_owned());
-    let found =
-        tokio::task::spawn_blocking(move || files::find(&root, &path)).await.map_err(io::Error::other)??;
+    let (root, path) = (context.shared.root.clone(), request.uri().path());
+    let found = match files::find_cached(&root, path) {
+        Some(opened) => Found::File(opened),
+        None => {
+            let path = path.to_owned();
+            let finding = tokio::task::spawn_blocking(move || files::find(&root, &path));
+            finding.await.map_err(io::Error::other)??
+        }
+    };
     Ok(match found {
         Found::Nothing => Reply::page(StatusCode::NOT_FOUND).into(),
         Found::Redirect(location) => {
@@ -173,7 +181,8 @@ fn send<B>(context: &Context, request: &mut Request<B>, opened: Opened) -> Answe
         return reply.into();
     }
     let mut reply = content_reply(request.method(), request.headers(), &representation);
-    if let Some(http1) = &context.http1 {
+    // A group's connections may come from several clients, whose caps are different ones.
+    if let Some(http1) = context.http1.as_ref().filter(|_| !context.shared.config.caps.are_set()) {
         if let Some(token) = stripe::requested(request) {
             return upgrade(context, http1, request, &token, opened).into();
         }

@@ -3,23 +3,22 @@
 use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::task::Poll;
 
 use anabranch_sockets::ListenError;
 use quinn::{Endpoint, EndpointConfig, Incoming, ServerConfig, VarInt, default_runtime};
 use socket2::{Domain, Socket, Type};
-use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Duration, Instant, sleep, timeout};
 
 use super::config::Config;
 use super::handshakes::{Handshakes, Thrifty, Unproven};
+use super::inherited::Inherited;
 
-/// Pending connections that the system keeps for a listener, where it keeps so many: who comes when there are
-/// more waits a second.
-const BACKLOG: u32 = 4096;
 /// Handshakes over QUIC that wait to be looked at.
 const MOST_INCOMING: usize = 256;
 /// How long clients have to hear that their connections are closed.
@@ -68,10 +67,11 @@ pub(super) enum Listeners {
 
 impl Listeners {
     /// Listens at an address each of the configuration, or tells which one it cannot listen at.
-    pub(super) fn bind(config: &Config) -> Result<Self, ListenError> {
+    pub(super) fn bind(config: &Config, inherited: &mut Inherited) -> Result<Self, ListenError> {
         let Some(http3) = &config.http3 else {
-            let listen_at =
-                |&address: &SocketAddr| listen(address).map_err(|error| ListenError::new(address, &error));
+            let listen_at = |&address: &SocketAddr| {
+                inherited.listen(address).map_err(|error| ListenError::new(address, &error))
+            };
             return Ok(Self::Tcp(config.listen.iter().map(listen_at).collect::<Result<_, _>>()?));
         };
         let mut server = ServerConfig::with_crypto(http3.identity.clone());
@@ -92,6 +92,16 @@ impl Listeners {
         match self {
             Self::Tcp(listeners) => listeners.iter().map(TcpListener::local_addr).collect(),
             Self::Quic { endpoints, .. } => endpoints.iter().map(Endpoint::local_addr).collect(),
+        }
+    }
+
+    /// Those of TCP once more.
+    pub(super) fn sockets(&self) -> io::Result<Vec<OwnedFd>> {
+        match self {
+            Self::Tcp(listeners) => {
+                listeners.iter().map(|socket| socket.as_fd().try_clone_to_owned()).collect()
+            }
+            Self::Quic { .. } => Ok(Vec::new()),
         }
     }
 
@@ -133,18 +143,6 @@ impl Listeners {
             }
         }
     }
-}
-
-/// Listens for connections of TCP, within a tokio runtime.
-///
-/// # Errors
-/// The system refuses.
-pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
-    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
-    // A restart need not wait until the last connections of the run before are forgotten.
-    socket.set_reuseaddr(true)?;
-    socket.bind(address)?;
-    socket.listen(BACKLOG)
 }
 
 async fn accept_tcp(listeners: &[TcpListener]) -> io::Result<(TcpStream, SocketAddr)> {

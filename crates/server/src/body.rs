@@ -14,13 +14,14 @@ use tokio::time::{Sleep, sleep_until};
 
 use super::io_guard::BusyGuard;
 use super::log::Entry;
+use super::passage::Passage;
 use super::pieces::{Content, Piece, Pieces};
 use super::shape::Shaper;
 use super::source::{Source, truncated};
 
 /// What is read and given to hyper at a time.
 const CHUNK_BYTES: usize = 128 * 1024;
-/// The same on a shaped server, where a smaller piece makes a smoother flow.
+/// The same where a rate is set, and a smaller piece makes a smoother flow.
 const SHAPED_CHUNK_BYTES: usize = 16 * 1024;
 /// Unused chunks that are kept: enough for what is between two polls of busy connections.
 const KEPT_CHUNKS: usize = 32;
@@ -63,10 +64,10 @@ impl Drop for Chunk {
 #[derive(Debug)]
 enum Wait {
     Nothing,
-    /// Until the shaped link is free for the next chunk.
-    Link(Pin<Box<Sleep>>),
-    /// The link is free.
-    LinkFree,
+    /// Until a link is free for the next chunk; then comes the link with this index.
+    Link(usize, Pin<Box<Sleep>>),
+    /// All links are free.
+    LinksFree,
     /// For the disk.
     Disk(JoinHandle<io::Result<(Chunk, usize)>>),
 }
@@ -76,7 +77,9 @@ enum Wait {
 struct Chunks {
     file: Option<Arc<Source>>,
     pool: Arc<Pool>,
-    shaper: Option<Arc<Shaper>>,
+    passage: Option<Passage>,
+    /// What each chunk has to pass.
+    links: Vec<Arc<Shaper>>,
     wait: Wait,
 }
 
@@ -94,11 +97,12 @@ impl Body {
         pieces: impl Into<VecDeque<Piece>>,
         file: Option<Arc<Source>>,
         pool: Arc<Pool>,
-        shaper: Option<Arc<Shaper>>,
+        passage: Option<Passage>,
+        links: Vec<Arc<Shaper>>,
         entry: Entry,
         busy: Option<BusyGuard>,
     ) -> Self {
-        let chunks = Chunks { file, pool, shaper, wait: Wait::Nothing };
+        let chunks = Chunks { file, pool, passage, links, wait: Wait::Nothing };
         Self { pieces: Pieces::new(pieces), chunks, entry, _busy: busy }
     }
 
@@ -113,24 +117,36 @@ impl Body {
     }
 }
 
+impl Chunks {
+    /// A chunk of this length comes to the link with this index.
+    fn come_to(&self, link: usize, length: usize) -> Wait {
+        match self.links.get(link) {
+            Some(shaper) => Wait::Link(link + 1, Box::pin(sleep_until(shaper.reserve(length as u64)))),
+            None => Wait::LinksFree,
+        }
+    }
+}
+
 impl Content for Chunks {
     fn poll_bytes(&mut self, cx: &mut Context<'_>, range: &Range<u64>) -> Poll<io::Result<Option<Bytes>>> {
         let file = self.file.clone().ok_or_else(|| io::Error::other("a part of no file"))?;
-        let most = if self.shaper.is_some() { SHAPED_CHUNK_BYTES } else { CHUNK_BYTES };
+        let most = if self.links.is_empty() { CHUNK_BYTES } else { SHAPED_CHUNK_BYTES };
         let length = usize::try_from(range.end - range.start).unwrap_or(most).min(most);
         let (chunk, read) = loop {
             match &mut self.wait {
-                Wait::Nothing => {
-                    self.wait = match &self.shaper {
-                        Some(shaper) => Wait::Link(Box::pin(sleep_until(shaper.reserve(length as u64)))),
-                        None => Wait::LinkFree,
-                    };
-                }
-                Wait::Link(sleep) => {
+                Wait::Nothing => self.wait = self.come_to(0, length),
+                Wait::Link(next, sleep) => {
                     ready!(sleep.as_mut().poll(cx));
-                    self.wait = Wait::LinkFree;
+                    let next = *next;
+                    self.wait = self.come_to(next, length);
                 }
-                Wait::LinkFree => {
+                Wait::LinksFree => {
+                    if let Some(passage) = self.passage.as_ref().filter(|_| self.links.is_empty())
+                        && let Some(stand_in) = passage.stand_in(&file, range)?
+                    {
+                        self.wait = Wait::Nothing;
+                        return Poll::Ready(Ok(Some(stand_in)));
+                    }
                     let mut chunk = self.pool.take();
                     if let Some(read) = file.read_cached(&mut chunk.bytes[..length], range.start)? {
                         break (chunk, read);

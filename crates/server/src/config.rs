@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use tokio::time::Duration;
 
 use super::log::{AccessLog, Listener, Rotation};
-use super::shape::Shape;
+use super::shape::{Caps, Shape};
 use super::weights::Weights;
 
 /// What to serve, and how.
@@ -33,6 +33,8 @@ pub struct Config {
     pub max_connections: usize,
     /// The same for one IPv4 address or IPv6 /64.
     pub max_connections_per_client: usize,
+    /// The most that responses get; with any there is no striping.
+    pub caps: Caps,
     /// Longest head of a request; a longer one gets 431.
     pub max_header_bytes: usize,
     /// Longest time for a head (and a TLS handshake) to arrive.
@@ -64,6 +66,7 @@ impl Config {
             alt_svc: None,
             max_connections: 4096,
             max_connections_per_client: 256,
+            caps: Caps::default(),
             max_header_bytes: 16 * 1024,
             header_timeout: Duration::from_secs(10),
             idle_timeout: Duration::from_secs(60),

@@ -20,6 +20,7 @@ use super::context::{Context, Http1, Upgrade};
 use super::io_guard::{Guarded, Patience, Stream};
 use super::limits::Permit;
 use super::metrics::increment;
+use super::passage::Passage;
 use super::shared::Shared;
 use super::stripe::Member;
 use super::visit::Visit;
@@ -102,13 +103,18 @@ async fn try_serve(shared: Arc<Shared>, socket: TcpStream, visit: Visit) -> io::
         }
     };
     let activity = permit.activity().clone();
+    let passage = matches!(stream, Stream::Plain(_)).then(Passage::default);
     let context = Arc::new(Context {
         shared: shared.clone(),
         client,
         served: permit.is_served(),
-        http1: Some(Http1 { activity: activity.clone(), upgrade: Mutex::default() }),
+        http1: Some(Http1 {
+            activity: activity.clone(),
+            passage: passage.clone(),
+            upgrade: Mutex::default(),
+        }),
     });
-    let io = Guarded::new(stream, patience, shared.metrics.clone(), activity);
+    let io = Guarded::new(stream, patience, shared.metrics.clone(), activity).with_passage(passage);
     // The buffer's limit also bounds what waits of a body: one chunk, as the next is taken below the limit
     // only.
     let buffers =

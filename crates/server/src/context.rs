@@ -7,6 +7,7 @@ use hyper::upgrade::OnUpgrade;
 
 use super::io_guard::Activity;
 use super::log::Entry;
+use super::passage::Passage;
 use super::shared::Shared;
 use super::stripe::Seat;
 
@@ -23,6 +24,8 @@ pub(super) struct Context {
 /// What the requests of a connection of HTTP/1.1 share besides.
 pub(super) struct Http1 {
     pub(super) activity: Arc<Activity>,
+    /// How parts of files get to the socket without a copy, where nothing has to be done with their bytes.
+    pub(super) passage: Option<Passage>,
     /// A stripe group that this connection goes over to.
     pub(super) upgrade: Mutex<Option<Upgrade>>,
 }

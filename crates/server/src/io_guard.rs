@@ -13,6 +13,7 @@ use tokio_rustls::server::TlsStream;
 
 use super::config::Config;
 use super::metrics::{Metrics, add};
+use super::passage::{Passage, stands_in};
 
 /// The bytes of a connection.
 #[derive(Debug)]
@@ -234,6 +235,7 @@ pub(super) struct Guarded {
     has_taken: bool,
     read_timer: Timer,
     write_timer: Timer,
+    passage: Option<Passage>,
 }
 
 impl Guarded {
@@ -256,7 +258,13 @@ impl Guarded {
             has_taken: false,
             read_timer: Timer::default(),
             write_timer: Timer::default(),
+            passage: None,
         }
+    }
+
+    /// The same with parts of files in place of what stands in for them.
+    pub(super) fn with_passage(self, passage: Option<Passage>) -> Self {
+        Self { passage, ..self }
     }
 
     pub(super) fn into_stream(self) -> Stream {
@@ -305,8 +313,10 @@ impl AsyncRead for Guarded {
         }
         if poll.is_pending() {
             let mut reader = this.activity.reader.lock().unwrap_or_else(PoisonError::into_inner);
+            // Also where it is not busy: hyper reads before it has a request answered, and where the answer is
+            // there at once not afterwards.
+            *reader = Some(cx.waker().clone());
             if this.activity.busy.load(Ordering::Relaxed) {
-                *reader = Some(cx.waker().clone());
                 return poll;
             }
         }
@@ -343,7 +353,13 @@ impl AsyncWrite for Guarded {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let poll = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
+        let this = &mut *self;
+        let poll = match (&mut this.stream, &this.passage) {
+            (Stream::Plain(socket), Some(passage)) if bufs.iter().any(|slice| stands_in(slice)) => {
+                passage.poll_write(socket, cx, bufs)
+            }
+            (stream, _) => Pin::new(stream).poll_write_vectored(cx, bufs),
+        };
         self.count(&poll);
         self.wrote(cx, poll)
     }

@@ -18,6 +18,7 @@
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
@@ -25,12 +26,13 @@ use std::thread::JoinHandle;
 
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{Duration, timeout};
 
 mod answer;
 mod arrivals;
 mod body;
 mod bounded;
+mod caps;
 mod conditional;
 mod config;
 mod connection;
@@ -40,11 +42,13 @@ mod door;
 mod files;
 mod handshakes;
 mod http3;
+mod inherited;
 mod io_guard;
 mod limits;
 mod line;
 mod log;
 mod metrics;
+mod passage;
 mod pieces;
 mod range;
 mod reply;
@@ -56,20 +60,21 @@ mod visit;
 mod weights;
 
 use anabranch_sockets::ListenError;
-pub use arrivals::{AcceptRest, listen};
+pub use arrivals::AcceptRest;
 use arrivals::{Arrival, Listeners};
 pub use conditional::Validators;
 pub use config::{Config, Http3};
 pub use descriptors::{connections_within, raise_descriptor_limit};
 pub use door::{Busy, Door, DoorLimits, Guest};
 pub use files::media_type;
+pub use inherited::{Inherited, listen};
 use limits::Limits;
 pub use log::{AccessLog, Listener, Rotation};
 pub use metrics::Metrics;
 pub use pieces::{Content, Piece, Pieces};
 pub use range::unconditional_range;
 pub use reply::{Reply, Representation, content_reply, precondition_reply};
-pub use shape::Shape;
+pub use shape::{Caps, Shape};
 use shared::Shared;
 use visit::{Admission, Visit};
 pub use weights::{Weights, WeightsError};
@@ -113,6 +118,14 @@ impl Server {
     /// # Errors
     /// See [`BindError`]; nothing is listened at then.
     pub fn bind(config: Config) -> Result<Self, BindError> {
+        Self::bind_with(config, &mut Inherited::default())
+    }
+
+    /// The same at sockets that were listened at before the program began, where there are such.
+    ///
+    /// # Errors
+    /// See [`BindError`]; nothing more is listened at then.
+    pub fn bind_with(config: Config, inherited: &mut Inherited) -> Result<Self, BindError> {
         let root = config
             .root
             .canonicalize()
@@ -124,7 +137,7 @@ impl Server {
         if config.listen.is_empty() {
             return Err(BindError::NoAddress);
         }
-        let listeners = Listeners::bind(&config)?;
+        let listeners = Listeners::bind(&config, inherited)?;
         let metrics = Arc::new(Metrics::default());
         let targets = log::Targets {
             log: config.access_log.clone(),
@@ -133,12 +146,14 @@ impl Server {
         };
         let (log, log_writer) = log::Log::open(targets, metrics.clone()).map_err(BindError::Log)?.unzip();
         let rate = config.shape.and_then(|shape| shape.rate);
+        let shaper = rate.map(|rate| Arc::new(shape::Shaper::new(rate)));
         let shared = Shared {
             root: root.into(),
             limits: Limits::new(config.max_connections, config.max_connections_per_client, metrics.clone()),
             metrics,
             pool: Arc::default(),
-            shaper: rate.map(|rate| Arc::new(shape::Shaper::new(rate))),
+            links: caps::Links::new(config.caps, shaper.clone()),
+            shaper,
             log,
             groups: Arc::default(),
             pools: config.http3.as_ref().map(Http3::pools),
@@ -164,6 +179,15 @@ impl Server {
         first.ok_or_else(|| io::ErrorKind::AddrNotAvailable.into())
     }
 
+    /// The sockets that are listened at, for another run of the program: it serves whoever comes when this
+    /// one does not any more. None of HTTP/3, whose connections all come over one socket.
+    ///
+    /// # Errors
+    /// There are too many open files.
+    pub fn sockets(&self) -> io::Result<Vec<OwnedFd>> {
+        self.listeners.sockets()
+    }
+
     /// The counters, which go on counting.
     pub fn metrics(&self) -> Arc<Metrics> {
         self.shared.metrics.clone()
@@ -172,14 +196,24 @@ impl Server {
     /// Serves until `shutdown` is ready. Then nothing new is accepted, running responses get the grace time,
     /// and what is left is cut off. Dropping the future cuts everything off at once.
     pub async fn run(self, shutdown: impl Future<Output = ()>) {
+        let grace = self.shared.config.stop_grace;
+        let shutdown = async {
+            shutdown.await;
+            Some(grace)
+        };
+        self.run_until(shutdown).await;
+    }
+
+    /// The same with the grace time that `shutdown` brings; `None`: running responses go on to their ends.
+    pub async fn run_until(self, shutdown: impl Future<Output = Option<Duration>>) {
         let Self { mut listeners, shared, log_writer } = self;
         let (stop, stopped) = watch::channel(false);
         let mut connections = JoinSet::new();
         let mut shutdown = pin!(shutdown);
         let mut rest = AcceptRest::default();
-        loop {
+        let grace = loop {
             tokio::select! {
-                () = &mut shutdown => break,
+                grace = &mut shutdown => break grace,
                 Some(_) = connections.join_next() => {}
                 accepted = listeners.next() => match accepted {
                     Ok((mut arrival, peer)) => {
@@ -198,12 +232,18 @@ impl Server {
                     Err(error) => rest.after(&error).await,
                 },
             }
-        }
+        };
         listeners.refuse();
-        let grace = shared.config.stop_grace;
         stop.send_replace(true);
-        let ended = timeout(grace, async { while connections.join_next().await.is_some() {} }).await;
-        if ended.is_err() {
+        let ending = async { while connections.join_next().await.is_some() {} };
+        let is_over = match grace {
+            Some(grace) => timeout(grace, ending).await.is_ok(),
+            None => {
+                ending.await;
+                true
+            }
+        };
+        if !is_over {
             tracing::warn!(connections = connections.len(), "cut off after the grace time");
         }
         connections.shutdown().await;

@@ -1,4 +1,5 @@
-//! A slow path in user space, for demonstrations and tests that cannot have a real one.
+//! Rates that are not exceeded: a slow path in user space, for demonstrations and tests that cannot have a real
+//! one, and the most that clients get.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -14,7 +15,23 @@ pub struct Shape {
     pub first_byte_delay: Duration,
 }
 
-/// A FIFO link of the shape's rate: whoever wants to send gets the time at which the bytes before its own
+/// The most that clients get.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Caps {
+    /// A response gets no more than this.
+    pub per_response: Option<Rate>,
+    /// All responses to one IPv4 address or IPv6 /64 together get no more than this.
+    pub per_client: Option<Rate>,
+}
+
+impl Caps {
+    /// Whether there is one.
+    pub(super) fn are_set(&self) -> bool {
+        self.per_response.is_some() || self.per_client.is_some()
+    }
+}
+
+/// A FIFO link of one rate: whoever wants to send gets the time at which the bytes before its own
 /// have left.
 #[derive(Debug)]
 pub(super) struct Shaper {
@@ -25,6 +42,11 @@ pub(super) struct Shaper {
 impl Shaper {
     pub(super) fn new(rate: Rate) -> Self {
         Self { rate, free_at: Mutex::new(Instant::now()) }
+    }
+
+    /// Whether bytes that come now may leave now.
+    pub(super) fn is_free(&self) -> bool {
+        *self.free_at.lock().unwrap_or_else(PoisonError::into_inner) <= Instant::now()
     }
 
     /// When `length` bytes may leave; the link is theirs.

@@ -9,7 +9,7 @@ use super::config::Config;
 use super::limits::Limits;
 use super::metrics::Metrics;
 use super::stripe::Groups;
-use super::{body, log, shape};
+use super::{body, caps, log, shape};
 
 /// What all connections of a server share.
 pub(super) struct Shared {
@@ -19,7 +19,10 @@ pub(super) struct Shared {
     pub(super) metrics: Arc<Metrics>,
     pub(super) limits: Arc<Limits>,
     pub(super) pool: Arc<body::Pool>,
+    /// What all stripe groups pass.
     pub(super) shaper: Option<Arc<shape::Shaper>>,
+    /// What responses pass.
+    pub(super) links: caps::Links,
     pub(super) log: Option<log::Log>,
     pub(super) groups: Arc<Groups>,
     /// The pools of HTTP/3's clients.

@@ -2,6 +2,8 @@
 
 use std::fs::{File, Metadata};
 use std::io;
+use std::ops::Range;
+use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt, MetadataExt};
 
 /// An open file and what it was when a response or a group began with it. Each part that is read is looked at
@@ -40,6 +42,30 @@ impl Source {
         let read = self.file.read_at(out, offset)?;
         self.check()?;
         Ok(read)
+    }
+
+    /// Whether both ends of a range are in memory; then what lies between them is too, as a rule.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub(super) fn is_cached(&self, range: &Range<u64>) -> io::Result<bool> {
+        for at in [range.start, range.end.saturating_sub(1)] {
+            if read_cached(&self.file, &mut [0], at)? != Some(1) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Sends from `offset` without a copy; waits for the disk where the bytes are not in memory. What a
+    /// socket holds is the file's own memory: whoever overwrites the file in place changes that as well.
+    ///
+    /// # Errors
+    /// The socket takes nothing, the file cannot be read, or it is another one by now.
+    pub(super) fn send(&self, socket: impl AsFd, offset: u64, length: usize) -> io::Result<usize> {
+        let sent = rustix::fs::sendfile(socket, &self.file, Some(&mut { offset }), length)?;
+        self.check()?;
+        if sent == 0 { Err(truncated()) } else { Ok(sent) }
     }
 
     /// Behind the read: the system notes a change before it can be read.

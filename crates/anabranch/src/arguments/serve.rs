@@ -8,7 +8,7 @@ use anabranch_units::{Bytes, Duration, Rate};
 use clap::Args;
 
 use super::address::of_this_machine;
-use super::values::{Place, positive_time};
+use super::values::{Place, positive_rate, positive_time};
 
 /// Where the access log goes.
 pub type LogTarget = Place;
@@ -63,6 +63,14 @@ pub struct ServeArguments {
     /// Most connections at a time from one address (from one /64 with IPv6)
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=1_000_000), help_heading = "Limits")]
     pub max_connections_per_client: u32,
+    /// Send a response no faster than this. With this or --max-rate-per-client clients of this program get
+    /// ranges in place of stripes
+    #[arg(long, value_name = "RATE", value_parser = positive_rate, help_heading = "Limits")]
+    pub max_rate: Option<Rate>,
+    /// Send all responses to one address (to one /64 with IPv6) together no faster than this, over each of
+    /// HTTP, HTTPS and HTTP/3
+    #[arg(long, value_name = "RATE", value_parser = positive_rate, help_heading = "Limits")]
+    pub max_rate_per_client: Option<Rate>,
     /// Longest head of a request
     #[arg(long, value_name = "SIZE", default_value = "16KiB", value_parser = header_size, help_heading = "Limits")]
     pub max_header: Bytes,
@@ -75,7 +83,9 @@ pub struct ServeArguments {
     /// Longest time that a client may take nothing of what waits for it
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = positive_time, help_heading = "Limits")]
     pub write_timeout: Duration,
-    /// How long running responses may go on after SIGINT or SIGTERM
+    /// How long running responses may go on after SIGINT or SIGTERM. On SIGUSR2 the program is started again with
+    /// the same arguments, and gets the sockets of HTTP, HTTPS and metrics; when it serves, this one ends with
+    /// status 0 as soon as its last response has ended, however long that takes (not with --h3)
     #[arg(long, value_name = "TIME", default_value = "10s", help_heading = "Limits")]
     pub stop_grace: Duration,
     /// Send no faster than this, all responses together: a slow server for tests

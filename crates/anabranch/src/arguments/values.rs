@@ -172,6 +172,12 @@ pub(super) fn seed(input: &str) -> Result<u64, String> {
     input.parse().map_err(|_| format!("a seed is a whole number from 0 to {}", u64::MAX))
 }
 
+/// A rate at which something arrives some day.
+pub(super) fn positive_rate(input: &str) -> Result<Rate, String> {
+    let rate: Rate = input.parse().map_err(|error: anabranch_units::ParseError| error.to_string())?;
+    if rate == Rate::ZERO { Err("nothing would be sent: give a rate above 0".into()) } else { Ok(rate) }
+}
+
 /// A time above zero.
 pub(super) fn positive_time(input: &str) -> Result<Duration, String> {
     let time: Duration = input.parse().map_err(|error: anabranch_units::ParseError| error.to_string())?;

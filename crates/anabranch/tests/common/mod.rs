@@ -178,6 +178,11 @@ impl Server {
     /// Ends it by a signal; answers its exit code.
     pub fn stop(&mut self, signal: Signal) -> Option<i32> {
         kill(&self.child, signal);
+        self.ended()
+    }
+
+    /// Waits until it has ended; answers its exit code.
+    pub fn ended(&mut self) -> Option<i32> {
         self.child.wait().unwrap().code()
     }
 }

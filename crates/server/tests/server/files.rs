@@ -193,3 +193,25 @@ async fn an_empty_file() {
     assert_eq!((reply.status, reply.header("content-length")), (200, Some("0")));
     assert_eq!(server.get("/empty", "Range: bytes=0-\r\n").await.status, 416);
 }
+
+#[tokio::test]
+async fn long_and_short_parts_come_whole_on_one_connection_with_all_requests_sent_at_once() {
+    let server = Running::start(|_| {});
+    let film = server.put("film.mp4", 3_000_000);
+    let mut stream = server.connect().await;
+    let ranges = [10..2_900_000, 7..20, 100_000..200_001, 0..3_000_000];
+    for range in &ranges {
+        let field = format!("Range: bytes={}-{}\r\n", range.start, range.end - 1);
+        send(&mut stream, "GET /film.mp4", &field).await;
+    }
+    send(&mut stream, "GET /film.mp4", "Range: bytes=0-99999,1000000-1999999\r\n").await;
+    for range in ranges {
+        let reply = receive(&mut stream, false).await;
+        assert!(reply.status == 206 && reply.body == film[range.clone()], "{range:?}");
+    }
+    let body = receive(&mut stream, false).await.body;
+    let after = |from: usize| from + body[from..].windows(4).position(|end| end == b"\r\n\r\n").unwrap() + 4;
+    let first = after(0);
+    assert!(body[first..].starts_with(&film[..100_000]));
+    assert!(body[after(first + 100_000)..].starts_with(&film[1_000_000..2_000_000]));
+}

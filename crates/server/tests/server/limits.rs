@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use anabranch_server::{AccessLog, BindError, Config, Listener, Rotation, Server, Shape};
+use anabranch_server::{AccessLog, BindError, Caps, Config, Listener, Rotation, Server, Shape};
 use anabranch_units::Rate;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::client::{Running, receive, receive_head, send};
+use crate::stripe;
 
 /// The server closed or reset the connection within a generous time.
 async fn is_closed(stream: &mut TcpStream) -> bool {
@@ -359,4 +360,29 @@ async fn a_log_that_was_moved_away_goes_on_under_its_name() {
         *told.lock().unwrap(),
         ["127.0.0.1: GET /film.mp4: 200, 10 bytes", "127.0.0.1: GET /missing: 404, 14 bytes"]
     );
+}
+
+#[tokio::test]
+async fn a_response_and_a_client_get_no_more_than_their_caps() {
+    let caps = Caps { per_response: Some(Rate::from_mbps(8)), per_client: Some(Rate::from_mbps(12)) };
+    let server = Running::start(|config| config.caps = caps);
+    let film = server.put("film.mp4", 500_000);
+    let began = Instant::now();
+    let reply = server.get("/film.mp4", "").await;
+    // Half a megabyte at a megabyte a second, but for the chunk that leaves at once.
+    assert!(reply.body == film && began.elapsed() >= Duration::from_millis(450), "{:?}", began.elapsed());
+    let began = Instant::now();
+    let (one, other, third) =
+        tokio::join!(server.get("/film.mp4", ""), server.get("/film.mp4", ""), server.get("/film.mp4", ""));
+    assert!(one.body == film && other.body == film && third.body == film);
+    assert!(began.elapsed() >= Duration::from_millis(950), "{:?}", began.elapsed());
+}
+
+#[tokio::test]
+async fn a_server_with_caps_does_not_stripe() {
+    let caps = Caps { per_client: Some(Rate::from_mbps(80)), ..Caps::default() };
+    let server = Running::start(|config| config.caps = caps);
+    server.put("film.mp4", 1000);
+    let (_, head) = stripe::join(&server, "/film.mp4", stripe::TOKEN).await;
+    assert!(head.contains(" 200 ") && !head.to_ascii_lowercase().contains("anabranch-"), "{head}");
 }
