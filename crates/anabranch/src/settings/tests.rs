@@ -290,7 +290,8 @@ fn options_of_serve_and_play_and_proxy() {
          --access-log - \
          --h3 0.0.0.0:443 --congestion ttfwc:0.9 --weights w --max-connections 9 \
          --max-connections-per-client 2 --max-header 8KiB --header-timeout 1s --idle-timeout 2s \
-         --write-timeout 3s --stop-grace 4s --shape-rate 1M --shape-delay 50ms --metrics 127.0.0.1:9",
+         --write-timeout 3s --stop-grace 4s --shape-rate 1M --shape-delay 50ms --max-rate 8M --max-rate-per-client 20M \
+         --metrics 127.0.0.1:9",
     )
     .unwrap() else {
         panic!()
@@ -301,6 +302,12 @@ fn options_of_serve_and_play_and_proxy() {
         (serve.shape_rate, serve.shape_delay),
         (Some(Rate::from_mbps(1)), Some(Duration::from_millis(50)))
     );
+    assert_eq!(
+        (serve.max_rate, serve.max_rate_per_client),
+        (Some(Rate::from_mbps(8)), Some(Rate::from_mbps(20)))
+    );
+    let error = parse("anabranch serve . --max-rate 0").map(|_| ()).expect_err("nothing would be sent");
+    assert!(error.contains("above 0"), "{error}");
     let Command::Play(play) =
         parse("anabranch play --listen [::1]:9 --player mpv_{} --rung here http://a/ http://b/").unwrap()
     else {
