@@ -307,7 +307,7 @@ fn options_of_serve_and_play_and_proxy() {
         (Some(Rate::from_mbps(8)), Some(Rate::from_mbps(20)))
     );
     let error = parse("anabranch serve . --max-rate 0").map(|_| ()).expect_err("nothing would be sent");
-    assert!(error.contains("above 0"), "{error}");
+    assert!(error.contains("above zero"), "{error}");
     let Command::Play(play) =
         parse("anabranch play --listen [::1]:9 --player mpv_{} --rung here http://a/ http://b/").unwrap()
     else {
