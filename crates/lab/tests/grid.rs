@@ -5,8 +5,9 @@
 use std::fs;
 use std::sync::atomic::AtomicBool;
 
-use anabranch_lab::experiments;
 use anabranch_lab::outcome::{Outcome, Verdict};
+use anabranch_lab::papers::Papers;
+use anabranch_lab::plan::load_all;
 use anabranch_lab::results::Results;
 use anabranch_lab::simulate::simulate;
 
@@ -86,7 +87,7 @@ fn verdict(keys: &str, expected: f64) -> Result<Verdict, String> {
         .unwrap();
     fs::write(folder.join("plan.toml"), relation).unwrap();
     fs::write(folder.join("scenario.toml"), SCENARIO).unwrap();
-    let all = experiments::all(Some(directory.path())).map_err(|error| error.to_string())?;
+    let all = load_all(&Papers::At(directory.path().to_owned())).map_err(|error| error.to_string())?;
     let experiment = all.into_iter().find(|one| one.id == "mine-grid").unwrap();
     let mut results = Results::default();
     for job in experiment.jobs.of(1).unwrap() {

@@ -9,8 +9,11 @@ use std::sync::atomic::AtomicBool;
 use anabranch_lab::experiment::Experiment;
 use anabranch_lab::experiments;
 use anabranch_lab::outcome::{Outcome, Verdict};
+use anabranch_lab::papers::Papers;
+use anabranch_lab::plan::load_all;
 use anabranch_lab::results::Results;
 use anabranch_lab::simulate::simulate;
+use anabranch_sim::scenario::Error;
 use proptest::prelude::*;
 
 const PAPER: &str = include_str!("plan_folder/paper.toml");
@@ -35,15 +38,20 @@ fn written(plan: &str, scenario: &str, published: &str) -> tempfile::TempDir {
     directory
 }
 
+/// The experiments of a directory, without the program's own: those take seconds in each case.
+fn load(directory: &Path) -> Result<Vec<Experiment>, Error> {
+    load_all(&Papers::At(directory.to_owned()))
+}
+
 fn read(directory: &Path) -> Experiment {
-    let all = experiments::all(Some(directory)).unwrap();
+    let all = load(directory).unwrap();
     all.into_iter().find(|experiment| experiment.id == "mine-stream").unwrap()
 }
 
 /// What is said of a folder, from its line on.
 fn said(plan: &str, scenario: &str, published: &str) -> String {
     let directory = written(plan, scenario, published);
-    let error = experiments::all(Some(directory.path())).err().expect("a mistake that is found").to_string();
+    let error = load(directory.path()).err().expect("a mistake that is found").to_string();
     error.replace(&format!("{}/mine/stream/", directory.path().display()), "")
 }
 
@@ -306,7 +314,7 @@ fn a_run_can_have_a_scenario_of_its_own() {
     let own = PLAN.replacen("set = { \"link.a-b.rate\" = \"2Mbps\" }", "scenario = \"faster.toml\"", 1);
     let directory = written(&own, SCENARIO, PUBLISHED);
     let file = directory.path().join("mine/stream/faster.toml");
-    let missing = experiments::all(Some(directory.path())).err().unwrap().to_string();
+    let missing = load(directory.path()).err().unwrap().to_string();
     assert!(missing.contains("plan.toml:21:") && missing.contains("'faster.toml'"), "{missing}");
     fs::write(&file, SCENARIO.replace("1Mbps", "2Mbps")).unwrap();
     let set = outcome(&read(written(PLAN, SCENARIO, PUBLISHED).path()));
@@ -336,9 +344,9 @@ fn a_folder_of_a_paper_without_a_plan_is_told() {
     let folder = directory.path().join("mine/other");
     fs::create_dir_all(directory.path().join("elsewhere/results")).unwrap();
     fs::create_dir_all(directory.path().join("mine/.hidden")).unwrap();
-    assert!(experiments::all(Some(directory.path())).is_ok());
+    assert!(load(directory.path()).is_ok());
     fs::create_dir(&folder).unwrap();
-    let error = experiments::all(Some(directory.path())).err().unwrap().to_string();
+    let error = load(directory.path()).err().unwrap().to_string();
     assert!(error.contains("mine/other/plan.toml") && error.contains("with a plan"), "{error}");
 }
 
@@ -431,6 +439,6 @@ proptest! {
     fn no_formula_ends_the_program(formula in "[a-z0-9 +*/^(){}.,|&<>=!-]{0,40}") {
         let plan = PLAN.replacen("throughput / point", &formula, 1);
         let directory = written(&plan, SCENARIO, PUBLISHED);
-        let _ = experiments::all(Some(directory.path()));
+        let _ = load(directory.path());
     }
 }
