@@ -94,7 +94,7 @@ HOURS ?= 2
 soak: build
 	bench/soak.py --hours $(HOURS)
 
-# The program, its manual pages, the completions of shells and a unit of systemd, below $(DESTDIR)$(PREFIX). "make build" comes first: this needs no compiler.
+# The program, its manual pages, the completions of shells and units of systemd, below $(DESTDIR)$(PREFIX). "make build" comes first: this needs no compiler.
 PREFIX ?= /usr/local
 PROGRAM ?= target/release/anabranch
 INSTALL ?= install
@@ -102,18 +102,19 @@ SHARE = $(DESTDIR)$(PREFIX)/share
 BASH_COMPLETION = $(SHARE)/bash-completion/completions/anabranch
 ZSH_COMPLETION = $(SHARE)/zsh/site-functions/_anabranch
 FISH_COMPLETION = $(SHARE)/fish/vendor_completions.d/anabranch.fish
-UNIT = $(DESTDIR)$(PREFIX)/lib/systemd/system/anabranch-cc@.service
+UNITS = $(DESTDIR)$(PREFIX)/lib/systemd/system
 
 install:
 	@[ -x $(PROGRAM) ] || { echo "There is no $(PROGRAM) yet: make build"; exit 1; }
 	$(INSTALL) -D -s -m 755 $(PROGRAM) $(DESTDIR)$(PREFIX)/bin/anabranch
-	$(INSTALL) -d $(SHARE)/man/man1 $(dir $(BASH_COMPLETION) $(ZSH_COMPLETION) $(FISH_COMPLETION) $(UNIT))
+	$(INSTALL) -d $(SHARE)/man/man1 $(dir $(BASH_COMPLETION) $(ZSH_COMPLETION) $(FISH_COMPLETION)) $(UNITS)
 	$(INSTALL) -m 644 docs/man/*.1 $(SHARE)/man/man1
 	$(PROGRAM) completions bash >$(BASH_COMPLETION)
 	$(PROGRAM) completions zsh >$(ZSH_COMPLETION)
 	$(PROGRAM) completions fish >$(FISH_COMPLETION)
-	sed 's|@BIN@|$(PREFIX)/bin|' contrib/systemd/anabranch-cc@.service >$(UNIT)
+	for unit in contrib/systemd/*; do sed 's|@BIN@|$(PREFIX)/bin|' $$unit >$(UNITS)/$${unit##*/} || exit 1; done
 
 uninstall:
-	rm -f $(DESTDIR)$(PREFIX)/bin/anabranch $(BASH_COMPLETION) $(ZSH_COMPLETION) $(FISH_COMPLETION) $(UNIT)
+	rm -f $(DESTDIR)$(PREFIX)/bin/anabranch $(BASH_COMPLETION) $(ZSH_COMPLETION) $(FISH_COMPLETION)
+	rm -f $(addprefix $(UNITS)/,$(notdir $(wildcard contrib/systemd/*)))
 	rm -f $(addprefix $(SHARE)/man/man1/,$(notdir $(wildcard docs/man/*.1)))

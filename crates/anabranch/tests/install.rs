@@ -52,6 +52,10 @@ fn what_is_installed_works_and_goes_away_again() {
         ("share/zsh/site-functions/_anabranch", "#compdef anabranch"),
         ("share/fish/vendor_completions.d/anabranch.fish", "complete -c anabranch"),
         ("lib/systemd/system/anabranch-cc@.service", "ExecStart=/opt/own/bin/anabranch --quiet cc load %i"),
+        (
+            "lib/systemd/system/anabranch-serve.service",
+            "ExecStart=/opt/own/bin/anabranch --quiet serve $OPTIONS",
+        ),
     ] {
         let installed = fs::read_to_string(own.join(file)).unwrap();
         assert!(installed.contains(content), "{file}");
@@ -61,7 +65,7 @@ fn what_is_installed_works_and_goes_away_again() {
 }
 
 #[test]
-fn systemd_understands_the_unit_that_loads_a_control_at_boot() {
+fn systemd_understands_the_units() {
     if !has_make() {
         return;
     }
@@ -74,13 +78,16 @@ fn systemd_understands_the_unit_that_loads_a_control_at_boot() {
     let mut make = Command::new("make");
     make.arg("-C").arg(root).arg("install").arg(format!("PREFIX={}", directory.path().display()));
     ends_with(&make.arg(format!("PROGRAM={PROGRAM}")).output().unwrap(), 0);
-    let unit = directory.path().join("lib/systemd/system/anabranch-cc@.service");
-    let named = directory.path().join("anabranch-cc@group.service");
-    fs::copy(unit, &named).unwrap();
-    let verified = Command::new("systemd-analyze").args(["verify", "--man=no"]).arg(&named).output().unwrap();
-    let said = text(&verified.stderr);
-    // Of the machine's own units it may have something to say.
-    assert!(!said.contains("anabranch"), "{said}");
+    let units = directory.path().join("lib/systemd/system");
+    let named = units.join("anabranch-cc@group.service");
+    fs::rename(units.join("anabranch-cc@.service"), &named).unwrap();
+    for unit in [named, units.join("anabranch-serve.service")] {
+        let verified =
+            Command::new("systemd-analyze").args(["verify", "--man=no"]).arg(unit).output().unwrap();
+        let said = text(&verified.stderr);
+        // Of the machine's own units it may have something to say.
+        assert!(!said.contains("anabranch"), "{said}");
+    }
 }
 
 #[test]
