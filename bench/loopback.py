@@ -80,19 +80,30 @@ def main():
         run(pathlib.Path(name), options)
 
 
-def run(directory, options):
+def film(directory, mib):
+    """A file of so many MiB of noise, to be served from `root`."""
     (directory / "root").mkdir()
     os.chmod(directory, 0o755)
-    film = directory / "root" / "film.bin"
-    with open("/dev/urandom", "rb") as source, open(film, "wb") as target:
+    path = directory / "root" / "film.bin"
+    with open("/dev/urandom", "rb") as source, open(path, "wb") as target:
         block = source.read(1 << 20)
-        for index in range(options.size):
+        for index in range(mib):
             target.write(index.to_bytes(8, "big") + block[8:])
+    return path
+
+
+def certificate(directory):
+    """`cert.pem` and `key.pem` for a server on this machine."""
     subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
          "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1",
          "-keyout", directory / "key.pem", "-out", directory / "cert.pem"],
         check=True, capture_output=True)
+
+
+def run(directory, options):
+    film(directory, options.size)
+    certificate(directory)
     http, https = 18080, 18443
     config = directory / "nginx.conf"
     config.write_text(NGINX.format(dir=directory, http=http, https=https))
@@ -107,16 +118,16 @@ def run(directory, options):
 
 def clients(directory, anabranch, url):
     out = directory / "out"
-    certificate = directory / "cert.pem"
-    fetch = [anabranch, "fetch", "--quiet", "--force", "--no-stripe", "--cacert", certificate, "--rate", "max",
+    trusted = directory / "cert.pem"
+    fetch = [anabranch, "fetch", "--quiet", "--force", "--no-stripe", "--cacert", trusted, "--rate", "max",
              "-o", out, url]
     ours = lambda *extra: [str(part) for part in fetch[:2] + list(extra) + fetch[2:]]
     return out, {
-        "curl": ["curl", "-s", "--cacert", str(certificate), "-o", str(out), url],
+        "curl": ["curl", "-s", "--cacert", str(trusted), "-o", str(out), url],
         "anabranch, 1 connection": ours("--algorithm", "basic", "--connections", "1"),
         "anabranch, auto": ours(),
         "aria2c -x4": ["aria2c", "-q", "-x4", "-s4", "-k1M", "--file-allocation=none", "--allow-overwrite=true",
-                       f"--ca-certificate={certificate}", "-d", str(directory), "-o", "out", url],
+                       f"--ca-certificate={trusted}", "-d", str(directory), "-o", "out", url],
         "axel -n4": ["axel", "-q", "-k", "-n4", "-o", str(out), url],
         "anabranch, 4 connections": ours("--algorithm", "basic", "--connections", "4"),
     }
