@@ -275,9 +275,10 @@ impl Link {
 #[test]
 fn while_no_queue_stands_the_number_grows_by_a_part_of_it() {
     let mut link = Link::new(Parameters::AUTO);
-    link.run(12, Rate::from_mbps(100), None);
-    // Six steps of a half.
-    assert!((link.controller.target() - 1.5f64.powi(6)).abs() < 1e-9, "{}", link.controller.target());
+    // Three steps of a half in two round trips each; after the second one comes a look at the route: two round trips, and
+    // two that answer to another rate.
+    link.run(3 * 2 + 5, Rate::from_mbps(100), None);
+    assert!((link.controller.target() - 1.5f64.powi(3)).abs() < 1e-9, "{}", link.controller.target());
     // A queue of 60 % ends it.
     let before = link.controller.target();
     link.rtt = millis(160);
@@ -292,6 +293,64 @@ fn while_no_queue_stands_the_number_grows_by_a_part_of_it() {
     let mut paper = Link::new(Parameters::PAPER);
     paper.run(12, Rate::from_mbps(100), None);
     assert_eq!(paper.controller.target(), 1.0);
+}
+
+#[test]
+fn a_stream_gives_way_to_see_whether_a_queue_stands_and_goes_on_where_none_does() {
+    let mut link = Link::new(Parameters::AUTO);
+    let mut seen = Vec::new();
+    for _ in 0..60 {
+        let before = link.controller.target();
+        link.run(1, Rate::from_mbps(100), None);
+        let now = link.controller.target();
+        if now < before {
+            seen.push((before, now));
+        }
+    }
+    // At two connections and whenever they have doubled; a quarter stays, and one at least.
+    let looks: Vec<f64> = seen.iter().map(|(before, _)| *before).collect();
+    let expected = [2, 4, 6, 8].map(|steps| 1.5f64.powi(steps));
+    assert!(looks.iter().zip(expected).all(|(look, expected)| (look - expected).abs() < 1e-9), "{looks:?}");
+    assert!(seen.iter().all(|(before, now)| (now - (before / 4.0).max(1.0)).abs() < 1e-9), "{seen:?}");
+    assert_eq!(link.controller.target(), 50.0);
+}
+
+#[test]
+fn a_stream_that_begins_behind_a_full_queue_does_not_take_it_for_the_route() {
+    let mut link = Link::new(Parameters::AUTO);
+    let mut most = 0.0f64;
+    // The route takes 100 ms. A queue of 100 ms is full, but for three round trips after the stream gave way.
+    let falls = [80, 60, 40];
+    let mut falling = falls[3..].iter();
+    for _ in 0..400 {
+        let before = link.controller.target();
+        link.rtt = millis(100 + falling.next().unwrap_or(&100));
+        link.run(1, Rate::from_mbps(100), None);
+        if link.controller.target() < before {
+            falling = falls.iter();
+        }
+        most = most.max(link.controller.target());
+    }
+    assert!(most < 3.0 && link.controller.target() < 1.1, "{most}, {}", link.controller.target());
+}
+
+#[test]
+fn a_queue_that_comes_back_at_once_after_it_was_drained_leaves_fewer_connections() {
+    let mut path = Path::new(Parameters { tells_jitter: false, ..Parameters::AUTO });
+    while path.controller.target() < 8.0 {
+        path.until_decision(&[100]);
+    }
+    let before = path.controller.target();
+    let mut drain = || [180, 180, 100].map(|rtt| path.until_decision(&[rtt]).target);
+    let [_, _, after] = drain();
+    assert!((after - (before - 0.3)).abs() < 1e-9, "{after}");
+    let [fewer, _, after] = drain();
+    assert!((fewer - 0.9 * (before - 0.3) / 1.8).abs() < 1e-9 && after == fewer, "{fewer}, {after}");
+    // Where it did not come back at once the next one is another one.
+    path.until_decision(&[100]);
+    let before = path.controller.target();
+    let mut drain = || [180, 180, 100].map(|rtt| path.until_decision(&[rtt]).target);
+    assert!((drain()[2] - (before - 0.3)).abs() < 1e-9);
 }
 
 #[test]

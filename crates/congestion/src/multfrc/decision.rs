@@ -21,6 +21,8 @@ pub enum Reason {
     /// All round trips stayed long, and equally long but for jitter: that is no queue but another path, and its least
     /// round-trip time is the new measure.
     RouteChanged,
+    /// The stream gives way for a moment, or goes on after it: what it takes for the route may be a queue.
+    RouteLookedAt,
 }
 
 impl fmt::Display for Reason {
@@ -31,6 +33,7 @@ impl fmt::Display for Reason {
             Self::Needed => "the equation allows less than is needed",
             Self::Queue => "the round-trip time tells of a queue",
             Self::Draining => "a long queue is drained",
+            Self::RouteLookedAt => "whether the route is as long as it seems is looked at",
             Self::RouteChanged => {
                 "the round-trip time stays long and does not vary as a queue does, so the route has changed"
             }

@@ -17,6 +17,7 @@ mod law;
 mod noise;
 mod parameters;
 mod path;
+mod probe_rtt;
 mod route;
 mod startup;
 mod usage;
@@ -30,6 +31,7 @@ pub use law::Law;
 pub use parameters::Parameters;
 pub use path::Least;
 use path::LeastRtt;
+use probe_rtt::{ProbeRtt, Seen};
 use route::Route;
 use startup::{Startup, Step};
 pub use usage::Usage;
@@ -54,9 +56,12 @@ pub struct MulTfrc {
     target: f64,
     /// For how many more averages a queue is drained, and with how many connections it goes on then.
     draining: Option<(u32, f64)>,
+    /// Whether the last average ended a draining.
+    was_drained: bool,
     window: Window,
     least: LeastRtt,
     startup: Option<Startup>,
+    probe_rtt: ProbeRtt,
     ceiling: Ceiling,
     /// Over the window: whether the rate held the sender back, reports, and what was delivered as a part of
     /// the equation's rate.
@@ -73,9 +78,11 @@ impl MulTfrc {
         Self {
             target: 1.0,
             draining: None,
+            was_drained: false,
             window: Window::new(parameters.round_trips),
             least: LeastRtt::new(parameters.least, parameters.tolerance, parameters.tells_jitter),
             startup: parameters.startup.then(Startup::new),
+            probe_rtt: ProbeRtt::new(),
             ceiling: Ceiling::new(),
             need: Need::default(),
             reported: None,
@@ -140,6 +147,11 @@ impl MulTfrc {
         }
         self.suspect(now);
         if let Some(usage) = usage {
+            match self.look_at_route(now, sample, usage) {
+                Looks::Not => {}
+                Looks::Waits => return None,
+                Looks::Decides(decision) => return Some(decision),
+            }
             let decision = self.look(now, sample, usage);
             if decision.is_some() || self.startup.as_ref().is_some_and(Startup::is_on) {
                 return decision;
@@ -173,6 +185,40 @@ impl MulTfrc {
         };
         let (connections, target) = (self.connections(), self.target);
         Some(Decision { connections, target, average: average.mean, least, reason })
+    }
+
+    /// A report of a greedy stream: whether the shortest round trip is the route's is looked at now and then.
+    fn look_at_route(&mut self, now: Time, sample: Duration, usage: &Usage) -> Looks {
+        if usage.wanted.is_some() || self.draining.is_some() {
+            return Looks::Not;
+        }
+        let step = self.probe_rtt.sample(now, sample, self.target, self.least.rtt());
+        let (target, average) = match step {
+            None => return Looks::Not,
+            Some(probe_rtt::Step::Wait) => return Looks::Waits,
+            Some(probe_rtt::Step::GiveWay(connections)) => (connections, sample),
+            Some(probe_rtt::Step::Over(seen)) => (self.looked_at_route(&seen), seen.shortest),
+        };
+        self.target = self.bounded(target);
+        let (connections, target, least) = (self.connections(), self.target, self.least.rtt());
+        Looks::Decides(Decision { connections, target, average, least, reason: Reason::RouteLookedAt })
+    }
+
+    /// The number of connections after a look: what was taken for the route may have been a queue, and there was no
+    /// reason for more than one.
+    fn looked_at_route(&mut self, seen: &Seen) -> f64 {
+        self.window = Window::new(self.parameters.round_trips);
+        self.need = Need::default();
+        if let Some(startup) = &mut self.startup {
+            startup.interrupt();
+        }
+        self.least.update(Average { mean: seen.shortest, shortest: seen.shortest });
+        let goal = self.parameters.law.goal(1.0, self.parameters.tolerance);
+        if self.least.queueing(seen.before) <= goal {
+            return seen.connections;
+        }
+        self.probe_rtt.forget();
+        1.0
     }
 
     /// A report while the number is looked for.
@@ -214,6 +260,8 @@ impl MulTfrc {
             self.target = self.bounded(self.target.max(route.connections));
         }
         self.draining = None;
+        // It may be a queue nevertheless.
+        self.probe_rtt.forget();
         self.window = Window::new(self.parameters.round_trips);
         self.need = Need::default();
         let (connections, target, least) = (self.connections(), self.target, self.least.rtt());
@@ -225,8 +273,10 @@ impl MulTfrc {
         let Parameters { law, tolerance, .. } = self.parameters;
         if let Some((averages, goes_on)) = self.draining {
             self.draining = (averages > 1).then_some((averages - 1, goes_on));
+            self.was_drained = averages <= 1;
             return if averages > 1 { self.target } else { goes_on };
         }
+        let was_drained = std::mem::take(&mut self.was_drained);
         let next = law.next(self.target, queueing, tolerance);
         match law.drain(self.target, queueing, tolerance) {
             // Media at its own rate cannot wait until a queue has drained: there are as many as keep the
@@ -235,7 +285,9 @@ impl MulTfrc {
                 next.min(self.target * (1.0 + law.goal(self.target, tolerance)) / (1.0 + queueing))
             }
             Some(fewer) => {
-                self.draining = Some((law::DRAIN_AVERAGES, next));
+                // Who has to drain a queue again at once has too many connections.
+                let goes_on = if was_drained { fewer } else { next };
+                self.draining = Some((law::DRAIN_AVERAGES, goes_on));
                 fewer
             }
             None => next,
@@ -264,6 +316,13 @@ impl MulTfrc {
         // `max` passes over what is no number.
         target.max(1.0).min(f64::from(self.parameters.most_connections.max(1)))
     }
+}
+
+/// What a look at the route makes of a report.
+enum Looks {
+    Not,
+    Waits,
+    Decides(Decision),
 }
 
 /// What far too many connections are multiplied with.

@@ -47,6 +47,8 @@ pub(super) struct Startup {
     /// Sums over the reports of a window: how many, what was delivered, as a part of what was allowed before.
     delivered: (f64, f64),
     allowed_before: Option<f64>,
+    /// Whether what arrived in this window is an answer to another rate.
+    is_interrupted: bool,
     /// The mean of the windows.
     mean_delivered: f64,
     is_limited: bool,
@@ -62,6 +64,7 @@ impl Startup {
             window: Window::new(ROUND_TRIPS),
             delivered: (0.0, 0.0),
             allowed_before: None,
+            is_interrupted: false,
             mean_delivered: 1.0,
             is_limited: false,
             calm: 0,
@@ -94,10 +97,13 @@ impl Startup {
         let average = self.window.sample(now, sample)?;
         let (queueing, goal) = queueing(average.mean, average.shortest);
         let delivered = if self.delivered.0 > 0.0 { self.delivered.1 / self.delivered.0 } else { 1.0 };
-        self.mean_delivered += (delivered.min(1.0) - self.mean_delivered) * DELIVERED_GAIN;
+        if !self.is_interrupted {
+            self.mean_delivered += (delivered.min(1.0) - self.mean_delivered) * DELIVERED_GAIN;
+        }
         let is_limited = std::mem::take(&mut self.is_limited);
         self.delivered = (0.0, 0.0);
         self.allowed_before = Some(allowed);
+        let was_interrupted = std::mem::take(&mut self.is_interrupted);
         // Before the first loss the rate grows by itself.
         let is_in_slow_start = usage.loss_event_rate <= 0.0;
         let is_calm = (is_limited || usage.wanted.is_some()) && queueing < goal / 2.0;
@@ -111,7 +117,7 @@ impl Startup {
             let (rest, patience) = if usage.wanted.is_some() { (1.0 + goal, 1) } else { (1.0, PATIENCE) };
             self.end(patience);
             Step::Full(rest / (1.0 + queueing))
-        } else if is_in_slow_start {
+        } else if is_in_slow_start || was_interrupted {
             return None;
         } else if let Some(need) = need
             && self.mean_delivered >= LEAST_DELIVERED
@@ -136,6 +142,12 @@ impl Startup {
             Step::Grow(GROWTH)
         };
         Some((average.mean, step))
+    }
+
+    /// The rate was another one for a while: what is measured begins anew, and says nothing at first.
+    pub(super) fn interrupt(&mut self) {
+        self.window = Window::new(ROUND_TRIPS);
+        (self.delivered, self.allowed_before, self.is_interrupted) = ((0.0, 0.0), None, true);
     }
 
     fn end(&mut self, patience: u32) {
