@@ -1,30 +1,37 @@
-//! A client's connection of HTTP/3 (RFC 9114), with several requests in flight. Answers are read in the order
-//! of their requests, as they come over HTTP/1.1; what comes early waits in QUIC's windows.
+//! A client's connection of HTTP/3 (RFC 9114), with several requests in flight. Answers are told in the order
+//! of their requests, as they come over HTTP/1.1.
+//!
+//! A server may send a later answer first, as round robin does, or after the earlier request was lost. Left
+//! unread it would fill the connection's window, and the earlier one could never come. So what comes of later
+//! answers is read at once and kept (`exchange.rs`), and no more than [`MOST_EARLY`] is asked for beyond the
+//! first answer.
 
 use std::collections::VecDeque;
 use std::fmt;
 use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use anabranch_quic::{Arrivals, CLIENT_WINDOW};
-use anabranch_units::Bytes as Size;
-use bytes::{Buf, Bytes, BytesMut};
-use h3::client::{RequestStream, SendRequest};
+use bytes::{Bytes, BytesMut};
+use h3::client::SendRequest;
 use h3::error::StreamError;
 use quinn::{ConnectionError, Endpoint, VarInt};
 use tokio::task::JoinSet;
 
 use super::decoder::{MOST_IN_FLIGHT, Received};
-use super::error::{ConnectError, Error, Malformed};
-use super::head::{LONGEST_HEAD, ResponseHead};
-use super::request::{Method, RequestHead};
+use super::error::{ConnectError, Error};
+use super::exchange::{Came, Exchange};
+use super::head::LONGEST_HEAD;
+use super::request::RequestHead;
 use super::target::Origin;
 use crate::tcp::{QuicWindow, SocketControl};
 
 /// HTTP/3's "nothing is wrong" (RFC 9114, section 8.1).
 const NO_ERROR: VarInt = VarInt::from_u32(0x100);
 
-type Stream = RequestStream<h3_quinn::BidiStream<Bytes>, Bytes>;
+/// Most bytes that are asked for beyond the answer that is told: so much is kept at the worst.
+const MOST_EARLY: u64 = 16 << 20;
 
 pub(super) struct Http3 {
     sender: SendRequest<h3_quinn::OpenStreams, Bytes>,
@@ -34,24 +41,6 @@ pub(super) struct Http3 {
     _driver: JoinSet<()>,
     /// The socket.
     _endpoint: Endpoint,
-}
-
-/// A request and what has come of its answer.
-struct Exchange {
-    method: Method,
-    progress: Progress,
-}
-
-enum Progress {
-    /// The request goes out. The one task in it ends with this.
-    Asking(JoinSet<Result<Stream, StreamError>>),
-    Asked(Stream),
-    /// What the head says is still to come, if it says so, and what came and was not taken.
-    Answered {
-        stream: Stream,
-        left: Option<u64>,
-        rest: Bytes,
-    },
 }
 
 impl fmt::Debug for Http3 {
@@ -118,79 +107,57 @@ impl Http3 {
             return Err(Error::TooManyInFlight);
         }
         let head = request.to_http3(origin).map_err(|error| Error::Io(std::io::Error::other(error)))?;
-        let mut sender = self.sender.clone();
-        let mut asking = JoinSet::new();
-        asking.spawn(async move {
-            let mut stream = sender.send_request(head).await?;
-            stream.finish().await?;
-            Ok(stream)
-        });
-        self.exchanges.push_back(Exchange { method: request.method, progress: Progress::Asking(asking) });
+        self.exchanges.push_back(Exchange::new(request.method, request.length, head));
+        self.ask();
         Ok(())
+    }
+
+    /// Sends the requests whose answers there is room for.
+    fn ask(&mut self) {
+        let mut early = Some(0_u64);
+        for (place, exchange) in self.exchanges.iter_mut().enumerate() {
+            if place > 0 {
+                early = early.zip(exchange.most()).map(|(early, most)| early.saturating_add(most));
+            }
+            if early.is_none_or(|early| early > MOST_EARLY) {
+                return;
+            }
+            exchange.ask(&self.sender);
+        }
     }
 
     /// As [`super::Connection::receive`].
     pub(super) async fn receive(&mut self, buffer: &mut BytesMut) -> Result<Received, Error> {
-        let connection = self.window.connection();
         loop {
-            let Some(Exchange { method, progress }) = self.exchanges.front_mut() else {
-                connection.closed().await;
+            let Some(exchange) = self.exchanges.front_mut() else {
+                self.window.connection().closed().await;
                 return Ok(Received::Closed);
             };
-            match progress {
-                Progress::Asking(asking) => match asking.join_next().await {
-                    Some(Ok(Ok(stream))) => *progress = Progress::Asked(stream),
-                    Some(Ok(Err(error))) => return unanswered(connection, error),
-                    // Nobody ends the task but a panic.
-                    _ => return Err(Error::Closed),
-                },
-                Progress::Asked(stream) => {
-                    let response = match stream.recv_response().await {
-                        Ok(response) => response,
-                        Err(error) => return unanswered(connection, error),
-                    };
-                    if response.status().is_informational() {
-                        continue;
-                    }
-                    let head = ResponseHead::from_http3(response)?;
-                    let is_empty = *method == Method::Head || matches!(head.status, 204 | 304);
-                    let left = if is_empty { Some(0) } else { head.content_length };
-                    let Some(Exchange { method, progress: Progress::Asked(stream) }) =
-                        self.exchanges.pop_front()
-                    else {
-                        return Err(Error::Closed);
-                    };
-                    let progress = Progress::Answered { stream, left, rest: Bytes::new() };
-                    self.exchanges.push_front(Exchange { method, progress });
-                    return Ok(Received::Head(Box::new(head)));
+            match exchange.take(buffer.capacity() - buffer.len())? {
+                None => poll_fn(|cx| self.poll(cx)).await,
+                Some(Came::Head(head)) => return Ok(Received::Head(head)),
+                Some(Came::Data(data)) => {
+                    buffer.extend_from_slice(&data);
+                    return Ok(Received::Data(data.len()));
                 }
-                Progress::Answered { stream, left, rest } => {
-                    if !rest.is_empty() {
-                        let room = buffer.capacity() - buffer.len();
-                        let piece = rest.split_to(rest.len().min(room));
-                        if let Some(left) = left {
-                            *left = left
-                                .checked_sub(Size::of(piece.len()).get())
-                                .ok_or(Malformed("it is longer than its Content-Length"))?;
-                        }
-                        buffer.extend_from_slice(&piece);
-                        return Ok(Received::Data(piece.len()));
-                    }
-                    let data = stream.recv_data().await.map_err(|error| failed(connection, error))?;
-                    match data {
-                        Some(mut data) => *rest = data.copy_to_bytes(data.remaining()),
-                        None if left.is_some_and(|left| left > 0) => {
-                            return Err(Error::Truncated { missing: left.map(Size::new) });
-                        }
-                        None => {
-                            self.exchanges.pop_front();
-                            let keep_alive = connection.close_reason().is_none();
-                            return Ok(Received::End { keep_alive });
-                        }
-                    }
+                Some(Came::End) => {
+                    self.exchanges.pop_front();
+                    self.ask();
+                    let keep_alive = self.window.connection().close_reason().is_none();
+                    return Ok(Received::End { keep_alive });
                 }
+                Some(Came::NoAnswer(error)) => return unanswered(self.window.connection(), error),
+                Some(Came::Broken(error)) => return Err(failed(self.window.connection(), error)),
             }
         }
+    }
+
+    /// Ready when something of the first answer has come; what comes of others is kept.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        for exchange in self.exchanges.iter_mut().skip(1) {
+            while exchange.may_come_early() && exchange.poll(cx).is_ready() {}
+        }
+        self.exchanges.front_mut().map_or(Poll::Ready(()), |first| first.poll(cx))
     }
 }
 

@@ -27,6 +27,7 @@ mod connection;
 mod cookies;
 mod decoder;
 mod error;
+mod exchange;
 mod fields;
 mod head;
 mod http3;

@@ -163,6 +163,8 @@ impl ExtraHeaders {
 pub struct RequestHead {
     pub(super) method: Method,
     pub(super) upgrade: bool,
+    /// How many bytes are asked for, if it says so.
+    pub(super) length: Option<u64>,
     path_and_query: String,
     fields: Vec<(HeaderName, Vec<u8>)>,
 }
@@ -178,7 +180,7 @@ impl RequestHead {
     /// Asks for `target`; a user's headers for its origin replace the client's own.
     pub fn new(method: Method, target: &Target, extra: &ExtraHeaders) -> Self {
         let path_and_query = target.path_and_query().to_owned();
-        let mut head = Self { method, upgrade: false, path_and_query, fields: Vec::new() };
+        let mut head = Self { method, upgrade: false, length: None, path_and_query, fields: Vec::new() };
         head.put(&HOST, target.origin().authority().as_bytes());
         // Positions in an encoded body are not positions in the film.
         head.put(&ACCEPT_ENCODING, b"identity");
@@ -202,6 +204,7 @@ impl RequestHead {
     /// 9110, 14.2).
     #[must_use]
     pub fn range(mut self, first: u64, last: Option<u64>) -> Self {
+        self.length = last.map(|last| last.saturating_add(1).saturating_sub(first));
         let last = last.map(|last| last.to_string()).unwrap_or_default();
         self.put(&RANGE, format!("bytes={first}-{last}").as_bytes());
         self

@@ -7,6 +7,7 @@
 
 mod connecting;
 mod exchanging;
+mod http3;
 mod probing;
 mod proxies;
 mod securing;
