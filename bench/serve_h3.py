@@ -75,7 +75,7 @@ def run(directory, options):
                     server.wait()
                 if (directory / "out").stat().st_size != film.stat().st_size:
                     sys.exit(f"{name}: another number of bytes")
-                raw.row(server=name, connections=connections, round=number + 1, bytes=film.stat().st_size,
+                raw.row(server=name, connections=str(connections), round=number + 1, bytes=film.stat().st_size,
                         seconds=seconds, cpu_s=cpu)
 
 
