@@ -77,7 +77,7 @@ wasm:
 	else echo "NOT CHECKED: that the core builds without a system, because its target is missing (rustup target add $(WASM))"; fi
 
 # BENCH="loopback serve" for some of them.
-bench: PACKAGES += ns2 valgrind bpftool chromium npm
+bench: PACKAGES += ns2 valgrind bpftool chromium npm caddy
 bench: BENCH ?= all
 bench: setup
 	$(CARGO) build --locked --release -p anabranch -p anabranch-testbed

@@ -310,6 +310,7 @@ fn a_stream_gives_way_to_see_whether_a_queue_stands_and_goes_on_where_none_does(
     // At two connections and whenever they have doubled; a quarter stays, and one at least.
     let looks: Vec<f64> = seen.iter().map(|(before, _)| *before).collect();
     let expected = [2, 4, 6, 8].map(|steps| 1.5f64.powi(steps));
+    assert_eq!(looks.len(), expected.len(), "{looks:?}");
     assert!(looks.iter().zip(expected).all(|(look, expected)| (look - expected).abs() < 1e-9), "{looks:?}");
     assert!(seen.iter().all(|(before, now)| (now - (before / 4.0).max(1.0)).abs() < 1e-9), "{seen:?}");
     assert_eq!(link.controller.target(), 50.0);

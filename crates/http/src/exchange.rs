@@ -7,7 +7,7 @@ use std::task::{Context, Poll, ready};
 
 use ::http::{Request, Response};
 use anabranch_units::Bytes as Size;
-use bytes::{Buf, Bytes};
+use bytes::{Buf, Bytes, BytesMut};
 use h3::client::{RequestStream, SendRequest};
 use h3::error::StreamError;
 use tokio::task::JoinSet;
@@ -56,9 +56,10 @@ pub(super) struct Exchange {
     /// How many bytes are asked for, if that is known.
     length: Option<u64>,
     progress: Progress,
+    /// What was read; of a body what came in its turn.
     came: VecDeque<Result<Read, StreamError>>,
-    /// Bytes in `came`.
-    kept: u64,
+    /// What came early of the body, in one piece: a server that sends single bytes makes it no larger.
+    early: BytesMut,
     /// Whether the head was told, and what the body still lacks, if the head says so.
     is_answered: bool,
     left: Option<u64>,
@@ -67,7 +68,15 @@ pub(super) struct Exchange {
 impl Exchange {
     pub(super) fn new(method: Method, length: Option<u64>, request: Request<()>) -> Self {
         let progress = Progress::Waiting(Box::new(request));
-        Self { method, length, progress, came: VecDeque::new(), kept: 0, is_answered: false, left: None }
+        Self {
+            method,
+            length,
+            progress,
+            came: VecDeque::new(),
+            early: BytesMut::new(),
+            is_answered: false,
+            left: None,
+        }
     }
 
     /// The most bytes that the answer may have, if that is known.
@@ -89,9 +98,17 @@ impl Exchange {
         self.progress = Progress::Asking(asking);
     }
 
-    /// Whether more of it is read before its turn: no more than was asked for.
-    pub(super) fn may_come_early(&self) -> bool {
-        self.most().is_some_and(|most| self.kept <= most)
+    /// Reads what has come before its turn, and no more than was asked for.
+    pub(super) fn poll_early(&mut self, cx: &mut Context<'_>) {
+        while self.most().is_some_and(|most| Size::of(self.early.len()).get() <= most) {
+            if self.poll(cx).is_pending() {
+                return;
+            }
+            if let Some(Ok(Read::Data(data))) = self.came.back() {
+                self.early.extend_from_slice(data);
+                self.came.pop_back();
+            }
+        }
     }
 
     /// Reads on. Ready when something has come.
@@ -128,9 +145,6 @@ impl Exchange {
                 Ok(Read::Head(_) | Read::Data(_)) => Progress::Body(Box::pin(body(stream))),
                 Ok(Read::End) | Err(_) => Progress::Over,
             };
-            if let Ok(Read::Data(data)) = &read {
-                self.kept += Size::of(data.len()).get();
-            }
             self.came.push_back(read);
             return Poll::Ready(());
         }
@@ -141,6 +155,10 @@ impl Exchange {
     /// # Errors
     /// The head makes no sense, or the body has another length than it says.
     pub(super) fn take(&mut self, room: usize) -> Result<Option<Came>, Error> {
+        let is_head_next = matches!(self.came.front(), Some(Ok(Read::Head(_))));
+        if !is_head_next && !self.early.is_empty() {
+            self.came.push_front(Ok(Read::Data(std::mem::take(&mut self.early).freeze())));
+        }
         let Some(read) = self.came.pop_front() else {
             let is_over = matches!(self.progress, Progress::Over);
             return if is_over { Err(Error::Closed) } else { Ok(None) };
@@ -156,7 +174,6 @@ impl Exchange {
             Ok(Read::Data(mut data)) => {
                 let piece = data.split_to(data.len().min(room));
                 let taken = Size::of(piece.len()).get();
-                self.kept -= taken;
                 if !data.is_empty() {
                     self.came.push_front(Ok(Read::Data(data)));
                 }

@@ -155,7 +155,7 @@ impl Http3 {
     /// Ready when something of the first answer has come; what comes of others is kept.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         for exchange in self.exchanges.iter_mut().skip(1) {
-            while exchange.may_come_early() && exchange.poll(cx).is_ready() {}
+            exchange.poll_early(cx);
         }
         self.exchanges.front_mut().map_or(Poll::Ready(()), |first| first.poll(cx))
     }
