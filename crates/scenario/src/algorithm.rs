@@ -2,7 +2,7 @@
 
 use anabranch_film::interval::Interval;
 use anabranch_film::{auto, multitcp, rome};
-use anabranch_units::{Bytes, Duration, Quantity, Ratio};
+use anabranch_units::{Bytes, Duration, Packets, Quantity, Ratio};
 
 use crate::error::Fault;
 use crate::model::RateControl;
@@ -152,6 +152,9 @@ fn auto(table: &mut Table<'_>, servers: usize) -> auto::Parameters {
         window_headroom: table.get("window_headroom", multiple).unwrap_or(defaults.window_headroom),
         window_spread: table.get("window_spread", multiple).unwrap_or(defaults.window_spread),
         least_gain: table.get("least_gain", |item| item.ratio(0.0..=1.0)).unwrap_or(defaults.least_gain),
+        least_share: table
+            .get("least_share", |item| item.count(1..=100))
+            .map_or(defaults.least_share, |count| Packets::new(u64::from(count))),
         first_rest: table.get("first_rest", Item::positive_duration).unwrap_or(defaults.first_rest),
         longest_rest: table.get("longest_rest", Item::positive_duration).unwrap_or(defaults.longest_rest),
     }

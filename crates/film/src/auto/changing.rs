@@ -3,7 +3,7 @@
 use anabranch_units::{Duration, Rate, Ratio};
 
 use super::Auto;
-use super::trial::Trial;
+use super::trial::{Rest, Silence, Trial};
 use crate::control::{ConnectionId, Order, Sample, What};
 
 /// A connection finds its rate within this time: up in slow start, and down again where that went too far.
@@ -16,6 +16,10 @@ const AMPLE: Duration = Duration::from_secs(3);
 /// or when the rate was held for so long although the network held the connections back: a path that is full
 /// with one of them is as full with several.
 const HELD_LONG: Duration = Duration::from_secs(8);
+/// After so long without a byte, or four round trips, another connection is tried; then after twice as long,
+/// at the longest after
+pub(super) const FIRST_HELP: Duration = Duration::from_secs(1);
+const LONGEST_HELP: Duration = Duration::from_secs(8);
 
 impl Auto {
     /// Judges a trial whose effect has had the time to show.
@@ -94,12 +98,41 @@ impl Auto {
         // With enough in the buffer there is time to add them one by one, and see.
         let plays_on = sample.buffer.is_some() && !hurried;
         let wanted = if plays_on { count + 1 } else { in_proportion.unwrap_or(most) };
-        self.target = wanted.clamp(count + 1, self.parameters.most);
+        let most = self.most_fed(sample, recent).unwrap_or(self.parameters.most).min(self.parameters.most);
+        if most <= count {
+            return;
+        }
+        self.target = wanted.clamp(count + 1, most);
         // A dip just now (BBR's probing of the RTT, a moment of cross traffic) must not pass for what these
         // bring alone; what they brought before others came must not either.
         let before = recent.max(self.throughput(missed_for.min(Duration::from_secs(3)), now));
         self.trial = Some(Trial::Added { before, count });
         self.fill(sample, "the needed rate is missed", orders);
+    }
+
+    /// Nothing comes at all, and the buffer is low: another connection need not wait for the retransmission
+    /// timeouts of those that are there, which double with every one (RFC 6298, section 5.5), nor for an
+    /// answer to a lost SYN. Answers whether it helps itself so.
+    pub(super) fn helps_in_silence(&mut self, sample: &Sample<'_>, orders: &mut Vec<Order>) -> bool {
+        if !sample.delivered().is_zero() {
+            self.silence = Silence { since: sample.now, help: Rest { until: sample.now, next: FIRST_HELP } };
+            return false;
+        }
+        let silent = sample.now.since(self.silence.since);
+        if silent < FIRST_HELP.max(sample.mean_rtt() * 4)
+            || sample.now < self.silence.help.until
+            || self.missed_since.is_none()
+            || sample.connections.is_empty()
+            || !self.is_hurried(sample)
+        {
+            return false;
+        }
+        self.silence.help.begin(sample.now, LONGEST_HELP);
+        self.trial = None;
+        let there = sample.connections.len() + sample.connecting;
+        self.target = (there + 1).min(self.parameters.most);
+        self.fill(sample, "nothing comes: a new connection need not wait for a timeout", orders);
+        true
     }
 
     /// Rule 4.

@@ -18,7 +18,9 @@
 //!    proportion, at most as many as there are, or twice as many where every path has room. Each addition is
 //!    a *trial*: after it has settled it must have brought at least [`Parameters::least_gain`] of the
 //!    proportional gain. If it has not (a BBR sender, a capped line, a full access link), what was added is
-//!    closed, and growth rests for a time that doubles with each failure.
+//!    closed, and growth rests for a time that doubles with each failure. Where packets are lost, none is
+//!    added with which each would have fewer than [`Parameters::least_share`] in flight. And where nothing comes
+//!    at all while the buffer is low, one is added after a second, then after twice as long, and so on.
 //! 4. **Giving back.** When the receiver and not the network has held the rate back for a while, or the rate
 //!    was held for long although the network held it back, and the buffer is above B-, the connections that
 //!    delivered least over the last seconds are closed, a quarter of all: again a trial, undone when the rate
@@ -28,6 +30,7 @@
 //!    so explored before one of them is doubled.
 
 mod changing;
+mod overload;
 mod parameters;
 mod trial;
 
@@ -37,7 +40,7 @@ use anabranch_units::{Bytes, Duration, Packets, Rate, Ratio, Time};
 
 use crate::control::{ConnectionId, ConnectionSample, Order, PathId, RateController, Sample, What, Window};
 pub use parameters::Parameters;
-use trial::{Rest, Trial};
+use trial::{Rest, Silence, Trial};
 
 /// A window of fewer packets cannot recover a loss by duplicate acknowledgements.
 const SMALLEST_WINDOW: Packets = Packets::new(6);
@@ -96,6 +99,7 @@ pub struct Auto {
     /// Since when the receiver holds the rate back.
     ample_since: Option<Time>,
     trial: Option<Trial>,
+    silence: Silence,
     grow: Rest,
     shrink: Rest,
     /// After a queue that a player's hunger made.
@@ -121,6 +125,10 @@ impl Auto {
             held_since: None,
             ample_since: None,
             trial: None,
+            silence: Silence {
+                since: Time::ZERO,
+                help: Rest { until: Time::ZERO, next: changing::FIRST_HELP },
+            },
             grow: rest,
             shrink: rest,
             hunger: rest,
@@ -438,6 +446,9 @@ impl RateController for Auto {
         self.held_since = (!missed).then(|| self.held_since.unwrap_or(now));
         self.ample_since = ample.then(|| self.ample_since.unwrap_or(now));
         self.set_windows(sample, allowed, missed, &mut orders);
+        if self.helps_in_silence(sample, &mut orders) {
+            return orders;
+        }
         if now >= self.settles {
             self.judge(sample, needed, &mut orders);
         }

@@ -1,6 +1,6 @@
 //! What can be chosen of the controller.
 
-use anabranch_units::{Duration, Ratio};
+use anabranch_units::{Duration, Packets, Ratio};
 
 /// Parameters of [`Auto`](super::Auto).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -23,6 +23,8 @@ pub struct Parameters {
     pub window_spread: Ratio,
     /// An addition is kept when it brings this part of the proportional gain.
     pub least_gain: Ratio,
+    /// Where packets are lost, no connection is added with which each would have fewer in flight.
+    pub least_share: Packets,
     /// First rest after an addition that brought nothing, and after a connection that was missed.
     pub first_rest: Duration,
     /// The longest such rest.
@@ -41,6 +43,7 @@ impl Default for Parameters {
             window_headroom: Ratio::new(3, 2),
             window_spread: Ratio::new(6, 1),
             least_gain: Ratio::new(1, 4),
+            least_share: Packets::new(4),
             first_rest: Duration::from_secs(8),
             longest_rest: Duration::from_secs(120),
         }

@@ -33,6 +33,8 @@ struct World {
     stalled: f64,
     delivered: Rate,
     rtt: Duration,
+    loss: f64,
+    connecting: usize,
 }
 
 const RTT: Duration = Duration::from_millis(80);
@@ -54,6 +56,8 @@ impl World {
             stalled: 0.0,
             delivered: Rate::ZERO,
             rtt: RTT,
+            loss: 0.0,
+            connecting: 0,
         };
         let orders = world.auto.start();
         world.obey(&orders);
@@ -144,7 +148,7 @@ impl World {
                 srtt: self.round_trip(*path),
                 packet_size: PACKET,
                 silent: Duration::ZERO,
-                loss: 0.0,
+                loss: self.loss,
                 network_limited: scale == 1.0 && windows[index] > offered[index],
             })
             .collect();
@@ -164,7 +168,7 @@ impl World {
             wanted: self.wanted,
             buffer: self.media.map(|_| Duration::from_secs_f64(self.buffer)),
             connections: &samples,
-            connecting: 0,
+            connecting: self.connecting,
             paths: &paths,
             aside: Bytes::ZERO,
             sated: false,
@@ -363,4 +367,38 @@ fn what_a_full_path_does_not_need_is_given_back_though_the_network_holds_it_back
     world.connections.extend((90..94).map(|id| (ConnectionId(id), PathId(0))));
     world.run(90);
     assert_eq!(world.connections.len(), 1);
+}
+
+#[test]
+fn nobody_is_added_where_each_would_have_fewer_packets_than_a_retransmission_needs() {
+    // Ten flows have 2 Mbit/s at 80 ms: 14 packets in all, which is one and a half for each.
+    let crowded = Path { cross_flows: 9, ..Path::idle(Rate::from_mbps(2)) };
+    let most = |path: Path, loss: f64| {
+        let mut world = film(&[path], 1000);
+        world.loss = loss;
+        world.run(60);
+        world.most
+    };
+    assert_eq!(most(crowded, 0.1), 1);
+    // Where nothing is lost, windows are small for another reason, such as a server's cap.
+    assert!(most(crowded, 0.0) > 5);
+    // Seven packets for each, and as many losses as that makes: one more is what the film needs.
+    let fed = Path { cross_flows: 1, ..Path::idle(Rate::from_mbps(2)) };
+    assert_eq!(most(fed, 0.03), 2);
+}
+
+#[test]
+fn a_silent_path_gets_a_new_connection_before_the_timeouts_of_the_old_one_are_over() {
+    let mut world = film(&[Path::idle(Rate::from_mbps(6))], 800);
+    world.run(5);
+    assert_eq!(world.connections.len(), 1);
+    // Nothing comes any more, and another connection waits for an answer to its SYN.
+    world.paths[0].connection_cap = Rate::ZERO;
+    (world.connecting, world.buffer) = (1, 4.0);
+    world.auto.target = 2;
+    (0..7).for_each(|_| world.step());
+    assert_eq!(world.connections.len(), 2, "after 1.4 s");
+    world.run(20);
+    // After 1, 2, 4, 8 and 16 s.
+    assert!((4..=6).contains(&world.connections.len()), "ever more seldom: {}", world.connections.len());
 }

@@ -32,3 +32,12 @@ impl Rest {
         self.next = (self.next * 2).min(longest);
     }
 }
+
+/// A time in which nothing comes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Silence {
+    /// When something came last.
+    pub(super) since: Time,
+    /// No further connection is tried before.
+    pub(super) help: Rest,
+}
