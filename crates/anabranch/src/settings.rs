@@ -27,6 +27,8 @@ pub enum Purpose {
 
 /// Size of a segment of TCP-ROME where none is given. The paper has no value.
 const SEGMENT: Bytes = Bytes::kib(64);
+/// As many connections as `fixed` has where none are given: as download programs do by default, about.
+const FIXED_CONNECTIONS: u32 = 4;
 
 /// The settings of a stream of these replicas.
 ///
@@ -135,6 +137,7 @@ fn shown(name: AlgorithmName) -> &'static str {
         AlgorithmName::Advanced => "advanced",
         AlgorithmName::Mul => "mul",
         AlgorithmName::Rome => "rome",
+        AlgorithmName::Fixed => "fixed",
         AlgorithmName::Auto => "auto",
     }
 }
@@ -186,6 +189,7 @@ fn algorithm(arguments: &AlgorithmArguments, connections: Option<u32>) -> Result
             };
             RateControl::Rome(parameters, arguments.segment_size.unwrap_or(SEGMENT))
         }
+        AlgorithmName::Fixed => RateControl::Fixed(connections.unwrap_or(FIXED_CONNECTIONS)),
         AlgorithmName::Auto => {
             let defaults = auto::Parameters::default();
             RateControl::Auto(auto::Parameters {

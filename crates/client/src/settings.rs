@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use anabranch_film::control::RateController;
 use anabranch_film::session::Pace;
-use anabranch_film::{auto, content, mul, multitcp, playback, rome};
+use anabranch_film::{auto, content, fixed, mul, multitcp, playback, rome};
 use anabranch_units::{Bytes, Duration, Rate, Ratio};
 use url::Url;
 
@@ -23,6 +23,8 @@ pub enum RateControl {
     Advanced(multitcp::AdvancedParameters),
     /// MUL-TCP: as many connections as MULTFRC's control says.
     Mul(mul::Parameters),
+    /// So many connections, as fast as they bring it.
+    Fixed(u32),
     /// TCP-ROME's rate coordinator, with segments of this size and its rule for missing ones.
     Rome(rome::Parameters, Bytes),
 }
@@ -134,6 +136,7 @@ impl Settings {
             RateControl::Basic(parameters) => Box::new(multitcp::Basic::new(*parameters)),
             RateControl::Advanced(parameters) => Box::new(multitcp::Advanced::new(*parameters)),
             RateControl::Mul(parameters) => Box::new(mul::Mul::new(*parameters)),
+            RateControl::Fixed(connections) => Box::new(fixed::Fixed::new(*connections, None)),
             RateControl::Rome(parameters, _) => Box::new(rome::Rome::new(*parameters)),
         }
     }

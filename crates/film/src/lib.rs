@@ -10,6 +10,7 @@
 //! - [`playlist`]: what is fetched ahead of a player that asks for segments, and what is known from one to
 //!   the next.
 //! - [`session`]: everything that the receiver of a stream decides, in one place.
+//! - [`fixed`]: so many connections, as download programs have them.
 //! - [`interval`]: how often a rate controller measures.
 //! - [`multitcp`]: the rate controllers of MultiTCP, basic and advanced.
 //! - [`mul`]: MUL-TCP: the number of connections as MULTFRC controls it.
@@ -20,6 +21,7 @@ pub mod adaptation;
 pub mod auto;
 pub mod content;
 pub mod control;
+pub mod fixed;
 pub mod interval;
 pub mod mul;
 pub mod multitcp;

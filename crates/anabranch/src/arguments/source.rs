@@ -21,8 +21,8 @@ pub struct SourceArguments {
     /// [default: auto for play and proxy, max for fetch]
     #[arg(long, value_name = "auto|max|RATE", allow_hyphen_values = true)]
     pub rate: Option<RateArgument>,
-    /// Number of connections: exactly so many with basic and rome, at most so many with auto, advanced and
-    /// mul [default: 16 with auto, 50 with mul, else what the papers use]
+    /// Number of connections: exactly so many with basic, rome and fixed, at most so many with auto, advanced
+    /// and mul [default: 16 with auto, 50 with mul, 4 with fixed, else what the papers use]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
     pub connections: Option<u32>,
     /// Network and servers.
@@ -97,6 +97,8 @@ pub enum AlgorithmName {
     Mul,
     /// The rate coordinator of TCP-ROME
     Rome,
+    /// So many connections, as fast as they bring it: what download programs do
+    Fixed,
     /// The fewest connections and the smallest windows that hold the rate
     Auto,
 }

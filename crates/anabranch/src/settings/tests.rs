@@ -74,6 +74,16 @@ fn mul_takes_the_papers_parameters_and_a_limit() {
 }
 
 #[test]
+fn fixed_takes_a_number_and_nothing_else() {
+    let fixed = |options: &str| match resolve(&format!("--algorithm fixed {options}")).unwrap().algorithm {
+        RateControl::Fixed(connections) => connections,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!((fixed(""), fixed("--connections 7")), (4, 7));
+    assert!(resolve("--algorithm fixed --margin 0.1").unwrap_err().contains("--margin needs"));
+}
+
+#[test]
 fn without_options_the_engines_defaults_hold() {
     let (ours, theirs) = (resolve("").unwrap(), Settings::new(Vec::new()));
     assert_eq!(ours.pace, Pace::Max);

@@ -147,19 +147,23 @@ impl Auto {
         let held_for = self.held_since.map_or(Duration::ZERO, |since| now.since(since));
         // A buffer that cannot be filled any further is no sign of want.
         let low = !sample.sated && sample.buffer.is_some_and(|buffer| buffer < self.parameters.buffer.0);
-        let limited = sample.wanted.is_some();
-        if !limited
+        // Where nobody knows what is wanted, a player that takes nothing wants nothing.
+        // Where nothing has come for a while, nobody reads: what is not there is not missed.
+        let nobody_reads = sample.sated && self.throughput(AMPLE, now).is_zero();
+        let is_known = sample.wanted.is_some() || (sample.sated && sample.buffer.is_some());
+        if !is_known
             || low
             || sample.connections.len() < 2
             || sample.connecting > 0
             || self.trial.is_some()
-            || now < self.shrink.until
+            || (now < self.shrink.until && !nobody_reads)
             || (ample_for < AMPLE && held_for < HELD_LONG)
             || self.throughput(Duration::from_secs(3), now) < needed
         {
             return;
         }
-        let surplus = (sample.connections.len() / 4).max(1);
+        let part = if nobody_reads { 2 } else { 4 };
+        let surplus = (sample.connections.len() / part).max(1);
         self.trial = Some(Trial::GaveBack { count: surplus });
         self.give_back(sample, surplus, "fewer may hold the rate", orders);
     }

@@ -24,7 +24,7 @@
 //! 4. **Giving back.** When the receiver and not the network has held the rate back for a while, or the rate
 //!    was held for long although the network held it back, and the buffer is above B-, the connections that
 //!    delivered least over the last seconds are closed, a quarter of all: again a trial, undone when the rate
-//!    is missed.
+//!    is missed. Where nobody reads it is half of them, whatever was missed before.
 //! 5. **Where.** A new connection goes to the path with the fewest connections, among equals to the one whose
 //!    connections deliver most, to one that failed only when there is no other; replicas and interfaces are
 //!    so explored before one of them is doubled.
@@ -456,7 +456,9 @@ impl RateController for Auto {
             self.consider_growth(sample, recent, needed, &mut orders);
             self.consider_giving_back(sample, needed, &mut orders);
         }
-        if !orders.iter().any(|order| matches!(order.what, What::Open(_) | What::Close(_))) {
+        // While nobody wants anything the session opens none: to ask for one again and again would hold off
+        // every other change.
+        if !sample.sated && !orders.iter().any(|order| matches!(order.what, What::Open(_) | What::Close(_))) {
             self.fill(sample, "one was lost", &mut orders);
         }
         orders

@@ -35,6 +35,7 @@ struct World {
     rtt: Duration,
     loss: f64,
     connecting: usize,
+    sated: bool,
 }
 
 const RTT: Duration = Duration::from_millis(80);
@@ -58,6 +59,7 @@ impl World {
             rtt: RTT,
             loss: 0.0,
             connecting: 0,
+            sated: false,
         };
         let orders = world.auto.start();
         world.obey(&orders);
@@ -171,7 +173,7 @@ impl World {
             connecting: self.connecting,
             paths: &paths,
             aside: Bytes::ZERO,
-            sated: false,
+            sated: self.sated,
             hungry: false,
         };
         let orders = self.auto.measure(&sample);
@@ -401,4 +403,17 @@ fn a_silent_path_gets_a_new_connection_before_the_timeouts_of_the_old_one_are_ov
     world.run(20);
     // After 1, 2, 4, 8 and 16 s.
     assert!((4..=6).contains(&world.connections.len()), "ever more seldom: {}", world.connections.len());
+}
+
+#[test]
+fn nobody_who_reads_leaves_one_connection_though_the_rate_is_not_known() {
+    let path = Path { connection_cap: Rate::from_kbps(500), ..Path::idle(Rate::from_mbps(50)) };
+    let mut world = World::new(&[path], None, Parameters::default());
+    world.media = Some(Rate::from_mbps(20));
+    world.run(30);
+    assert_eq!(world.connections.len(), 16);
+    // The viewer has left: nothing is asked for.
+    (world.sated, world.paths[0].connection_cap) = (true, Rate::ZERO);
+    world.run(30);
+    assert_eq!(world.connections.len(), 1);
 }

@@ -1,9 +1,8 @@
 //! The rate controller of a stream.
 
 use anabranch_film::control::RateController;
-use anabranch_film::{auto, mul, multitcp, rome};
+use anabranch_film::{auto, fixed, mul, multitcp, rome};
 
-use super::fixed;
 use crate::model::RateControl;
 
 /// The one that a model names.

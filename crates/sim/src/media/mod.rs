@@ -6,7 +6,6 @@
 mod algorithm;
 mod carrying;
 mod connection;
-mod fixed;
 mod ladder;
 mod limit;
 mod player;
