@@ -16,9 +16,10 @@ const AMPLE: Duration = Duration::from_secs(3);
 /// or when the rate was held for so long although the network held the connections back: a path that is full
 /// with one of them is as full with several.
 const HELD_LONG: Duration = Duration::from_secs(8);
-/// After so long without a byte, or four round trips, another connection is tried; then after twice as long,
-/// at the longest after
+/// After so long without a byte, or four round trips, another connection is tried; then after twice as long each
+/// time,
 pub(super) const FIRST_HELP: Duration = Duration::from_secs(1);
+/// and at the longest after
 const LONGEST_HELP: Duration = Duration::from_secs(8);
 
 impl Auto {
@@ -147,9 +148,10 @@ impl Auto {
         let held_for = self.held_since.map_or(Duration::ZERO, |since| now.since(since));
         // A buffer that cannot be filled any further is no sign of want.
         let low = !sample.sated && sample.buffer.is_some_and(|buffer| buffer < self.parameters.buffer.0);
-        // Where nobody knows what is wanted, a player that takes nothing wants nothing.
-        // Where nothing has come for a while, nobody reads: what is not there is not missed.
+        // Where nothing is asked for and nothing has come for a while, nobody reads: what is not there is not
+        // missed.
         let nobody_reads = sample.sated && self.throughput(AMPLE, now).is_zero();
+        // Where nobody knows what is wanted, a player that takes nothing wants nothing.
         let is_known = sample.wanted.is_some() || (sample.sated && sample.buffer.is_some());
         if !is_known
             || low

@@ -406,6 +406,10 @@ impl RateController for Auto {
     fn connected(&mut self, connection: ConnectionId, _path: PathId, sample: &Sample<'_>) -> Vec<Order> {
         self.settles = self.settles.max(sample.now + self.settling(sample));
         self.newest = sample.now;
+        if self.silence.since == Time::ZERO {
+            // Before the first connection nothing can come.
+            self.silence.since = sample.now;
+        }
         let mut orders = Vec::new();
         let allowed = self.set_limit(sample, &mut orders);
         if let Some(mine) = sample.connections.iter().find(|candidate| candidate.connection == connection) {

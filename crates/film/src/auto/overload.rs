@@ -20,7 +20,7 @@ impl Auto {
         let count = Bytes::of(sample.connections.len()).as_f64();
         let loss = sample.connections.iter().map(|connection| connection.loss).sum::<f64>() / count;
         // Without connections there is no mean.
-        if !(loss >= FEW_LOSSES) {
+        if loss.is_nan() || loss < FEW_LOSSES {
             return None;
         }
         let in_flight = rate.amount_in(sample.mean_rtt()).in_packets(sample.packet_size(Bytes::new(1)));
