@@ -85,6 +85,8 @@ pub struct Auto {
     shortest: BTreeMap<PathId, Duration>,
     /// When a round trip last showed something of a queue.
     queue_seen: Option<Time>,
+    /// When it was last longer by more than a machine or a wireless network makes it vary.
+    delay_seen: Option<Time>,
     limit: Option<Rate>,
     /// Recent intervals: end, length, bytes.
     history: VecDeque<(Time, Duration, Bytes)>,
@@ -117,6 +119,7 @@ impl Auto {
             yields: BTreeMap::new(),
             shortest: BTreeMap::new(),
             queue_seen: None,
+            delay_seen: None,
             limit: None,
             history: VecDeque::new(),
             settles: Time::ZERO,
@@ -229,6 +232,14 @@ impl Auto {
             *mean = *mean * weight.complement() + rate * weight;
             let shortest = self.shortest.entry(connection.path).or_insert(connection.srtt);
             *shortest = connection.srtt.min(*shortest);
+        }
+        let is_delayed = |connection: &ConnectionSample| {
+            self.shortest
+                .get(&connection.path)
+                .is_some_and(|shortest| connection.srtt > *shortest + LEAST_QUEUE)
+        };
+        if sample.connections.iter().any(is_delayed) {
+            self.delay_seen = Some(sample.now);
         }
         if !self.round_trips_within(NO_QUEUE, sample) {
             self.queue_seen = Some(sample.now);

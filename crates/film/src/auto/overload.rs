@@ -7,7 +7,7 @@
 
 use anabranch_units::{Bytes, Rate};
 
-use super::Auto;
+use super::{Auto, ROOM_AFTER};
 use crate::control::Sample;
 
 /// With fewer losses windows are small for another reason: a server's cap, or too little to ask for.
@@ -20,7 +20,9 @@ impl Auto {
         let count = Bytes::of(sample.connections.len()).as_f64();
         let loss = sample.connections.iter().map(|connection| connection.loss).sum::<f64>() / count;
         // Without connections there is no mean.
-        if loss.is_nan() || loss < FEW_LOSSES {
+        let is_delayed = self.delay_seen.is_some_and(|seen| sample.now.since(seen) <= ROOM_AFTER);
+        // Where nothing waits nobody is crowded: the losses are the link's.
+        if loss.is_nan() || loss < FEW_LOSSES || !is_delayed {
             return None;
         }
         let in_flight = rate.amount_in(sample.mean_rtt()).in_packets(sample.packet_size(Bytes::new(1)));
