@@ -3,7 +3,7 @@
 use anabranch_units::{Duration, Rate, Ratio};
 
 use super::Auto;
-use super::trial::{Rest, Silence, Trial};
+use super::trial::{FIRST_HELP, Silence, Trial};
 use crate::control::{ConnectionId, Order, Sample, What};
 
 /// A connection finds its rate within this time: up in slow start, and down again where that went too far.
@@ -16,10 +16,7 @@ const AMPLE: Duration = Duration::from_secs(3);
 /// or when the rate was held for so long although the network held the connections back: a path that is full
 /// with one of them is as full with several.
 const HELD_LONG: Duration = Duration::from_secs(8);
-/// After so long without a byte, or four round trips, another connection is tried; then after twice as long each
-/// time,
-pub(super) const FIRST_HELP: Duration = Duration::from_secs(1);
-/// and at the longest after
+/// In a silence a further connection is tried after so long at the longest.
 const LONGEST_HELP: Duration = Duration::from_secs(8);
 
 impl Auto {
@@ -116,7 +113,7 @@ impl Auto {
     /// answer to a lost SYN. Answers whether it helps itself so.
     pub(super) fn helps_in_silence(&mut self, sample: &Sample<'_>, orders: &mut Vec<Order>) -> bool {
         if !sample.delivered().is_zero() {
-            self.silence = Silence { since: sample.now, help: Rest { until: sample.now, next: FIRST_HELP } };
+            self.silence = Silence::since(sample.now);
             return false;
         }
         let silent = sample.now.since(self.silence.since);

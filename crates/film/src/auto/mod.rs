@@ -128,10 +128,7 @@ impl Auto {
             held_since: None,
             ample_since: None,
             trial: None,
-            silence: Silence {
-                since: Time::ZERO,
-                help: Rest { until: Time::ZERO, next: changing::FIRST_HELP },
-            },
+            silence: Silence::since(Time::ZERO),
             grow: rest,
             shrink: rest,
             hunger: rest,

@@ -33,6 +33,10 @@ impl Rest {
     }
 }
 
+/// After so long without a byte, or four round trips, another connection is tried; then after twice as long each
+/// time.
+pub(super) const FIRST_HELP: Duration = Duration::from_secs(1);
+
 /// A time in which nothing comes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Silence {
@@ -40,4 +44,11 @@ pub(super) struct Silence {
     pub(super) since: Time,
     /// No further connection is tried before.
     pub(super) help: Rest,
+}
+
+impl Silence {
+    /// One that began then.
+    pub(super) fn since(since: Time) -> Self {
+        Self { since, help: Rest { until: since, next: FIRST_HELP } }
+    }
 }
