@@ -96,11 +96,11 @@ impl Auto {
         // With enough in the buffer there is time to add them one by one, and see.
         let plays_on = sample.buffer.is_some() && !hurried;
         let wanted = if plays_on { count + 1 } else { in_proportion.unwrap_or(most) };
-        let most = self.most_fed(sample, recent).unwrap_or(self.parameters.most).min(self.parameters.most);
-        if most <= count {
+        let fed = self.most_fed(sample, recent).unwrap_or(self.parameters.most);
+        if fed <= count {
             return;
         }
-        self.target = wanted.clamp(count + 1, most);
+        self.target = wanted.clamp(count + 1, fed);
         // A dip just now (BBR's probing of the RTT, a moment of cross traffic) must not pass for what these
         // bring alone; what they brought before others came must not either.
         let before = recent.max(self.throughput(missed_for.min(Duration::from_secs(3)), now));

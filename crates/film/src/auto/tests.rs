@@ -414,6 +414,9 @@ fn nobody_who_reads_leaves_one_connection_though_the_rate_is_not_known() {
     assert_eq!(world.connections.len(), 16);
     // The viewer has left: nothing is asked for.
     (world.sated, world.paths[0].connection_cap) = (true, Rate::ZERO);
+    world.connections.pop();
+    world.step();
+    assert_eq!(world.connections.len(), 15, "one that is lost is not replaced");
     world.run(30);
     assert_eq!(world.connections.len(), 1);
 }
