@@ -1,5 +1,6 @@
 //! The results of a run: a summary and its CSV files.
 
+use std::cmp::Ordering::Equal;
 use std::fs;
 use std::path::Path;
 
@@ -27,12 +28,15 @@ pub struct Summary {
     pub complete: bool,
     /// Whether what was there was the film's beginning, byte by byte.
     pub right: bool,
-    /// Size of the film, zero without one.
+    /// Size of the film, for each copy of the client; zero without one.
     pub film_bytes: u64,
-    /// Bytes that were there in order at the end.
+    /// Bytes that were there in order at the end, with all copies.
     pub received_bytes: u64,
-    /// What a player would have shown.
+    /// What a player would have shown: that of the copy that stood still longest.
     pub playback: Viewing,
+    /// What the player of each copy would have shown.
+    #[serde(default)]
+    pub viewers: Vec<Viewing>,
     /// Most connections that were established at one time.
     pub connections_max: u32,
     /// Mean number of established connections while the client ran.
@@ -202,6 +206,14 @@ impl From<PlaybackReport> for Viewing {
             stall_s: report.stalled.as_secs_f64(),
         }
     }
+}
+
+/// What whoever fared worst saw; nothing of nobody.
+pub fn worst(viewers: &[Viewing]) -> Viewing {
+    // Who never saw a picture fared worst.
+    let rank = |viewing: &&Viewing| (viewing.startup_s.is_none(), viewing.stall_s);
+    let worst = viewers.iter().max_by(|one, other| rank(one).partial_cmp(&rank(other)).unwrap_or(Equal));
+    worst.copied().unwrap_or_default()
 }
 
 /// A CSV file that is written line by line.

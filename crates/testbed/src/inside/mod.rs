@@ -4,6 +4,7 @@ mod live;
 mod order;
 mod results;
 mod stage;
+mod viewer;
 mod watch;
 
 use std::fs;

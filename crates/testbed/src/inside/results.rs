@@ -22,7 +22,8 @@ pub(super) fn summarise(
     echoes: &[Echo],
 ) -> Result<Summary, Error> {
     let (scenario, out) = (stage.scenario, &stage.order.out);
-    let film_bytes = stage.film_size()?.get();
+    let copies = scenario.client(Some(&stage.order.client))?.copies as u64;
+    let film_bytes = stage.film_size()?.get() * copies;
     let received_bytes = record.progress.last().map_or(0, |(_, bytes)| bytes.get());
     save_progress(record, out)?;
     save_connections(scenario, record, looks, out)?;
@@ -44,7 +45,8 @@ pub(super) fn summarise(
         right: record.right,
         film_bytes,
         received_bytes,
-        playback: record.seen,
+        playback: report::worst(&record.seen),
+        viewers: record.seen.clone(),
         connections_max: totals.iter().copied().max().unwrap_or(0),
         connections_mean: f64::from(totals.iter().sum::<u32>()) / totals.len().max(1) as f64,
         beyond_bytes: arrived.saturating_sub(received_bytes),

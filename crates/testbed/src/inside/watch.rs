@@ -1,25 +1,21 @@
 //! Runs a client that fetches, with the timetable, and samples.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::process::ExitStatus;
 use std::thread;
 use std::time::Instant;
 
-use anabranch_film::playback::Playback;
-use anabranch_units::{Bytes, Duration, Time};
+use anabranch_units::{Bytes, Duration};
 
-use super::order::{SCRATCH, TICK};
+use super::order::TICK;
 use super::stage::Stage;
+use super::viewer::{Seen, Viewer};
 use crate::Error;
 use crate::meter::Count;
 use crate::observe;
-use crate::programs::{Program, Stdout};
-use crate::progress::Source;
 use crate::report::{Live, Viewing};
-use crate::scenario::{Output, Scenario};
+use crate::scenario::Scenario;
 use crate::timetable::timetable;
-use crate::topology;
 
 /// Time between two samples of the client's progress.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
@@ -35,7 +31,8 @@ pub(super) struct Record {
     pub(super) status: Option<ExitStatus>,
     pub(super) elapsed: Duration,
     pub(super) progress: Vec<(Duration, Bytes)>,
-    pub(super) seen: Viewing,
+    /// Of each copy of the client.
+    pub(super) seen: Vec<Viewing>,
     pub(super) right: bool,
     pub(super) traffic: Vec<(Duration, Vec<(Count, Count)>)>,
     pub(super) senders: Vec<BTreeMap<(u8, String), u64>>,
@@ -51,7 +48,7 @@ impl Record {
             status: None,
             elapsed: Duration::ZERO,
             progress: Vec::new(),
-            seen: Viewing::default(),
+            seen: Vec::new(),
             right: true,
             traffic: Vec::new(),
             senders: vec![BTreeMap::new(); scenario.servers.len()],
@@ -60,23 +57,17 @@ impl Record {
     }
 }
 
-/// Runs the client and the timetable, and samples.
+/// Runs the client, all of its copies, and the timetable, and samples.
 pub(super) fn watch(stage: &mut Stage<'_>) -> Result<Record, Error> {
     let scenario = stage.scenario;
+    let film = scenario.film.as_ref();
     let client = scenario.client(Some(&stage.order.client))?;
     let command = stage.command(client);
-    let stdout = if client.output == Output::Stdout { Stdout::Pipe } else { Stdout::Log };
     let mut record = Record::new(scenario, command.join(" "));
     let start = record.start;
-    let mut program = Program::start(topology::CLIENT, &command, stdout, &stage.log("client"))?;
-    let mut source = match (client.output, program.take_stdout()) {
-        (Output::Stdout, Some(pipe)) => Source::pipe(pipe, stage.order.film.as_deref()),
-        (Output::File, _) => Source::File(Path::new(SCRATCH).join("out"), 0),
-        _ => Source::Nothing,
-    };
+    let copies = (0..client.copies).map(|copy| Viewer::start(stage, client, &command, copy));
+    let mut viewers: Vec<Viewer> = copies.collect::<Result<_, _>>()?;
     let film_bytes = stage.film_size()?;
-    let mut player =
-        scenario.film.as_ref().map(|film| Playback::new(film.playback, Some(film.rate), Time::ZERO));
     let mut events = timetable(scenario).into_iter().peekable();
     let mut next_traffic = Duration::ZERO;
     let mut next_progress = Duration::ZERO;
@@ -86,11 +77,7 @@ pub(super) fn watch(stage: &mut Stage<'_>) -> Result<Record, Error> {
         while let Some((_, action)) = events.next_if(|(at, _)| *at <= now) {
             stage.act(action)?;
         }
-        let have = Bytes::new(source.in_order());
-        if let Some(player) = &mut player {
-            player.advance(Time::ZERO + now, have, have >= film_bytes);
-        }
-        source.allow(readable(scenario, player.as_ref()).get());
+        let have: Bytes = viewers.iter_mut().map(|viewer| viewer.advance(now, film, film_bytes)).sum();
         if now >= next_progress {
             record.progress.push((now, have));
             next_progress = now + PROGRESS_INTERVAL;
@@ -103,38 +90,24 @@ pub(super) fn watch(stage: &mut Stage<'_>) -> Result<Record, Error> {
             record.senders.iter_mut().enumerate().for_each(|(server, seen)| observe::senders(server, seen));
             next_senders = now + SENDERS_INTERVAL;
         }
-        record.status = program.ended();
-        if record.status.is_some() || now >= scenario.duration {
+        let running = viewers.iter_mut().filter_map(|viewer| viewer.ended().is_none().then_some(())).count();
+        if running == 0 || now >= scenario.duration {
             break;
         }
         thread::sleep(TICK);
     }
     record.elapsed = start.elapsed().into();
-    if record.status.is_none() {
-        program.end();
-    }
-    source.allow(u64::MAX);
-    if let Some(film) = &stage.order.film {
-        record.right = source.is_right(film);
-    }
-    let have = Bytes::new(source.in_order());
-    record.progress.push((record.elapsed, have));
-    if let Some(mut player) = player {
-        player.advance(Time::ZERO + record.elapsed, have, have >= film_bytes);
-        record.seen = player.report().into();
-    }
+    let finish = |viewer: Viewer| viewer.finish(record.elapsed, stage.order.film.as_deref(), film_bytes);
+    let seen: Vec<Seen> = viewers.into_iter().map(finish).collect();
+    record.status = seen
+        .iter()
+        .map(|seen| seen.status)
+        .min_by_key(|status| status.map(|status| status.success()))
+        .flatten();
+    record.right = seen.iter().all(|seen| seen.is_right);
+    record.progress.push((record.elapsed, seen.iter().map(|seen| seen.have).sum()));
+    record.seen = seen.iter().map(|seen| seen.viewing).collect();
     record.traffic.push((start.elapsed().into(), stage.counts()));
     stage.stop_cross();
     Ok(record)
-}
-
-/// How far a player with the film's buffer would read by now.
-fn readable(scenario: &Scenario, player: Option<&Playback>) -> Bytes {
-    match (
-        scenario.film.as_ref().and_then(|film| film.buffer.map(|buffer| film.rate.amount_in(buffer))),
-        player,
-    ) {
-        (Some(buffer), Some(player)) => player.play_position() + buffer,
-        _ => Bytes::MAX,
-    }
 }

@@ -4,6 +4,8 @@ use anabranch_scenario::model::{self, Model, NodeId};
 use anabranch_scenario::{Fault, Item, Table};
 use anabranch_units::Duration;
 
+/// More programs at a time would measure the machine.
+const MOST_COPIES: u64 = 64;
 /// No echo requests are closer together.
 const SHORTEST_INTERVAL: Duration = Duration::from_millis(5);
 
@@ -56,6 +58,8 @@ pub struct Client {
     pub sender: Option<Vec<String>>,
     /// Where its media goes.
     pub output: Output,
+    /// So many of it run side by side, each with a player of its own.
+    pub copies: usize,
 }
 
 /// Where a client's media goes.
@@ -85,8 +89,14 @@ impl Client {
         });
         let outputs = [("stdout", Output::Stdout), ("file", Output::File), ("none", Output::None)];
         let output = table.get("output", |item| item.one_of(&outputs)).unwrap_or_default();
+        let copies = table.get("copies", |item| match item.whole(1..=MOST_COPIES)? {
+            copies if copies > 1 && (sender.is_some() || output != Output::Stdout) => {
+                Err(item.fault("copies of a client write to standard output: they would share a file"))
+            }
+            copies => Ok(copies as usize),
+        });
         table.finish()?;
-        Ok(Self { name: name?, command: command?, sender, output })
+        Ok(Self { name: name?, command: command?, sender, output, copies: copies.unwrap_or(1) })
     }
 }
 
