@@ -1,6 +1,7 @@
 //! The experiments, which are folders in `papers/`, and the drivers of those that real programs can run as
 //! well.
 
+mod field;
 mod multfrc;
 mod multitcp;
 mod rome;
@@ -35,7 +36,9 @@ pub fn all(directory: Option<&Path>) -> Result<Vec<Experiment>, Error> {
 }
 
 /// The experiments that real programs can run as well.
-pub const REAL: [&str; 7] = [
+pub const REAL: [&str; 9] = [
+    "field-film",
+    "field-crowd",
     "multitcp-fig8.7",
     "rome-fig8",
     "multfrc-fig7i",
@@ -48,6 +51,8 @@ pub const REAL: [&str; 7] = [
 /// The real runs of an experiment, if it has some.
 pub fn real(id: &str) -> Option<Real> {
     match id {
+        "field-film" => Some(field::film()),
+        "field-crowd" => Some(field::crowd()),
         "multitcp-fig8.7" => Some(multitcp::figure_8_7()),
         "rome-fig8" => Some(rome::figure_8()),
         "multfrc-fig7i" => Some(multfrc::figure_7i()),

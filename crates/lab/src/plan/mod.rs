@@ -27,6 +27,9 @@ use std::path::Path;
 
 use anabranch_sim::scenario::{Error, read_document};
 
+use self::document::Document;
+use self::runs::Changes;
+use crate::case::Case;
 use crate::experiment::Experiment;
 use crate::papers::{PLAN, Papers};
 
@@ -54,6 +57,22 @@ pub fn load(papers: &Papers, paper: &str, name: &str) -> Result<Experiment, Erro
         }
         source => source?,
     };
+    let (file, text, written) = read(papers, &folder)?;
+    let runs = runs::Runs::load(papers, &folder, (&file, &text), written.runs)?;
+    Ok(written.experiment.into_experiment(format!("{paper}-{name}"), source, runs))
+}
+
+/// What every run of a plan changes in its scenario: keys as scenarios have them, and their values.
+///
+/// # Errors
+/// As those of [`load`].
+pub(crate) fn changes(papers: &Papers, paper: &str, name: &str) -> Result<Vec<(Case, Changes)>, Error> {
+    let (_, _, written) = read(papers, &Path::new(paper).join(name))?;
+    Ok(written.runs.runs.into_iter().map(|run| (run.case(), run.changes)).collect())
+}
+
+/// A folder's plan: its name, its text, and what that says.
+fn read(papers: &Papers, folder: &Path) -> Result<(String, String, Document), Error> {
     let plan = folder.join(PLAN);
     let file = papers.name(&plan);
     let text = papers.read(&plan).map_err(|error| {
@@ -65,8 +84,7 @@ pub fn load(papers: &Papers, paper: &str, name: &str) -> Result<Experiment, Erro
         };
         Error::Read { file: file.clone(), error }
     })?;
-    let published = published::load(papers, &folder)?;
+    let published = published::load(papers, folder)?;
     let written = read_document(&file, &text, "a plan", |table| document::read(table, &published))?;
-    let runs = runs::Runs::load(papers, &folder, (&file, &text), written.runs)?;
-    Ok(written.experiment.into_experiment(format!("{paper}-{name}"), source, runs))
+    Ok((file, text, written))
 }

@@ -47,6 +47,13 @@ pub(super) struct Run {
     pub(super) at: Span,
 }
 
+impl Run {
+    /// Which it is.
+    pub(super) fn case(&self) -> Case {
+        Case { setting: self.setting.clone(), ..Case::new(self.scheme, self.point) }
+    }
+}
+
 /// The runs of an experiment.
 #[derive(Clone)]
 pub(super) struct Runs {
@@ -151,7 +158,7 @@ impl Runs {
         let numbers = Numbers::bind(figures, series, &model, run.point)
             .map_err(|fault| fault.locate(&self.plan.0, &self.plan.1))?;
         Ok(Job {
-            case: Case { setting: run.setting.clone(), ..Case::new(run.scheme, run.point) },
+            case: run.case(),
             models: vec![model],
             decisions: &[],
             measure: Box::new(move |recordings| {

@@ -20,13 +20,17 @@ pub struct Summary {
     pub connections_max: f64,
     /// The mean number of connections.
     pub connections_mean: f64,
-    /// What a player would have shown.
+    /// What a player would have shown; of several copies, that which stood still longest.
     pub playback: Viewing,
+    /// What the player of each copy would have shown.
+    pub viewers: Vec<Viewing>,
 }
 
 /// The testbed's model of a player.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Viewing {
+    /// Until the first picture, in seconds; `None` when there never was one.
+    pub startup_s: Option<f64>,
     /// How often it stopped.
     pub stalls: f64,
     /// How long it stood still, in seconds.
