@@ -9,6 +9,8 @@ use crate::control::{ConnectionId, Order, Sample, What};
 /// A connection finds its rate within this time: up in slow start, and down again where that went too far.
 /// Before, more of them would be credited with what it gains, or blamed for what it loses.
 const FINDING_ITS_RATE: Duration = Duration::from_secs(6);
+/// So many times as many connections as there are can come of one look at a low buffer.
+const FASTEST_GROWTH: usize = 4;
 /// Growth that brought nothing rests only so long while the buffer is low.
 const SHORT_REST: Duration = Duration::from_secs(2);
 /// A connection may be one too many when the receiver has held the rate back for so long,
@@ -89,8 +91,8 @@ impl Auto {
         if !hurried && now.since(self.newest) < FINDING_ITS_RATE {
             return;
         }
-        // In proportion to the shortfall, at most double, or threefold where there is room.
-        let most = if hurried && self.has_room(sample) { 3 * count } else { 2 * count };
+        // In proportion to the shortfall; a download without a player has time to double.
+        let most = if hurried { FASTEST_GROWTH * count } else { 2 * count };
         let in_proportion =
             (count + 1..most).find(|more| recent.as_f64() * as_f64(*more) >= needed.as_f64() * as_f64(count));
         // With enough in the buffer there is time to add them one by one, and see.

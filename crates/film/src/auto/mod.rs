@@ -10,13 +10,13 @@
 //!    while that makes no queue.
 //! 2. **Windows.** Each connection's receive window is its share of that rate times its RTT and
 //!    [`Parameters::window_headroom`] (MultiTCP (6.1)); when the rate is missed, up to
-//!    [`Parameters::window_spread`] (MultiTCP's f) times that, so that no connection is held back by us.
+//!    [`Parameters::window_spread`] (MultiTCP's f) times that, so that no connection is held back by us; but
+//!    one of several no more than twice what all may take.
 //! 3. **Growth.** When the needed rate (wanted plus a margin, more where there is room and the buffer is low)
 //!    has been missed for a while that shrinks with the buffer, and does not rise to it by itself, connections
-//!    are added: one while the buffer
-//!    will last, and the newest connection has found its rate; else as many as the shortfall asks for in
-//!    proportion, at most as many as there are, or twice as many where every path has room. Each addition is
-//!    a *trial*: after it has settled it must have brought at least [`Parameters::least_gain`] of the
+//!    are added: one while the buffer will last, and the newest connection has found its rate; else as many as
+//!    the shortfall asks for in proportion, so that there are at most four times as many. Each addition is a
+//!    *trial*: after it has settled it must have brought at least [`Parameters::least_gain`] of the
 //!    proportional gain. If it has not (a BBR sender, a capped line, a full access link), what was added is
 //!    closed, and growth rests for a time that doubles with each failure. Where packets are lost, none is
 //!    added with which each would have fewer than [`Parameters::least_share`] in flight. And where nothing comes
@@ -44,6 +44,9 @@ use trial::{Rest, Silence, Trial};
 
 /// A window of fewer packets cannot recover a loss by duplicate acknowledgements.
 const SMALLEST_WINDOW: Packets = Packets::new(6);
+/// One of several connections may carry so many times what all of them may: more would only make a queue
+/// overflow at the end of its slow start.
+const MOST_OF_ALL: f64 = 2.0;
 /// The first window of a connection is for a round trip of at least this.
 const FIRST_ROUND_TRIP: Duration = Duration::from_millis(100);
 /// Where every path has room and the buffer is empty, this part of the wanted rate is needed beyond it; less
@@ -345,17 +348,29 @@ impl Auto {
         let total: Bytes = sample.connections.iter().map(|connection| connection.delivered).sum();
         let count = sample.connections.len().max(1);
         for connection in sample.connections {
-            let window = match allowed {
-                None => Window::Unlimited,
-                Some(allowed) => Window::Packets(self.window(connection, allowed, total, count, missed)),
-            };
-            // Small changes are not worth a system call nor a shrinking window.
-            let now = self.windows.get(&connection.connection).copied();
-            if now.is_none_or(|now| differs(now, window)) {
-                self.windows.insert(connection.connection, window);
-                let why = if missed { "the rate is missed: open" } else { "its share of the rate" };
-                orders.push(Order { what: What::SetWindow(connection.connection, window), why });
-            }
+            self.set_window(connection, allowed, total, count, missed, orders);
+        }
+    }
+
+    fn set_window(
+        &mut self,
+        connection: &ConnectionSample,
+        allowed: Option<Rate>,
+        total: Bytes,
+        count: usize,
+        missed: bool,
+        orders: &mut Vec<Order>,
+    ) {
+        let window = match allowed {
+            None => Window::Unlimited,
+            Some(allowed) => Window::Packets(self.window(connection, allowed, total, count, missed)),
+        };
+        // Small changes are not worth a system call nor a shrinking window.
+        let now = self.windows.get(&connection.connection).copied();
+        if now.is_none_or(|now| differs(now, window)) {
+            self.windows.insert(connection.connection, window);
+            let why = if missed { "the rate is missed: open" } else { "its share of the rate" };
+            orders.push(Order { what: What::SetWindow(connection.connection, window), why });
         }
     }
 
@@ -370,7 +385,8 @@ impl Auto {
         let pipe = allowed.amount_in(connection.srtt);
         let equal = 1.0 / Bytes::of(count).as_f64();
         let bytes = if missed || total.is_zero() {
-            pipe * Ratio::from_f64(equal * self.parameters.window_spread.as_f64())
+            let most = if count > 1 { MOST_OF_ALL } else { f64::INFINITY };
+            pipe * Ratio::from_f64((equal * self.parameters.window_spread.as_f64()).min(most))
         } else {
             // Half of an equal share is kept open for a connection that delivers less: it may recover.
             let share = (connection.delivered.as_f64() / total.as_f64()).max(0.5 * equal);
@@ -423,9 +439,9 @@ impl RateController for Auto {
         if let Some(mine) = sample.connections.iter().find(|candidate| candidate.connection == connection) {
             // The handshake tells too little: under load the round trip is longer, and the first window would
             // be far too small for a whole interval.
-            let fresh = [ConnectionSample { srtt: mine.srtt.max(FIRST_ROUND_TRIP), ..*mine }];
-            let alone = Sample { connections: &fresh, ..*sample };
-            self.set_windows(&alone, allowed, true, &mut orders);
+            let fresh = ConnectionSample { srtt: mine.srtt.max(FIRST_ROUND_TRIP), ..*mine };
+            let count = sample.connections.len();
+            self.set_window(&fresh, allowed, Bytes::ZERO, count, true, &mut orders);
         }
         orders
     }

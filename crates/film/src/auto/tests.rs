@@ -258,6 +258,47 @@ fn many_where_each_brings_its_part() {
 }
 
 #[test]
+fn a_low_buffer_gets_at_once_what_the_shortfall_asks_for_up_to_fourfold() {
+    let after_the_first_look = |cap_kbps: u64| {
+        // Others are there, so that there is no room.
+        let path = Path {
+            connection_cap: Rate::from_kbps(cap_kbps),
+            cross_flows: 1,
+            ..Path::idle(Rate::from_mbps(50))
+        };
+        let mut world = film(&[path], 4200);
+        while world.connections.len() <= 1 && world.now < Time::ZERO + Duration::from_secs(9) {
+            world.step();
+        }
+        world.auto.target()
+    };
+    assert_eq!([2500, 1500, 300].map(after_the_first_look), [2, 3, 4]);
+}
+
+#[test]
+fn one_of_several_may_have_no_more_in_flight_than_twice_what_all_may_take() {
+    let auto = Auto::new(Parameters::default());
+    let connection = ConnectionSample {
+        connection: ConnectionId(0),
+        path: PathId(0),
+        delivered: Bytes::ZERO,
+        srtt: RTT,
+        packet_size: PACKET,
+        silent: Duration::ZERO,
+        loss: 0.0,
+        network_limited: true,
+    };
+    let allowed = Rate::from_mbps(8);
+    let pipes = |count: usize| {
+        let window = auto.window(&connection, allowed, Bytes::ZERO, count, true);
+        (window * PACKET).as_f64() / allowed.amount_in(RTT).as_f64()
+    };
+    for (count, most) in [(1, 6.0), (2, 2.0), (3, 2.0), (6, 1.0)] {
+        assert!((most - 0.05..=most + 0.05).contains(&pipes(count)), "{} with {count}", pipes(count));
+    }
+}
+
+#[test]
 fn a_path_with_room_fills_a_low_buffer_beyond_the_rate() {
     // Losses give every connection 1.7 Mbit/s: three only just hold 5, and would leave the buffer as low as
     // it is.

@@ -33,7 +33,9 @@ impl Coordinator {
     pub(super) fn segment_length(&self, pipe: &Pipe) -> u64 {
         let (smallest, largest) = self.policy.segment_size;
         if pipe.rate.is_zero() {
-            let first = self.policy.first_segment * u64::from(pipe.members.max(1));
+            let others_bring = self.pipes.values().any(|other| !other.draining && !other.rate.is_zero());
+            let first = if others_bring { self.policy.further_segment } else { self.policy.first_segment };
+            let first = first * u64::from(pipe.members.max(1));
             return first.max(smallest).min(largest).get().max(1);
         }
         // A segment shorter than a round trip would leave the connection idle behind it.

@@ -23,6 +23,8 @@ pub struct Policy {
     pub segment_size: (Bytes, Bytes),
     /// Size of the first segment of a connection whose rate is not known.
     pub first_segment: Bytes,
+    /// The same while others bring something: what it has not brought yet is a hole in what they bring.
+    pub further_segment: Bytes,
     /// Requests in flight on a connection: with two, the next response follows without an idle round trip.
     pub requests_in_flight: usize,
     /// How far ahead of a reader bytes are asked for (the bound on memory).
@@ -42,6 +44,7 @@ impl Policy {
             segment_time: Duration::ZERO,
             segment_size: (segment, segment),
             first_segment: segment,
+            further_segment: segment,
             requests_in_flight: 2,
             look_ahead,
             abandon_after: 8,
@@ -54,8 +57,9 @@ impl Policy {
         Self {
             missing: MissingRule::Expected,
             segment_time: Duration::from_millis(400),
-            segment_size: (Bytes::kib(32), Bytes::mib(16)),
+            segment_size: (Bytes::kib(16), Bytes::mib(16)),
             first_segment: Bytes::kib(128),
+            further_segment: Bytes::kib(32),
             requests_in_flight: 2,
             look_ahead,
             abandon_after: 4,

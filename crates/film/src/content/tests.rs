@@ -72,6 +72,22 @@ fn segments_are_in_proportion_to_what_connections_deliver() {
 }
 
 #[test]
+fn a_further_connection_is_asked_for_less_until_it_has_shown_what_it_brings() {
+    let mut world = coordinator(16, 4);
+    world.policy.first_segment = Bytes::kib(8);
+    world.policy.further_segment = Bytes::kib(2);
+    let first = ConnectionId(1);
+    world.add_connection(first, Duration::from_millis(100), at(0));
+    ask(&mut world, first, at(0));
+    assert_eq!(draw(&world), "11111111........", "nobody brings anything yet");
+    world.estimate(first, Rate::from_bps(4 * KIB * 8), Duration::from_millis(100));
+    let second = ConnectionId(2);
+    world.add_connection(second, Duration::from_millis(100), at(0));
+    ask(&mut world, second, at(0));
+    assert_eq!(draw(&world), "1111111122......", "what it has not brought is a hole");
+}
+
+#[test]
 fn the_segment_needed_now_is_left_to_the_connection_that_makes_it() {
     let mut world = coordinator(64, 8);
     let (fast, slow) = (connect(&mut world, 1, 16), connect(&mut world, 2, 1));

@@ -105,6 +105,7 @@ impl Session {
             // The first segments are needed at once: several connections share them.
             let half_a_second = rate.amount_in(Duration::from_millis(500)).max(Bytes::kib(16));
             policy.first_segment = policy.first_segment.min(half_a_second);
+            policy.further_segment = policy.further_segment.min(half_a_second);
         }
         let mut coordinator = Coordinator::new(policy, config.size, config.have);
         if let Some(rate) = media_rate {
