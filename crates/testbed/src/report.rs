@@ -28,7 +28,7 @@ pub struct Summary {
     pub complete: bool,
     /// Whether what was there was the film's beginning, byte by byte.
     pub right: bool,
-    /// Size of the film, for each copy of the client; zero without one.
+    /// Size of the film, as many times as there are copies of the client; zero without one.
     pub film_bytes: u64,
     /// Bytes that were there in order at the end, with all copies.
     pub received_bytes: u64,

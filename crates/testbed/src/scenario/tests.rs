@@ -175,6 +175,8 @@ fn wrong_values_are_refused_with_what_would_be_right() {
         ("\"curl\"\n", "\".curl\"\n", "a client's name begins with no dot"),
         ("\"curl\"\n", "\"curl\"\nsender = [\"cat\"]\n", "needs [live] and [film]"),
         ("\"curl\"\n", "\"curl\"\noutput = \"fil\"\n", "did you mean 'file'?"),
+        ("\"curl\"\n", "\"curl\"\noutput = \"file\"\ncopies = 2\n", "they would share a file"),
+        ("\"curl\"\n", "\"curl\"\ncopies = 0\n", "a whole number from 1 to 64"),
         ("[\"curl\", \"{url1}\"]", "[]", "names no program"),
         ("[[server]]", "[[event]]\nat = \"1s\"\n[[server]]", "an event says whom to `kill` or to `start`"),
         ("[[server]]", "[[event]]\nat = \"1s\"\nkill = \"x\"\n[[server]]", "no server"),
