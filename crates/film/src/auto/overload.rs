@@ -10,8 +10,9 @@ use anabranch_units::{Bytes, Rate};
 use super::{Auto, ROOM_AFTER};
 use crate::control::Sample;
 
-/// With fewer losses windows are small for another reason: a server's cap, or too little to ask for.
-const FEW_LOSSES: f64 = 0.02;
+/// With fewer losses windows are large enough (at this one they have five and a half packets), or small for
+/// another reason: a server's cap, or too little to ask for.
+const FEW_LOSSES: f64 = 0.05;
 
 impl Auto {
     /// How many connections the packets of a round trip are enough for at this rate; `None` where nothing
