@@ -63,11 +63,11 @@ fn the_same_seed_gives_the_same_bytes() {
     }
     let found: Vec<_> = FILES.iter().map(|name| format!("{name} {}", digest(&first[name]))).collect();
     let expected = [
-        "flows.csv 57eadfc4865bf19b002b733ad79a294691cd8d30791fd83a2d2bf47efb6093b4",
-        "links.csv cfa9483f68aaa3ab75480e82a53601d8f8187b6adcbf95a80cb621146985be87",
-        "events.jsonl d3205761adce608d9fc89dc6e0905d1850bee9a42eed03390a1902e975ee168f",
-        "summary.json 4d02b8c673f0b51a89b21886fdea64e52ca85bc182985410588cb28deddf9094",
-        "packets.pcapng 57b5367f61c06a9a71546c4bb0ccf2d8966bdb20f43762cb88e64c16aa73b08e",
+        "flows.csv c5c14bf14d1fea72a1e8f2a5582b106cde6caf486187eac30e9eeb582abb2059",
+        "links.csv 4b5d0e8ba5ee7e23967b130daed19d3bfe34b465155be4c5607d64a163f1a97d",
+        "events.jsonl 2318e97d9b67c63958f1a4640d0437f86916309ff696f63d2ca590f3c0e3b0d9",
+        "summary.json ee844348946a6591484ecb6eef275fffbb70b819be06f189fe61cc57f85d14c7",
+        "packets.pcapng 7e80de58650939d0066d7369b19bab41c44135504290523435b6dbe70073f1ac",
     ];
     assert_eq!(found, expected);
 }
