@@ -2,6 +2,7 @@
 //!
 //! It needs network namespaces (root, or unprivileged user namespaces), nginx, ffmpeg and curl, and skips without,
 //! saying so.
+#![allow(clippy::unwrap_used, reason = "in a test a failed call is a failed test, also in its helpers")]
 
 mod common;
 
@@ -32,7 +33,7 @@ fn two_viewers_stall_where_one_plays() {
     if !possible(&["nginx", "ffmpeg", "curl"]) {
         return;
     }
-    let directory = tempfile::tempdir().expect("a directory");
+    let directory = tempfile::tempdir().unwrap();
     let alone = run(directory.path(), &scenario(1));
     assert_eq!((alone.viewers.len(), alone.playback.stalls, alone.complete), (1, 0, true), "{alone:?}");
     let both = run(directory.path(), &scenario(2));
