@@ -189,3 +189,33 @@ fn read(observed: &Observed, grid: &Grid) -> Result<Measured, String> {
         .figure("connections", of(&connections), "")
         .figure(grid.others, of(&others), "kbps"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_run_has_its_path_its_film_and_what_is_fetched_ahead() {
+        for (grid, runs) in [(&FILM, 44), (&CROWD, 4)] {
+            let trials = trials(grid, 1).unwrap();
+            assert_eq!(trials.len(), runs, "{}", grid.name);
+            for trial in trials {
+                let case = &trial.case;
+                let scenario: toml::Table = trial.scenario.parse().unwrap();
+                let of = |table: &str, key: &str| match &scenario[table] {
+                    Value::Array(all) => all[0][key].clone(),
+                    one => one[key].clone(),
+                };
+                assert!(of("link", "queue").as_str().unwrap().ends_with(" packets"), "{case}");
+                assert!(of("link", "delay").as_str().unwrap().ends_with("ms"), "{case}");
+                assert_eq!(of("client", "copies").as_integer(), Some(grid.films as i64), "{case}");
+                // Four fifths of 25 s.
+                let rate = number(&of("film", "rate"), "Mbps");
+                let command = of("client", "command")[2].as_str().unwrap().to_owned();
+                let memory = command.split("--memory ").nth(1).unwrap().split(' ').next().unwrap();
+                let seconds = memory.parse::<f64>().unwrap() * 8e-6 / rate;
+                assert!((19.9..20.1).contains(&seconds), "{case}: {seconds} s of {rate} Mbps");
+            }
+        }
+    }
+}

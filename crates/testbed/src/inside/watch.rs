@@ -90,8 +90,7 @@ pub(super) fn watch(stage: &mut Stage<'_>) -> Result<Record, Error> {
             record.senders.iter_mut().enumerate().for_each(|(server, seen)| observe::senders(server, seen));
             next_senders = now + SENDERS_INTERVAL;
         }
-        let running = viewers.iter_mut().filter_map(|viewer| viewer.ended().is_none().then_some(())).count();
-        if running == 0 || now >= scenario.duration {
+        if viewers.iter_mut().all(|viewer| viewer.ended().is_some()) || now >= scenario.duration {
             break;
         }
         thread::sleep(TICK);
