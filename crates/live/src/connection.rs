@@ -157,9 +157,14 @@ impl Connection {
         self.longest = longest;
     }
 
-    /// How long a datagram takes to the receiver, about.
+    /// How long a datagram takes to the receiver that leaves now, about: what is under way arrives before it, at
+    /// the rate of the last report. A round trip that was measured knows of a queue only when it has grown.
     pub(super) fn way(&self) -> Duration {
-        self.rate.rtt().map_or(UNKNOWN_WAY, |rtt| rtt / 2)
+        let Some(rtt) = self.rate.rtt() else { return UNKNOWN_WAY };
+        let delivered = self.rate.usage(None).delivered;
+        let under_way = packet_size() * self.outstanding.len() as u64;
+        let drains = if delivered.is_zero() { Duration::ZERO } else { delivered.time_for(under_way) };
+        self.last_rtt.unwrap_or(rtt).max(drains) - self.round_trips.least().unwrap_or(rtt) / 2
     }
 
     /// The smoothed round-trip time.

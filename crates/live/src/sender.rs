@@ -229,7 +229,8 @@ impl Sender {
         let (lost, round_trip) = connection.report(&report, self.queue.len() > 1, self.settings.latency, now);
         learn(&mut self.bursts, connection);
         let wanted = self.demand.rate(self.queue.size(), now) + self.protection.lacking();
-        let usage = Usage { one: connection.rate_of_one(), ..connection.rate().usage(Some(wanted)) };
+        let usage = Usage { one: connection.rate_of_one(), ..connection.rate().usage(None) };
+        let usage = Usage { wanted: Some(wanted - self.brought_beside(link)), ..usage };
         if let Some(round_trip) = round_trip
             && let Some(aggregate) = self.links.get_mut(&link)
             && aggregate.report(now, round_trip, &usage).is_some()

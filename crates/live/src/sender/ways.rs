@@ -5,10 +5,10 @@ use anabranch_congestion::aggregate::Aggregate;
 use anabranch_protocol::live::wire::MAX_PAYLOAD;
 use anabranch_units::{Bytes, Duration, Rate, Ratio, Time};
 
-use super::super::ConnectionId;
 use super::super::connection::Connection;
 use super::super::control::packet_size;
 use super::super::fitting;
+use super::super::{ConnectionId, UplinkId};
 use super::Sender;
 
 /// How many packets that wait are looked at when the connection of the next one is chosen.
@@ -106,6 +106,12 @@ impl Sender {
             *leaves += *interval;
         }
         None
+    }
+
+    /// What the other links bring: so much of what is to be sent is not wanted of this one.
+    pub(super) fn brought_beside(&self, link: UplinkId) -> Rate {
+        let others = self.connections.values().filter(|other| other.link != link && !other.is_silent());
+        others.map(|other| other.rate().usage(None).delivered).sum()
     }
 
     /// The round trip of the shortest way without a queue.
