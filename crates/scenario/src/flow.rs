@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use anabranch_units::{Bytes, Time};
 
 use crate::error::Fault;
+use crate::live;
 use crate::media;
 use crate::model::{Flow, Kind, NodeId, Pattern, Source, Tcp, When};
 use crate::names::{check_name, copy_name};
@@ -25,6 +26,7 @@ enum Named {
     Udp,
     Tfrc,
     Media,
+    Live,
 }
 
 /// The flows that were read so far.
@@ -48,6 +50,7 @@ impl Flows {
                 ("udp", Named::Udp),
                 ("tfrc", Named::Tfrc),
                 ("media", Named::Media),
+                ("live", Named::Live),
             ])
         })?;
         table.call(match kind {
@@ -55,6 +58,7 @@ impl Flows {
             Named::Udp => "a [[flow]] of kind udp",
             Named::Tfrc => "a [[flow]] of kind tfrc",
             Named::Media => "a [[flow]] of kind media",
+            Named::Live => "a [[flow]] of kind live",
         });
         let named = table.need("name", Ok);
         let count = table.get("count", |item| item.count(1..=MOST_FLOWS));
@@ -73,6 +77,7 @@ impl Flows {
                 Named::Udp => udp_flow(&mut table, copy, network),
                 Named::Tfrc => tfrc_flow(&mut table, copy, network),
                 Named::Media => media::read(&mut table, copy, settings, network),
+                Named::Live => live::read(&mut table, copy, network),
             };
             // What is wrong with one copy is so with the others.
             let (Some(name), Some(kind)) = (name, table.kept(kind)) else { break };

@@ -48,6 +48,7 @@ mod files;
 mod flow;
 mod ladder;
 mod link;
+mod live;
 mod media;
 pub mod model;
 mod names;

@@ -172,6 +172,12 @@ fn check_flow(flow: &Flow, model: &Model) -> Checked {
             ensure(media.connections_per_server > 0, || "no connection to any server is allowed".to_owned())?;
             ensure(media.size.is_none_or(|size| !size.is_zero()), || "the media is empty".to_owned())?;
         }
+        Kind::Live(live) => {
+            ends.push(live.to);
+            ends.extend(&live.from);
+            ensure(!live.from.is_empty(), || "the stream leaves from nowhere".to_owned())?;
+            ensure(!live.rate.is_zero(), || "the stream's rate is zero".to_owned())?;
+        }
     }
     ensure(ends.iter().all(|node| *node < model.nodes.len()), || {
         "the flow has an end that does not exist".to_owned()

@@ -1,8 +1,8 @@
 //! A deterministic packet-level network simulator: the same seed gives the same bytes of output on every
 //! machine.
 //!
-//! Links queue, delay and lose packets; TCP's two ends, TFRC and datagrams send them; and the sessions of a
-//! film run unchanged over simulated TCP, as the window controllers and groups of `anabranch-congestion` do.
+//! Links queue, delay and lose packets; TCP's two ends, TFRC and datagrams send them; the sessions of a
+//! film run unchanged over simulated TCP, and both ends of a live stream over datagrams, as the window controllers and groups of `anabranch-congestion` do.
 //!
 //! - [`model`]: what is simulated, as plain data.
 //! - [`Simulation`]: a run of a model.
@@ -44,6 +44,7 @@ mod check;
 mod counted;
 mod ecn;
 mod link;
+mod live;
 mod media;
 mod network;
 pub mod output;

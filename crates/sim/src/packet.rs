@@ -15,6 +15,8 @@ pub(crate) enum What {
     Datagram,
     TfrcData,
     TfrcFeedback,
+    /// Of a live stream, in either direction.
+    Live,
 }
 
 /// What only some packets carry: the SACK blocks of an acknowledgement and its count of marks (see
@@ -96,6 +98,7 @@ impl Packet {
         let kind = match self.what {
             What::Datagram => 1,
             What::TfrcData | What::TfrcFeedback => 2,
+            What::Live => 3,
             What::Syn | What::SynAck | What::Data | What::Ack | What::Reset => 0,
         };
         kind << 32 | u64::from(self.owner)

@@ -105,6 +105,30 @@ pub struct FlowTotals {
     pub completed: Option<Time>,
     /// What a media stream adds.
     pub media: Option<MediaTotals>,
+    /// What a live stream adds.
+    pub live: Option<LiveTotals>,
+}
+
+/// What a live stream adds to its flow's totals. Packets count that came into the sender after the warm-up and
+/// whose time is over: the latency, and a second.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LiveTotals {
+    /// Packets of the stream.
+    pub packets: u64,
+    /// Of them, those that never came out of the receiver.
+    pub missing: u64,
+    /// From the input of the sender to the output of the receiver: the median.
+    pub latency_median: Option<Duration>,
+    /// The same: 99 of 100 took no longer.
+    pub latency_99: Option<Duration>,
+    /// In the whole run: what the sender gave up before it left.
+    pub given_up: u64,
+    /// In the whole run: packets that were sent again.
+    pub again: u64,
+    /// In the whole run: packets of parity.
+    pub parity: u64,
+    /// In the whole run: most connections at a time.
+    pub connections_max: u32,
 }
 
 /// What a media stream adds to its flow's totals; not cut by the warm-up.

@@ -4,6 +4,7 @@ use anabranch_units::{Bytes, Duration, Time};
 
 use crate::check::{self, ModelError, Place};
 use crate::counted::FlowCounted;
+use crate::live;
 use crate::media::Stream;
 use crate::model::{FlowId, Kind, Model, Source, When};
 use crate::network::{Datagrams, HalfId, Network, Role, TfrcFlow, Upcall};
@@ -18,6 +19,7 @@ enum FlowState {
     Datagrams { index: usize },
     Tfrc { index: u32 },
     Media { stream: Box<Stream>, is_started: bool },
+    Live { stream: Box<live::Stream>, is_started: bool },
 }
 
 /// A simulation of a model.
@@ -108,6 +110,15 @@ impl Simulation {
                     let stream = Stream::new(id, (**media).clone(), paths, Time::from_nanos(start));
                     FlowState::Media { stream: Box::new(stream), is_started: false }
                 }
+                Kind::Live(live) => {
+                    let mut paths = Vec::with_capacity(live.from.len());
+                    for from in &live.from {
+                        paths
+                            .push((path(&mut network, *from, live.to)?, path(&mut network, live.to, *from)?));
+                    }
+                    let stream = live::Stream::new(id, (**live).clone(), &paths, &mut network);
+                    FlowState::Live { stream: Box::new(stream), is_started: false }
+                }
             });
             network.call_flow(id, start);
             if let Some(stop) = flow.stop {
@@ -187,6 +198,11 @@ impl Simulation {
                 Upcall::Flow(flow) => self.flow_timer(flow),
                 Upcall::Stop(flow) => self.stop_flow(flow),
                 Upcall::Delivered(half, bytes) => self.delivered(half, bytes),
+                Upcall::Datagram(flow, uplink, datagram) => {
+                    if let FlowState::Live { stream, .. } = &mut self.flows[flow] {
+                        stream.arrived(uplink as usize, *datagram, &mut self.network);
+                    }
+                }
                 Upcall::Connected(half) => {
                     let (flow, connection) = self.owner(half);
                     if let FlowState::Media { stream, .. } = &mut self.flows[flow] {
@@ -213,6 +229,14 @@ impl Simulation {
                 (half, source, next, written, is_open)
             }
             FlowState::Media { stream, is_started } => {
+                if std::mem::replace(is_started, true) {
+                    stream.timer(&mut self.network);
+                } else {
+                    stream.start(&mut self.network);
+                }
+                return;
+            }
+            FlowState::Live { stream, is_started } => {
                 if std::mem::replace(is_started, true) {
                     stream.timer(&mut self.network);
                 } else {
@@ -270,6 +294,7 @@ impl Simulation {
             FlowState::Datagrams { .. } => self.network.stop_datagrams(flow),
             FlowState::Tfrc { index } => self.network.stop_tfrc_flow(*index),
             FlowState::Media { stream, .. } => stream.stop(&mut self.network),
+            FlowState::Live { stream, .. } => stream.stop(&mut self.network),
         }
     }
 
@@ -321,6 +346,7 @@ impl Simulation {
             FlowState::Media { stream, .. } => {
                 FlowCounted { delivered: stream.received(), ..stream.counted(&self.network) }
             }
+            FlowState::Live { stream, .. } => stream.counted(&self.network),
         };
         self.flows.iter().map(counted).collect()
     }
@@ -385,6 +411,7 @@ impl Simulation {
                 sample.connections = u32::from(half.sender.is_established());
             }
             FlowState::Media { stream, .. } => stream.state(&self.network, sample),
+            FlowState::Live { stream, .. } => stream.state(sample),
             FlowState::Tfrc { index } => {
                 (sample.connections, sample.flows, sample.srtt) = self.network.tfrc_flow_state(*index);
             }
@@ -421,6 +448,10 @@ impl Simulation {
                 },
                 media: match &self.flows[id] {
                     FlowState::Media { stream, .. } => Some(stream.totals(self.now())),
+                    _ => None,
+                },
+                live: match &self.flows[id] {
+                    FlowState::Live { stream, .. } => Some(stream.totals(Time::ZERO + begun, self.now())),
                     _ => None,
                 },
             }

@@ -283,6 +283,7 @@ impl Bound {
     fn of_totals(&self, run: &Recording) -> f64 {
         let flows: Vec<_> = self.flows.iter().filter_map(|flow| run.totals.flows.get(*flow)).collect();
         let media = || flows.iter().filter_map(|flow| flow.media);
+        let live = || flows.iter().filter_map(|flow| flow.live);
         let of_mean = |values: Vec<f64>| mean(&values).unwrap_or(f64::NAN);
         if let Some(parameters) = self.details.player {
             let each = self.flows.iter().zip(&self.rates);
@@ -314,6 +315,14 @@ impl Bound {
                 let moments: Option<Vec<f64>> =
                     media().map(|media| Some(media.viewed().0?.as_secs_f64())).collect();
                 moments.map_or(f64::NAN, of_mean)
+            }
+            Quantity::Missing => {
+                of_mean(live().map(|live| live.missing as f64 / live.packets as f64).collect())
+            }
+            Quantity::Latency => {
+                let latencies: Option<Vec<f64>> =
+                    live().map(|live| Some(live.latency_99?.as_secs_f64())).collect();
+                latencies.map_or(f64::NAN, of_mean)
             }
             Quantity::Stalls => of_mean(media().map(|media| f64::from(media.viewed().1)).collect()),
             Quantity::Standing => {
@@ -358,6 +367,7 @@ pub(super) fn access(model: &Model, flow: FlowId) -> Rate {
     let receiver = match model.flows.get(flow).map(|flow| &flow.kind) {
         Some(Kind::Tcp { to, .. } | Kind::Udp { to, .. } | Kind::Tfrc { to, .. }) => *to,
         Some(Kind::Media(media)) => media.client,
+        Some(Kind::Live(live)) => live.to,
         None => return Rate::ZERO,
     };
     let links = model.links.iter().filter(|link| link.to == receiver);

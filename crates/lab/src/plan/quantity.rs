@@ -72,11 +72,14 @@ pub(super) enum Quantity {
     Stalls,
     Stalled,
     Standing,
+    /// Of live streams: the part of their packets that never came out, and how long 99 of 100 of the others took.
+    Missing,
+    Latency,
 }
 
 impl Quantity {
     /// The names in a plan.
-    pub(super) const NAMES: [(&'static str, Self); 39] = [
+    pub(super) const NAMES: [(&'static str, Self); 41] = [
         ("goodput", Self::Goodput),
         ("throughput", Self::Throughput),
         ("sent", Self::Sent),
@@ -116,6 +119,8 @@ impl Quantity {
         ("stalls", Self::Stalls),
         ("stalled", Self::Stalled),
         ("standing", Self::Standing),
+        ("missing", Self::Missing),
+        ("latency", Self::Latency),
     ];
 
     pub(super) const fn dimension(self) -> Dimension {
@@ -132,7 +137,8 @@ impl Quantity {
             | Self::Completed
             | Self::StartUp
             | Self::Stalled
-            | Self::Standing => Dimension::Time,
+            | Self::Standing
+            | Self::Latency => Dimension::Time,
             Self::Cwnd | Self::ReceiveWindow => Dimension::Size,
             _ => Dimension::Pure,
         }
@@ -173,6 +179,8 @@ impl Quantity {
                 | Self::RoundTrip
                 | Self::Completed
                 | Self::Standing
+                | Self::Missing
+                | Self::Latency
                 | Self::MostConnections
                 | Self::MeanConnections
                 | Self::Requests

@@ -48,7 +48,7 @@ impl Flow {
             Kind::Udp { pattern, .. } => {
                 matches!(pattern, Pattern::Constant { jitter: true, .. } | Pattern::Exponential { .. })
             }
-            Kind::Tfrc { .. } => false,
+            Kind::Tfrc { .. } | Kind::Live(_) => false,
         };
         by_kind || matches!(self.start, When::Between(from, to) if from < to)
     }

@@ -4,6 +4,7 @@
 mod drawn;
 mod ids;
 mod link;
+mod live;
 mod media;
 mod server;
 mod tcp;
@@ -17,6 +18,7 @@ pub use link::{
     Change, CoDel, Discipline, DualPi2, FqCoDel, GilbertElliott, Jitter, Limit, Link, LossModel,
     Opportunities, Pie, Queue, Red, Spread, TokenBucket,
 };
+pub use live::{KeyFrames, Live};
 pub use media::{Act, Ladder, Media, RateControl, Reader};
 pub use server::{Above, MostConnections, Server};
 pub use tcp::{Congestion, DelayedAck, Ecn, Form, Recovery, Rto, Share, Tcp};
@@ -112,6 +114,8 @@ pub enum Kind {
     },
     /// A media stream, received by the session of `stream` over TCP connections from one or more servers.
     Media(Box<Media>),
+    /// A live stream over datagrams.
+    Live(Box<Live>),
 }
 
 /// What the application at a TCP sender writes.

@@ -1,5 +1,5 @@
-//! The network at work: packets over links to the ends of TCP connections and of TFRC flows, and to receivers
-//! of datagrams.
+//! The network at work: packets over links to the ends of TCP connections and of TFRC flows, to those of
+//! live streams, and to receivers of datagrams.
 //!
 //! `state` has what there is; each of the other files what happens to a part of it.
 
@@ -7,6 +7,7 @@ mod connections;
 mod datagrams;
 mod groups;
 mod joint;
+mod live;
 mod segments;
 mod servers;
 mod state;
@@ -15,4 +16,4 @@ mod tfrc;
 mod tfrc_flows;
 mod travel;
 
-pub(crate) use state::{Datagrams, HalfId, Network, Role, TfrcFlow, Upcall};
+pub(crate) use state::{Datagrams, HalfId, LiveBody, LiveDatagram, LiveWay, Network, Role, TfrcFlow, Upcall};

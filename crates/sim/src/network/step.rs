@@ -83,6 +83,7 @@ impl Network {
             }
             What::TfrcData => self.tfrc_data_arrives(&packet),
             What::TfrcFeedback => self.tfrc_feedback_arrives(&packet),
+            What::Live => self.live_arrives(&packet),
             What::Syn => self.syn_arrives(&packet),
             What::SynAck => self.syn_ack_arrives(&packet),
             What::Reset => self.reset_arrives(&packet),

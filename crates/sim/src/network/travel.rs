@@ -83,6 +83,10 @@ impl Network {
             Fate::Arrives(at) => {
                 self.packets.get_mut(number).hop += 1;
                 if self.links[link as usize].duplicates() {
+                    let packet = self.packets.get(number);
+                    if packet.what == What::Live {
+                        self.live[packet.owner as usize].doubled(packet.sequence);
+                    }
                     let copy = self.packets.copy(number);
                     self.schedule(at, Kind::Packet, copy);
                 }
@@ -117,6 +121,7 @@ impl Network {
                 let tfrc = &mut self.tfrc[packet.owner as usize];
                 (&mut tfrc.dropped, &mut tfrc.lost)
             }
+            What::Live => return self.live_gone(&packet, was_dropped),
             // A lost farewell would be said again: it counts as heard.
             What::Reset => return self.servers.left(packet.owner),
             _ => return,
@@ -151,6 +156,11 @@ impl Network {
                 let (tfrc, is_from_sender) = (&self.tfrc[owner], what == What::TfrcData);
                 (tfrc.flow, tfrc.connection, is_from_sender, 0, tfrc.path(is_from_sender))
             }
+            What::Live => {
+                let way = &self.live[owner];
+                let is_from_sender = way.is_from_sender(packet.sequence);
+                (way.flow, way.uplink, is_from_sender, 0, way.path(is_from_sender))
+            }
             what => {
                 let half = &self.halves[owner];
                 // What the sender of the opener's half sends comes from the opener, and so do the other
@@ -163,7 +173,7 @@ impl Network {
         let Some((source, destination)) = self.ends.get(&path).copied() else { return };
         let payload = match packet.what {
             What::Data => u64::from(packet.size) - u64::from(header),
-            What::Datagram | What::TfrcData | What::TfrcFeedback => u64::from(packet.size),
+            What::Datagram | What::TfrcData | What::TfrcFeedback | What::Live => u64::from(packet.size),
             _ => 0,
         };
         let what = match packet.what {
@@ -176,7 +186,9 @@ impl Network {
                 sack: blocks(packet.sequence, self.packets.extra(packet)),
             },
             What::Reset => PacketKind::Reset,
-            What::Datagram | What::TfrcData | What::TfrcFeedback => PacketKind::Datagram(packet.sequence),
+            What::Datagram | What::TfrcData | What::TfrcFeedback | What::Live => {
+                PacketKind::Datagram(packet.sequence)
+            }
         };
         let record = PacketRecord {
             at: Time::from_nanos(self.links[link as usize].last_start()),

@@ -77,7 +77,7 @@ impl Capture {
         let segment = |kind: &Kind| match kind {
             Kind::Tcp { tcp, .. } => tcp.segment.get(),
             Kind::Media(media) => media.tcp.segment.get(),
-            Kind::Udp { .. } | Kind::Tfrc { .. } => 0,
+            Kind::Udp { .. } | Kind::Tfrc { .. } | Kind::Live(_) => 0,
         };
         Ok(Self {
             writer,

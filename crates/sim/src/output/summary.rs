@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::capacity::capacity;
 use super::decimal::Decimal;
 use crate::model::{Kind, Link, Model};
-use crate::report::{FlowTotals, LinkTotals, MediaTotals, Totals};
+use crate::report::{FlowTotals, LinkTotals, LiveTotals, MediaTotals, Totals};
 
 /// What a run came to, from the end of its warm-up on.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -70,6 +70,31 @@ pub struct FlowSummary {
     /// What a media stream adds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub media: Option<MediaSummary>,
+    /// What a live stream adds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub live: Option<LiveSummary>,
+}
+
+/// What a live stream came to: of the packets that came into the sender after the warm-up, and whose time was
+/// over at the end.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LiveSummary {
+    /// Packets of the stream.
+    pub packets: u64,
+    /// Of them, those that never came out of the receiver.
+    pub missing_packets: u64,
+    /// From the input of the sender to the output of the receiver, in seconds: the median.
+    pub latency_median_s: Option<f64>,
+    /// The same: 99 of 100 took no longer.
+    pub latency_99_s: Option<f64>,
+    /// In the whole run: what the sender gave up before it left.
+    pub given_up_packets: u64,
+    /// In the whole run: packets that were sent again.
+    pub again_packets: u64,
+    /// In the whole run: packets of parity.
+    pub parity_packets: u64,
+    /// In the whole run: most connections at a time.
+    pub connections_max: u32,
 }
 
 /// What a media stream came to; the warm-up counts here.
@@ -175,6 +200,7 @@ impl FlowSummary {
                 Kind::Udp { .. } => "udp",
                 Kind::Tfrc { .. } => "tfrc",
                 Kind::Media(_) => "media",
+                Kind::Live(_) => "live",
             },
             goodput_bps: Rate::of(totals.delivered, counted).as_bps(),
             delivered_bytes: totals.delivered.get(),
@@ -192,6 +218,7 @@ impl FlowSummary {
                 .map(|rtt| Decimal::seconds(rtt).number()),
             completed_s: totals.completed.map(|at| Decimal::seconds(at.since(Time::ZERO)).number()),
             media: totals.media.as_ref().map(MediaSummary::new),
+            live: totals.live.as_ref().map(LiveSummary::new),
         }
     }
 }
@@ -219,6 +246,22 @@ impl MediaSummary {
     }
 }
 
+impl LiveSummary {
+    fn new(totals: &LiveTotals) -> Self {
+        let seconds = |latency: Option<Duration>| latency.map(|latency| Decimal::seconds(latency).number());
+        Self {
+            packets: totals.packets,
+            missing_packets: totals.missing,
+            latency_median_s: seconds(totals.latency_median),
+            latency_99_s: seconds(totals.latency_99),
+            given_up_packets: totals.given_up,
+            again_packets: totals.again,
+            parity_packets: totals.parity,
+            connections_max: totals.connections_max,
+        }
+    }
+}
+
 impl LinkSummary {
     fn new(link: &Link, totals: &LinkTotals, now: Time, counted: Duration) -> Self {
         Self {
@@ -242,7 +285,7 @@ fn knows_marks(kind: &Kind) -> bool {
     match kind {
         Kind::Tcp { tcp, .. } => tcp.ecn.is_some(),
         Kind::Media(media) => media.tcp.ecn.is_some(),
-        Kind::Udp { .. } | Kind::Tfrc { .. } => false,
+        Kind::Udp { .. } | Kind::Tfrc { .. } | Kind::Live(_) => false,
     }
 }
 

@@ -136,7 +136,7 @@ fn ends(kind: &Kind) -> Option<(NodeId, NodeId)> {
         Kind::Tcp { from, to, .. } | Kind::Udp { from, to, .. } | Kind::Tfrc { from, to, .. } => {
             Some((*from, *to))
         }
-        Kind::Media(_) => None,
+        Kind::Media(_) | Kind::Live(_) => None,
     }
 }
 
@@ -185,6 +185,10 @@ fn transport(
         }
         Kind::Media(_) => {
             Err(origin.fault("kind", "the testbed's streams are [film], and a [[client]] that plays it"))
+        }
+        Kind::Live(_) => {
+            Err(origin
+                .fault("kind", "the testbed's live streams are [live], and a [[client]] with a `sender`"))
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What is measured of films.
 
-use anabranch_sim::report::{FlowTotals, MediaTotals, Seen, Totals};
+use anabranch_sim::report::{FlowTotals, LiveTotals, MediaTotals, Seen, Totals};
 
 use super::*;
 
@@ -61,4 +61,24 @@ fn what_the_viewer_saw_counts_before_what_the_session_thinks() {
     let run = run([film]);
     let figures = [Quantity::StartUp, Quantity::Stalls, Quantity::Stalled, Quantity::Standing];
     assert_eq!(figures.map(|quantity| of(quantity, vec![0], &run)), [3.0, 2.0, 7.0, 7.0]);
+}
+
+#[test]
+fn what_is_missing_of_live_streams_is_the_mean_of_their_parts() {
+    let stream = |packets, missing, latency_99: Option<u64>| FlowTotals {
+        live: Some(LiveTotals {
+            packets,
+            missing,
+            latency_99: latency_99.map(Duration::from_millis),
+            ..LiveTotals::default()
+        }),
+        ..FlowTotals::default()
+    };
+    let flows = vec![stream(100, 10, Some(700)), stream(1000, 0, Some(900)), stream(10, 10, None)];
+    let run = Recording { totals: Totals { flows, ..Totals::default() }, ..Recording::default() };
+    let missing = |flows: Vec<FlowId>| of(Quantity::Missing, flows, &run);
+    assert_eq!([missing(vec![0]), missing(vec![0, 1]), missing(vec![2])], [0.1, 0.05, 1.0]);
+    let latency = |flows: Vec<FlowId>| of(Quantity::Latency, flows, &run);
+    assert!((latency(vec![0, 1]) - 0.8).abs() < 1e-9);
+    assert!(latency(vec![0, 2]).is_nan(), "what never comes has no latency");
 }

@@ -1,6 +1,7 @@
 //! What happens in a network, and what its user is told of it.
 
 use super::half::HalfId;
+use super::live::LiveDatagram;
 use crate::model::FlowId;
 
 /// What happens at a moment: a kind and a number in one word, because millions of these move in memory.
@@ -58,7 +59,7 @@ impl Event {
 }
 
 /// What the user of a network is told after an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) enum Upcall {
     /// A flow's timer went off.
     Flow(FlowId),
@@ -70,4 +71,6 @@ pub(crate) enum Upcall {
     Refused(HalfId),
     /// Bytes have arrived in order at the receiver of this half.
     Delivered(HalfId, u64),
+    /// A datagram of a live stream has arrived that went over this uplink.
+    Datagram(FlowId, u32, Box<LiveDatagram>),
 }

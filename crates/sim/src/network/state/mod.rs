@@ -4,6 +4,7 @@ mod datagrams;
 mod event;
 mod groups;
 mod half;
+mod live;
 mod servers;
 mod tfrc;
 mod tfrc_flow;
@@ -23,6 +24,7 @@ pub(crate) use event::Upcall;
 pub(super) use event::{Event, Kind};
 pub(super) use groups::{Groups, Membership, Shared};
 pub(crate) use half::{Half, HalfId, Role};
+pub(crate) use live::{LiveBody, LiveDatagram, LiveWay};
 use servers::Servers;
 pub(super) use servers::{Answer, PaceId, Visit};
 pub(super) use tfrc::{TIMER_BITS, TIMERS, Tfrc, Timer};
@@ -52,6 +54,8 @@ pub(crate) struct Network {
     /// Connections under TFRC, and the flows that they belong to.
     pub(in crate::network) tfrc: Vec<Tfrc>,
     pub(crate) tfrc_flows: Vec<TfrcFlow>,
+    /// The uplinks of all live streams.
+    pub(in crate::network) live: Vec<LiveWay>,
     pub(in crate::network) random: Vec<Random>,
     pub(crate) upcalls: Vec<Upcall>,
     pub(crate) decisions: Vec<Decision>,
@@ -94,6 +98,7 @@ impl Network {
             datagrams_of: Vec::new(),
             tfrc: Vec::new(),
             tfrc_flows: Vec::new(),
+            live: Vec::new(),
             random,
             upcalls: Vec::new(),
             decisions: Vec::new(),
