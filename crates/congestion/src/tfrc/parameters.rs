@@ -55,6 +55,10 @@ pub struct Parameters {
     pub discounting: Option<Ratio>,
     /// How many reports the receiver sends in a round trip when nothing is lost.
     pub feedback_per_rtt: u32,
+    /// The same before the first loss, in slow start: each tells what came since the one before, and the rate
+    /// follows each. One that tells of a whole round trip tells of a rate that is half a round trip old, and with
+    /// one in a round trip the rate doubles in two or three.
+    pub slow_start_feedback_per_rtt: u32,
     /// The least time between these reports. On a path whose round trip is shorter than the packets are
     /// apart, each packet would bring a report that tells nothing new. The sender waits as long for reports
     /// as if the round trip took this time.
@@ -138,6 +142,7 @@ impl Parameters {
         intervals: 8,
         discounting: Some(Ratio::new(1, 4)),
         feedback_per_rtt: 1,
+        slow_start_feedback_per_rtt: 1,
         least_feedback_interval: Duration::ZERO,
         filter: Filter::All,
     };
@@ -148,13 +153,16 @@ impl Parameters {
     /// about a round trip and 0.2 s before it sends again. RFC 5348 reckons with Reno and four round trips, and
     /// gets a small part of a link with a long queue beside CUBIC. And a stream has a rate of its own: what it
     /// sent before the first loss is no measure of what the path bears. A report wakes both ends, and one in 10 ms is
-    /// enough.
+    /// enough. Today's TCP begins with ten packets (RFC 6928) and doubles its window in every round trip; media
+    /// cannot wait longer.
     pub const LIVE: Self = Self {
         equation: Equation::Cubic,
         // The least deviation, four times of which are added, is between 0.75 and one of these steps.
         timeout: Timeout::Coarse { tick: Duration::from_millis(50) },
         first_interval_arrived: true,
         least_feedback_interval: Duration::from_millis(10),
+        initial_window: InitialWindow::Packets(10),
+        slow_start_feedback_per_rtt: 4,
         ..Self::RFC5348
     };
 

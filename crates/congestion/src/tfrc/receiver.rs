@@ -119,7 +119,15 @@ impl Receiver {
     fn report(&mut self, now: Time) -> Option<Feedback> {
         let newest = self.newest?;
         let rtt = newest.packet.rtt;
+        let starts = match self.parameters.slow_start_feedback_per_rtt {
+            more if self.loss_event_rate == 0.0 => more.max(1),
+            _ => 1,
+        };
         let receive_rate = self.arrivals.measure(rtt, now);
+        let receive_rate = match rtt {
+            Some(rtt) if starts > 1 => self.arrivals.of_late(rtt / u64::from(starts), now),
+            _ => receive_rate,
+        };
         self.arrivals.mark(now);
         self.deadline = Time::NEVER;
         if !self.has_news {
@@ -127,7 +135,7 @@ impl Receiver {
         }
         self.has_news = false;
         if let Some(rtt) = rtt {
-            let interval = rtt / u64::from(self.parameters.feedback_per_rtt.max(1));
+            let interval = rtt / u64::from(self.parameters.feedback_per_rtt.max(starts));
             self.deadline = now + interval.max(self.parameters.least_feedback_interval);
         }
         Some(Feedback {
@@ -171,6 +179,14 @@ impl Arrivals {
         });
         self.largest = self.largest.max(rate);
         rate
+    }
+
+    /// What came since the last mark that is so old; zero before the first.
+    fn of_late(&self, time: Duration, now: Time) -> Rate {
+        let since = self.marks.iter().rev().find(|(marked, _)| now.since(*marked) >= time);
+        let since = since.or(self.marks.front());
+        since
+            .map_or(Rate::ZERO, |(marked, until_then)| Rate::of(self.bytes - *until_then, now.since(*marked)))
     }
 
     /// The feedback timer expired.

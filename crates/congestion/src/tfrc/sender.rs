@@ -314,7 +314,7 @@ impl Sender {
             };
             self.allow(next);
             self.last_change = now;
-        } else if elapsed >= path.rtt {
+        } else if elapsed >= path.rtt / u64::from(self.parameters.slow_start_feedback_per_rtt.max(1)) {
             self.allow((2.0 * self.allowed).min(receive_limit).max(self.initial_rate(path)));
             self.last_change = now;
         }
