@@ -1,6 +1,6 @@
 //! The sender's side of a connection: its rate, and which of its datagrams were lost.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use anabranch_congestion::tfrc::{self, Feedback};
 use anabranch_protocol::live::wire::{
@@ -14,9 +14,13 @@ use super::control::{packet_size, parameters};
 use super::one_connection::OneConnection;
 use super::round_trips::RoundTrips;
 
-/// So many later datagrams show that one is lost where datagrams overtake each other (RFC 9002, section
-/// 6.1.1). Where none ever did the next one does: at low rates the third comes too late for another attempt.
+/// So many later datagrams at least show that one is lost where datagrams overtake each other (RFC 9002, section
+/// 6.1.1), and as many as have overtaken one before it came. Where none ever did the next one does: at low rates
+/// the third comes too late for another attempt. What was long under way is lost whatever overtook it
+/// ([`Connection::patience`]).
 const LATER: u64 = 3;
+/// For so long the slowest of those is remembered.
+const OVERTAKEN: Duration = Duration::from_secs(60);
 /// Datagrams taken for lost that are remembered, in case they arrive after all.
 const MOST_DOUBTFUL: usize = 64;
 /// Datagrams whose fate is not known; more are taken for lost.
@@ -78,8 +82,10 @@ pub(super) struct Connection {
     newest_arrived: Option<u64>,
     /// So many later datagrams show that one is lost.
     later: u64,
-    /// What was taken for lost of late.
-    doubtful: BTreeSet<u64>,
+    /// What was taken for lost of late, and when it left.
+    doubtful: BTreeMap<u64, Time>,
+    /// How long the slowest of these took that came after all, and when it did.
+    overtaken: (Duration, Time),
     /// Since when a report is waited for.
     waits_since: Option<Time>,
     last_probe: Option<Time>,
@@ -111,7 +117,8 @@ impl Connection {
             newest_sent: None,
             newest_arrived: None,
             later: 1,
-            doubtful: BTreeSet::new(),
+            doubtful: BTreeMap::new(),
+            overtaken: (Duration::ZERO, Time::ZERO),
             waits_since: None,
             last_probe: None,
             trial: None,
@@ -324,8 +331,9 @@ impl Connection {
                 continue;
             }
             let first = (last + 1).saturating_sub((*length).into());
-            if self.doubtful.range(first..=last).next().is_some() {
-                self.later = LATER;
+            while let Some((&sequence, &sent)) = self.doubtful.range(first..=last).next() {
+                self.doubtful.remove(&sequence);
+                self.came_after_all(sequence, sent, now);
             }
             while let Some((&sequence, _)) = self.outstanding.range(first..=last).next() {
                 if let Some(outstanding) = self.outstanding.remove(&sequence) {
@@ -362,7 +370,7 @@ impl Connection {
             let (sequence, outstanding) = entry.remove_entry();
             self.round_trips.lost(now);
             self.one.lost(sequence, outstanding.sent, self.rate.rtt().unwrap_or(self.first_rtt));
-            self.doubtful.insert(sequence);
+            self.doubtful.insert(sequence, outstanding.sent);
             if self.doubtful.len() > MOST_DOUBTFUL {
                 self.doubtful.pop_first();
             }
@@ -372,10 +380,23 @@ impl Connection {
         lost
     }
 
-    /// A datagram that has been under way for so long when a later one has arrived is lost.
+    /// A datagram has come that was taken for lost: others overtook it. As many, and as long a way, are no loss
+    /// from now on.
+    fn came_after_all(&mut self, sequence: u64, sent: Time, now: Time) {
+        let overtook = self.newest_arrived.map_or(0, |newest| newest.saturating_sub(sequence));
+        self.later = self.later.max(LATER).max(overtook + 1);
+        let took = now.since(sent);
+        if took > self.overtaken.0 || now.since(self.overtaken.1) > OVERTAKEN {
+            self.overtaken = (took, now);
+        }
+    }
+
+    /// A datagram that has been under way for so long when a later one has arrived is lost: an eighth longer than
+    /// the round trip (RFC 9002, section 6.1.2), or than those took of late that were overtaken, but no more than
+    /// two round trips (RFC 8985, section 6.2, bounds what is added by a round trip).
     fn patience(&self) -> Duration {
         let rtt = self.rate.rtt().unwrap_or(self.first_rtt);
-        rtt + rtt / 8
+        rtt.max(self.overtaken.0.min(rtt * 15 / 8)) + rtt / 8
     }
 
     /// When the oldest datagram counts as lost though no further report comes.

@@ -112,6 +112,31 @@ fn a_stream_that_does_not_fit_loses_what_is_too_much() {
     assert!(carried > 0.9 * 2e6, "{carried}");
 }
 
+/// In the first seconds of a long way, before there was any loss, it begins as TCP does.
+#[test]
+fn a_stream_over_a_long_way_has_its_rate_within_two_seconds() {
+    let wide = over("", "rate = \"1500kbps\"").replace("\"2Mbps\"", "\"6Mbps\"");
+    let long = wide.replace("\"40ms\"", "\"150ms\"").replace("\"600ms\"", "\"1200ms\"");
+    let totals = run(&long, &mut ());
+    let live = live(&totals.flows[0]);
+    assert_eq!(live.missing, 0, "{live:?}");
+    assert!(live.given_up < 80, "{live:?}");
+}
+
+/// What was overtaken is not taken for lost for long.
+#[test]
+fn where_packets_overtake_each_other_little_is_sent_twice() {
+    let reordering = "jitter = { kind = \"exponential\", mean = \"5ms\", reorder = true }";
+    for stream_of in ["rate = \"1Mbps\"", "rate = \"1600kbps\""] {
+        let (totals, live) = stream(reordering, stream_of);
+        assert_eq!(live.missing, 0, "{live:?}");
+        assert!(live.again * 50 < live.packets, "{live:?}, {totals:?}");
+    }
+    // A loss is still found in time.
+    let (_, live) = stream(&format!("{reordering}\nloss = 0.02"), "rate = \"1Mbps\"");
+    assert_eq!(live.missing, 0, "{live:?}");
+}
+
 #[test]
 fn a_dead_link_ends_its_connection_and_another_one_takes_its_place() {
     let outage = r#"changes = [{ at = "20s", rate = "1kbps" }, { at = "35s", rate = "2Mbps" }]"#;
