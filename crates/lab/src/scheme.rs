@@ -87,6 +87,8 @@ schemes! {
     AUTO: "auto", BLACK, SOLID, Cross;
     /// Ours of live media, where ours of films is beside it.
     AUTO_LIVE: "auto live", BLACK, LONG, Diamond;
+    /// Ours of live media, with as much parity as the losses ask for.
+    AUTO_PARITY: "auto with parity", BLACK, DASH_DOTTED, Circle;
     /// TCP connections as many as MULTFRC's control says.
     MUL_TCP: "MUL-TCP", YELLOW, SOLID, Triangle;
     /// TCP-ROME.

@@ -1,7 +1,7 @@
 //! Live streams: flows of kind `live`.
 
 use anabranch_live::fec::Code;
-use anabranch_live::{Fec, LEAST_LATENCY, MOST_LATENCY, Scheme, Settings};
+use anabranch_live::{Fec, LEAST_LATENCY, MAX_CONNECTIONS, MOST_LATENCY, Scheme, Settings};
 use anabranch_units::{Duration, Rate};
 
 use crate::error::Fault;
@@ -37,14 +37,7 @@ pub(crate) fn read(table: &mut Table<'_>, copy: u32, network: &mut NamedNetwork<
         }
         latency => Ok(latency),
     });
-    let scheme = table.get("scheme", |item| {
-        item.one_of(&[
-            ("auto", Scheme::AUTO),
-            ("tfrc", Scheme::TFRC),
-            ("multfrc", Scheme::MULTFRC),
-            ("aio-tfrc", Scheme::AIO_TFRC),
-        ])
-    });
+    let scheme = table.get("scheme", scheme);
     let scheme = scheme.unwrap_or(Scheme::AUTO);
     let is_published = table.get("as_published", |item| match item.flag()? {
         true if scheme == Scheme::AUTO => {
@@ -98,6 +91,35 @@ fn ends(
         network.check_way(to, *node, *own_span)?;
     }
     Ok((taken, to))
+}
+
+/// Those that a sender has, or a fixed number of connections.
+fn scheme(item: Item<'_>) -> Result<Scheme, Fault> {
+    /// Schemes, as they are named.
+    #[derive(Clone, Copy)]
+    enum Named {
+        Ready(Scheme),
+        Fixed,
+    }
+    let (named, mut table) = item.named(
+        "a live stream's scheme",
+        &[
+            ("auto", Named::Ready(Scheme::AUTO)),
+            ("tfrc", Named::Ready(Scheme::TFRC)),
+            ("multfrc", Named::Ready(Scheme::MULTFRC)),
+            ("aio-tfrc", Named::Ready(Scheme::AIO_TFRC)),
+            ("fixed", Named::Fixed),
+        ],
+    )?;
+    let scheme = match named {
+        Named::Ready(scheme) => Ok(scheme),
+        Named::Fixed => {
+            let connections = table.need("connections", |item| item.count(1..=MAX_CONNECTIONS as u32));
+            connections.map(Scheme::Fixed)
+        }
+    };
+    table.finish()?;
+    scheme
 }
 
 /// `"off"`, `"auto"`, or a block's packets.

@@ -113,6 +113,8 @@ pub struct FlowTotals {
 /// whose time is over: the latency, and a second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LiveTotals {
+    /// The latency that was asked for.
+    pub latency_asked: Duration,
     /// Packets of the stream.
     pub packets: u64,
     /// Of them, those that never came out of the receiver.

@@ -324,6 +324,11 @@ impl Bound {
                     live().map(|live| Some(live.latency_99?.as_secs_f64())).collect();
                 latencies.map_or(f64::NAN, of_mean)
             }
+            Quantity::Overrun => {
+                let overruns: Option<Vec<f64>> =
+                    live().map(|live| Some((live.latency_99? - live.latency_asked).as_secs_f64())).collect();
+                overruns.map_or(f64::NAN, of_mean)
+            }
             Quantity::Stalls => of_mean(media().map(|media| f64::from(media.viewed().1)).collect()),
             Quantity::Standing => {
                 let standing = media().map(|media| match media.viewed() {

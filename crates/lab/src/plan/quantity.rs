@@ -72,14 +72,16 @@ pub(super) enum Quantity {
     Stalls,
     Stalled,
     Standing,
-    /// Of live streams: the part of their packets that never came out, and how long 99 of 100 of the others took.
+    /// Of live streams: the part of their packets that never came out, how long 99 of 100 of the others took,
+    /// and how much longer that is than what was asked for.
     Missing,
     Latency,
+    Overrun,
 }
 
 impl Quantity {
     /// The names in a plan.
-    pub(super) const NAMES: [(&'static str, Self); 41] = [
+    pub(super) const NAMES: [(&'static str, Self); 42] = [
         ("goodput", Self::Goodput),
         ("throughput", Self::Throughput),
         ("sent", Self::Sent),
@@ -121,6 +123,7 @@ impl Quantity {
         ("standing", Self::Standing),
         ("missing", Self::Missing),
         ("latency", Self::Latency),
+        ("overrun", Self::Overrun),
     ];
 
     pub(super) const fn dimension(self) -> Dimension {
@@ -138,7 +141,8 @@ impl Quantity {
             | Self::StartUp
             | Self::Stalled
             | Self::Standing
-            | Self::Latency => Dimension::Time,
+            | Self::Latency
+            | Self::Overrun => Dimension::Time,
             Self::Cwnd | Self::ReceiveWindow => Dimension::Size,
             _ => Dimension::Pure,
         }
@@ -181,6 +185,7 @@ impl Quantity {
                 | Self::Standing
                 | Self::Missing
                 | Self::Latency
+                | Self::Overrun
                 | Self::MostConnections
                 | Self::MeanConnections
                 | Self::Requests

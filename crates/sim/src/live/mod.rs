@@ -315,6 +315,7 @@ impl Stream {
         let quantile = |part: usize| took.get(took.len().saturating_sub(1) * part / 100).copied();
         let status = self.sender.status();
         LiveTotals {
+            latency_asked: latency,
             packets,
             missing: packets - took.len() as u64,
             latency_median: quantile(50),

@@ -67,6 +67,7 @@ fn what_the_viewer_saw_counts_before_what_the_session_thinks() {
 fn what_is_missing_of_live_streams_is_the_mean_of_their_parts() {
     let stream = |packets, missing, latency_99: Option<u64>| FlowTotals {
         live: Some(LiveTotals {
+            latency_asked: Duration::from_millis(600),
             packets,
             missing,
             latency_99: latency_99.map(Duration::from_millis),
@@ -80,5 +81,6 @@ fn what_is_missing_of_live_streams_is_the_mean_of_their_parts() {
     assert_eq!([missing(vec![0]), missing(vec![0, 1]), missing(vec![2])], [0.1, 0.05, 1.0]);
     let latency = |flows: Vec<FlowId>| of(Quantity::Latency, flows, &run);
     assert!((latency(vec![0, 1]) - 0.8).abs() < 1e-9);
+    assert!((of(Quantity::Overrun, vec![0, 1], &run) - 0.2).abs() < 1e-9);
     assert!(latency(vec![0, 2]).is_nan(), "what never comes has no latency");
 }
