@@ -97,6 +97,8 @@ pub(super) struct Connection {
     round_trips: RoundTrips,
     one: OneConnection,
     is_silent: bool,
+    /// When an outage ended last: what left before says how long that was, and nothing of the route.
+    heard_again: Option<Time>,
     sent: u64,
     lost: u64,
     /// Bytes that arrived.
@@ -127,6 +129,7 @@ impl Connection {
             round_trips: RoundTrips::default(),
             one: OneConnection::default(),
             is_silent: false,
+            heard_again: None,
             sent: 0,
             lost: 0,
             arrived: Bytes::ZERO,
@@ -304,7 +307,11 @@ impl Connection {
         latency: Duration,
         now: Time,
     ) -> (Vec<u64>, Option<Duration>) {
-        self.is_silent = false;
+        // A queue that grows may make a silence as well, but hardly twice as long a one.
+        let was_out = self.waits_since.is_some_and(|since| now.since(since) >= self.silence() * 2);
+        if std::mem::take(&mut self.is_silent) && was_out {
+            self.heard_again = Some(now);
+        }
         let mut round_trip = None;
         if let Some(rate) = &report.rate {
             let age = low_bits(micros(now)).wrapping_sub(rate.timestamp);
@@ -315,12 +322,7 @@ impl Connection {
                     receive_rate: rate.receive_rate,
                     loss_event_rate: rate.loss_event_rate,
                 };
-                let sample = now.since(feedback.timestamp) - feedback.delay;
-                self.last_rtt = Some(sample);
-                round_trip = self.rate.feedback(&feedback, now);
-                if !self.round_trips.sample(sample, waits, latency, now) {
-                    round_trip = None;
-                }
+                round_trip = self.feedback(feedback, waits, latency, now);
             }
         }
         let Some(newest_sent) = self.newest_sent else { return (Vec::new(), round_trip) };
@@ -352,6 +354,28 @@ impl Connection {
         let lost = self.lost_before_newest(now);
         self.waits_since = (!self.outstanding.is_empty()).then_some(now);
         (lost, round_trip)
+    }
+
+    /// The control of the rate is told of a report. Answers with the round-trip time that it brought, if that is
+    /// believed.
+    fn feedback(
+        &mut self,
+        feedback: Feedback,
+        waits: bool,
+        latency: Duration,
+        now: Time,
+    ) -> Option<Duration> {
+        let age = now.since(feedback.timestamp);
+        let is_of_outage = self.heard_again.is_some_and(|again| feedback.timestamp <= again);
+        if let Some(rtt) = self.rate.rtt().filter(|_| is_of_outage) {
+            self.rate.feedback(&Feedback { delay: age - rtt, ..feedback }, now);
+            return None;
+        }
+        let sample = age - feedback.delay;
+        self.last_rtt = Some(sample);
+        let round_trip = self.rate.feedback(&feedback, now);
+        let is_believed = self.round_trips.sample(sample, waits, latency, now);
+        round_trip.filter(|_| is_believed)
     }
 
     /// Datagrams that are lost, since later ones arrived: enough of them, or one long before (RFC 9002,

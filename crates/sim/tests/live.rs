@@ -146,6 +146,15 @@ fn a_dead_link_ends_its_connection_and_another_one_takes_its_place() {
     assert!((14.0..21.0).contains(&missing), "{missing} s: {live:?}");
 }
 
+/// What left before an outage and comes after it says nothing of the route, and makes nothing be too late.
+#[test]
+fn an_outage_costs_what_the_latency_does_not_outlast() {
+    let outage = "changes = [{ at = \"30s\", down = true }, { at = \"32s\", down = false }]";
+    let (_, live) = stream(outage, "rate = \"600kbps\"");
+    let missing = live.missing as f64 / live.packets as f64 * 56.4;
+    assert!((1.1..1.6).contains(&missing), "{missing} s: {live:?}");
+}
+
 #[test]
 fn two_uplinks_carry_what_one_cannot() {
     let second = r#"

@@ -13,8 +13,9 @@ use crate::loss_history::LossHistory;
 pub struct Receiver {
     parameters: Parameters,
     losses: FlowLosses,
-    /// Known since the first packet.
+    /// Known since the first packet, and when that came.
     newest: Option<Newest>,
+    began: Time,
     loss_events: u64,
     arrivals: Arrivals,
     /// Whether anything arrived since the last report.
@@ -39,6 +40,7 @@ impl Receiver {
             parameters,
             losses: FlowLosses::new(parameters),
             newest: None,
+            began: Time::ZERO,
             loss_events: 0,
             arrivals: Arrivals::default(),
             has_news: false,
@@ -57,6 +59,9 @@ impl Receiver {
         }
         if !self.losses.packet(packet, now) {
             return None;
+        }
+        if self.newest.is_none() {
+            self.began = now;
         }
         if is_newest {
             self.newest = Some(Newest { packet: *packet, arrival: now });
@@ -119,8 +124,9 @@ impl Receiver {
     fn report(&mut self, now: Time) -> Option<Feedback> {
         let newest = self.newest?;
         let rtt = newest.packet.rtt;
+        let is_beginning = rtt.is_some_and(|rtt| now.since(self.began) < rtt * BEGINNING);
         let starts = match self.parameters.slow_start_feedback_per_rtt {
-            more if self.loss_event_rate == 0.0 => more.max(1),
+            more if self.loss_event_rate == 0.0 && is_beginning => more.max(1),
             _ => 1,
         };
         let receive_rate = self.arrivals.measure(rtt, now);
@@ -147,6 +153,8 @@ impl Receiver {
     }
 }
 
+/// Slow start is over after so many round trips: ten packets have become a hundred thousand.
+const BEGINNING: u64 = 14;
 /// More than the expirations of the feedback timer in a round trip.
 const MOST_MARKS: usize = 64;
 

@@ -94,13 +94,16 @@ fn over_fading(rule: &mut dyn Rule, latency: Duration, seed: u64) -> (f64, f64) 
 
 #[test]
 fn an_encoder_follows_a_link_that_halves_and_comes_back() {
-    for seed in 1..=2 {
+    const SEEDS: u64 = 4;
+    let mut gone = 0.0;
+    for seed in 1..=SEEDS {
         let path = halving(4000, 60, 50, 0.0, seed);
         let Halved { after, missing, back, used } = halved(&path, &run(&path, SECOND, &mut Told, END, seed));
         let told = format!("seed {seed}: {after:.2}, {missing:.4}, {back:?}, {used:.2}");
-        assert!(after <= 1.0 && missing <= 0.01 && back <= Some(SECOND * 15) && used >= 0.85, "{told}");
-        assert!(back.is_some(), "{told}");
+        assert!(after <= 1.0 && back.is_some() && back <= Some(SECOND * 15) && used >= 0.85, "{told}");
+        gone += missing / SEEDS as f64;
     }
+    assert!(gone <= 0.01, "{gone:.4} is missing in the mean");
 }
 
 #[test]
