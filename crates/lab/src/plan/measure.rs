@@ -284,6 +284,7 @@ impl Bound {
         let flows: Vec<_> = self.flows.iter().filter_map(|flow| run.totals.flows.get(*flow)).collect();
         let media = || flows.iter().filter_map(|flow| flow.media);
         let live = || flows.iter().filter_map(|flow| flow.live);
+        let chosen = || media().filter_map(|media| Some((media.seen?.rung?, media.seen?.switches)));
         let of_mean = |values: Vec<f64>| mean(&values).unwrap_or(f64::NAN);
         if let Some(parameters) = self.details.player {
             let each = self.flows.iter().zip(&self.rates);
@@ -338,6 +339,9 @@ impl Bound {
                 of_mean(standing.map(Duration::as_secs_f64).collect())
             }
             Quantity::Stalled => of_mean(media().map(|media| media.viewed().2.as_secs_f64()).collect()),
+            // Who has played nothing has no rung.
+            Quantity::Rung => of_mean(chosen().map(|(rung, _)| rung.as_f64()).collect()),
+            Quantity::RungSwitches => of_mean(chosen().map(|(_, switches)| switches.into()).collect()),
             _ => f64::NAN,
         }
     }

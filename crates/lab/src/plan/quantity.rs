@@ -77,11 +77,14 @@ pub(super) enum Quantity {
     Missing,
     Latency,
     Overrun,
+    /// Of players that choose rungs: the mean rate of what was played, and how often it changed.
+    Rung,
+    RungSwitches,
 }
 
 impl Quantity {
     /// The names in a plan.
-    pub(super) const NAMES: [(&'static str, Self); 42] = [
+    pub(super) const NAMES: [(&'static str, Self); 44] = [
         ("goodput", Self::Goodput),
         ("throughput", Self::Throughput),
         ("sent", Self::Sent),
@@ -124,11 +127,13 @@ impl Quantity {
         ("missing", Self::Missing),
         ("latency", Self::Latency),
         ("overrun", Self::Overrun),
+        ("rung", Self::Rung),
+        ("rung_switches", Self::RungSwitches),
     ];
 
     pub(super) const fn dimension(self) -> Dimension {
         match self {
-            Self::Goodput | Self::Throughput | Self::Carried => Dimension::Rate,
+            Self::Goodput | Self::Throughput | Self::Carried | Self::Rung => Dimension::Rate,
             Self::Srtt
             | Self::Buffer
             | Self::InOrder
@@ -192,6 +197,8 @@ impl Quantity {
                 | Self::StartUp
                 | Self::Stalls
                 | Self::Stalled
+                | Self::Rung
+                | Self::RungSwitches
         )
     }
 }

@@ -84,3 +84,20 @@ fn what_is_missing_of_live_streams_is_the_mean_of_their_parts() {
     assert!((of(Quantity::Overrun, vec![0, 1], &run) - 0.2).abs() < 1e-9);
     assert!(latency(vec![0, 2]).is_nan(), "what never comes has no latency");
 }
+
+#[test]
+fn a_rung_is_that_of_players_that_choose_one_and_have_played() {
+    let player = |rung: Option<u64>, switches: u32| MediaTotals {
+        seen: Some(Seen { rung: rung.map(Rate::from_bps), switches, ..Seen::default() }),
+        ..MediaTotals::default()
+    };
+    let run =
+        run([player(Some(800_000), 1), player(Some(3_000_000), 4), player(None, 0), MediaTotals::default()]);
+    let rung = |flows: Vec<FlowId>| of(Quantity::Rung, flows, &run);
+    assert_eq!(
+        [rung(vec![0]), rung(vec![0, 1]), rung(vec![0, 1, 2, 3])],
+        [800_000.0, 1_900_000.0, 1_900_000.0]
+    );
+    assert!(rung(vec![2, 3]).is_nan(), "nobody has played");
+    assert_eq!(of(Quantity::RungSwitches, vec![0, 1], &run), 2.5);
+}
