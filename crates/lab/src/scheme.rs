@@ -99,6 +99,10 @@ schemes! {
     ROME_WITHOUT_RATE: "without rate coordinator", VERMILION, DASH_DOTTED, Wedge;
     /// One TCP connection beside TCP-ROME.
     SINGLE: "single flow", GREY, DASHED, Triangle;
+    /// A download that takes what it gets over one connection.
+    DOWNLOAD: "download", GREY, DASHED, Circle;
+    /// Nothing of ours.
+    NOBODY: "nobody", GREY, DASH_DOTTED, Diamond;
     /// Virtual packet substitution.
     VPS: "VPS", BLUE, SOLID, Circle;
     /// Ours: a weighted group by windows, as in a kernel.
