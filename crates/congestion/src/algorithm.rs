@@ -7,8 +7,9 @@ use crate::bbr::Bbr;
 use crate::control::{Controller, Start};
 use crate::cubic::Cubic;
 use crate::dctcp::Dctcp;
+use crate::loss_history::Weights;
 use crate::multcp::{MOST_FLOWS, MulTcp};
-use crate::tfwc::{Parameters, Tfwc, Tuning, Update};
+use crate::tfwc::{Addition, Parameters, Tfwc, Tuning, Update};
 
 /// A window controller with its parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -31,7 +32,7 @@ impl Algorithm {
     /// How they are written.
     pub const FORMS: &'static str = "reno, cubic, multcp:N (N from 1, such as multcp:4), tfwc, ttfwc:TP or \
                                      ttfwc-approximate:TP \
-         (TP from 0 to 1, such as ttfwc:0.9), bbr, dctcp";
+         (TP from 0 to 1, such as ttfwc:0.9; readings after a comma), bbr, dctcp";
 
     /// A controller for a flow that begins.
     pub fn controller(&self, start: &Start) -> Box<dyn Controller> {
@@ -65,9 +66,16 @@ impl fmt::Display for Algorithm {
             Self::Cubic => f.write_str("cubic"),
             Self::MulTcp(flows) => write!(f, "multcp:{flows}"),
             Self::Tfwc(Parameters::TFWC) => f.write_str("tfwc"),
-            Self::Tfwc(Parameters { tuning, update: Update::Accurate }) => write!(f, "ttfwc:{tuning}"),
-            Self::Tfwc(Parameters { tuning, update: Update::Approximate }) => {
-                write!(f, "ttfwc-approximate:{tuning}")
+            Self::Tfwc(Parameters { tuning, update, weights, addition }) => {
+                let name = if update == Update::Accurate { "ttfwc" } else { "ttfwc-approximate" };
+                write!(f, "{name}:{tuning}")?;
+                if weights == Weights::Geometric {
+                    f.write_str(",geometric")?;
+                }
+                if addition == Addition::Listing {
+                    f.write_str(",listing")?;
+                }
+                Ok(())
             }
             Self::Bbr => f.write_str("bbr"),
             Self::Dctcp => f.write_str("dctcp"),
@@ -105,8 +113,8 @@ impl FromStr for Algorithm {
             Some((name, parameter)) => (name, Some(parameter)),
             None => (text, None),
         };
-        let tuned = |update| match parameter.map(Tuning::from_str) {
-            Some(Ok(tuning)) => Ok(Self::Tfwc(Parameters { tuning, update })),
+        let tuned = |update| match parameter.map(|parameter| tuned(parameter, update)) {
+            Some(Ok(parameters)) => Ok(Self::Tfwc(parameters)),
             Some(Err(problem)) => wrong(format!("'{text}': {problem}")),
             None => wrong(format!("'{text}' needs a tuning parameter")),
         };
@@ -131,6 +139,21 @@ impl FromStr for Algorithm {
     }
 }
 
+/// TTFWC from its tuning parameter and what it is read by, such as `0.9,geometric,listing`.
+fn tuned(parameter: &str, update: Update) -> Result<Parameters, &'static str> {
+    let mut words = parameter.split(',');
+    let tuning = Tuning::from_str(words.next().unwrap_or_default())?;
+    let mut parameters = Parameters { update, ..Parameters::tuned(tuning) };
+    for word in words {
+        match word {
+            "geometric" => parameters.weights = Weights::Geometric,
+            "listing" => parameters.addition = Addition::Listing,
+            _ => return Err("after the tuning parameter come `geometric` and `listing`, each after a comma"),
+        }
+    }
+    Ok(parameters)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -146,6 +169,9 @@ mod tests {
             "tfwc",
             "ttfwc:0.9",
             "ttfwc-approximate:0.4",
+            "ttfwc:0.9,geometric",
+            "ttfwc:0,listing",
+            "ttfwc-approximate:0.9,geometric,listing",
             "bbr",
             "dctcp",
         ] {
@@ -181,6 +207,7 @@ mod tests {
             ("multcp:NaN", "a number of flows is from 1 to 10000"),
             ("ttfwc", "'ttfwc' needs a tuning parameter"),
             ("ttfwc:1.5", "a tuning parameter is a number from 0 to 1"),
+            ("ttfwc:0.9,squared", "come `geometric` and `listing`"),
             ("ttfwc:nan", "a tuning parameter is a number from 0 to 1"),
         ] {
             let told = text.parse::<Algorithm>().unwrap_err().to_string();

@@ -8,11 +8,38 @@ use std::collections::VecDeque;
 
 use anabranch_units::{Packets, Ratio};
 
+/// How much the intervals between loss events weigh in their mean.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Weights {
+    /// The newer half alike, the older half less and less (RFC 5348, section 5.4).
+    #[default]
+    Rfc5348,
+    /// The powers of 0.82 of 16 intervals, and of 0.65 of 8. TTFWC's thesis calls its weights exponential and
+    /// does not print them. These have the sums of its section 4.1 (5.3 and 2.8), and 0.81, of its figure 4.6,
+    /// is one less the inverse of the first.
+    Geometric,
+}
+
+impl Weights {
+    /// w_0, w_1, ... of so many intervals, at least one.
+    fn of(self, intervals: u8) -> Vec<f64> {
+        let n = u32::from(intervals.max(1));
+        let ratio: f64 = if n >= 16 { 0.82 } else { 0.65 };
+        let weight = |i: u32| match self {
+            Self::Rfc5348 if 2 * i < n => 1.0,
+            Self::Rfc5348 => Ratio::new(2 * (n - i), n + 2).as_f64(),
+            Self::Geometric => libm::pow(ratio, f64::from(i)),
+        };
+        (0..n).map(weight).collect()
+    }
+}
+
 /// The intervals between loss events, newest first, in packets.
 #[derive(Clone, Debug)]
 pub struct LossHistory {
     /// w_0, w_1, ...: one for each interval that counts.
     weights: Vec<f64>,
+    kind: Weights,
     /// The least general discount factor; `None`: no discounting.
     discounting: Option<Ratio>,
     /// I_1, I_2, ...: at most as many as there are weights.
@@ -49,7 +76,8 @@ impl LossHistory {
     /// discount factor of section 5.5 (0.25 in the RFC), `None` to leave it away.
     pub fn new(intervals: u8, discounting: Option<Ratio>) -> Self {
         Self {
-            weights: weights(intervals),
+            weights: Weights::default().of(intervals),
+            kind: Weights::default(),
             discounting,
             closed: VecDeque::new(),
             open: None,
@@ -63,6 +91,12 @@ impl LossHistory {
         Self { lost_packet: 0.0, ..self }
     }
 
+    /// The same with other weights.
+    #[must_use]
+    pub fn with_weights(self, kind: Weights) -> Self {
+        Self { weights: kind.of(self.weights.len().try_into().unwrap_or(u8::MAX)), kind, ..self }
+    }
+
     /// Whether there was no loss event yet.
     pub fn is_empty(&self) -> bool {
         self.open.is_none()
@@ -70,7 +104,7 @@ impl LossHistory {
 
     /// So many intervals count from now on; where there are fewer, those.
     pub fn set_intervals(&mut self, intervals: u8) {
-        self.weights = weights(intervals);
+        self.weights = self.kind.of(intervals);
         self.closed.truncate(self.weights.len());
     }
 
@@ -179,12 +213,6 @@ impl LossHistory {
     }
 }
 
-/// The weights of section 5.4 for so many intervals, at least one.
-fn weights(intervals: u8) -> Vec<f64> {
-    let n = u32::from(intervals.max(1));
-    (0..n).map(|i| if 2 * i < n { 1.0 } else { Ratio::new(2 * (n - i), n + 2).as_f64() }).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -214,6 +242,17 @@ mod tests {
             assert!((weight - expected).abs() < 1e-12);
         }
         assert_eq!(LossHistory::new(0, None).weights, [1.0]);
+    }
+
+    #[test]
+    fn geometric_weights_have_the_sums_of_the_thesis() {
+        let sum = |intervals| Weights::Geometric.of(intervals).iter().sum::<f64>();
+        assert!((sum(16) - 5.3).abs() < 0.05 && (sum(8) - 2.8).abs() < 0.05);
+        assert!((1.0 - 1.0 / sum(16) - 0.81).abs() < 0.005);
+        // They stay geometric when their number changes.
+        let mut history = LossHistory::new(16, None).with_weights(Weights::Geometric);
+        history.set_intervals(8);
+        assert_eq!(history.weights, Weights::Geometric.of(8));
     }
 
     #[test]

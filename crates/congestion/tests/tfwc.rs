@@ -1,7 +1,7 @@
 //! TFWC and TTFWC against the thesis's chapter 3, driven packet by packet.
 
 use anabranch_congestion::control::{Ack, Controller, Loss, Start, Timeout};
-use anabranch_congestion::tfwc::{Parameters, Tfwc, Tuning, Update, interval, window};
+use anabranch_congestion::tfwc::{Addition, Parameters, Tfwc, Tuning, Update, interval, window};
 use anabranch_units::{Bytes, Duration, Time};
 use proptest::prelude::*;
 
@@ -70,6 +70,38 @@ impl Driver {
 
 fn near(value: f64, expected: f64, tolerance: f64) {
     assert!((value - expected).abs() <= tolerance, "{value} instead of {expected}");
+}
+
+#[test]
+fn by_the_listings_a_loss_event_adds_a_part_of_what_is_above_half_of_renos_window() {
+    let listing = Parameters { addition: Addition::Listing, ..Parameters::tuned(tuning(0.9)) };
+    let mut driver = Driver::new(listing);
+    driver.lose_each(1000, 12);
+    let before = window(1000.0);
+    near(driver.cwnd(), before, 0.01);
+    // Reno's window has grown from the middle of the flat period on, and so was above the window.
+    driver.lose_each(700, 1);
+    let (base, reno) = (window(950.0), (500..=700).fold(before, |reno, _| reno + 1.0 / reno));
+    near(driver.cwnd(), base, 0.01);
+    // The flat period lasts for 1000 packets again; then a packet is added for each.
+    driver.acknowledge(999);
+    near(driver.cwnd(), base, 0.01);
+    driver.acknowledge(40);
+    near(driver.cwnd(), window((700.0 + 4000.0 + 1040.0) / 6.0) + 0.9 * (base - reno / 2.0), 0.1);
+}
+
+#[test]
+fn by_the_listings_losses_before_reno_has_come_to_the_window_leave_what_is_added() {
+    let listing = Parameters { addition: Addition::Listing, ..Parameters::tuned(tuning(0.9)) };
+    let mut driver = Driver::new(listing);
+    driver.lose_each(1000, 12);
+    driver.lose_each(700, 1);
+    let reno = (500..=700).fold(window(1000.0), |reno, _| reno + 1.0 / reno);
+    let added = 0.9 * (window(950.0) - reno / 2.0);
+    driver.lose_each(100, 1);
+    let base = driver.cwnd();
+    driver.acknowledge(3000);
+    assert!(driver.cwnd() > base + added, "{} of {base} and {added}", driver.cwnd());
 }
 
 #[test]
@@ -180,7 +212,8 @@ fn the_addition_comes_packet_by_packet() {
 fn the_approximate_mean_stays_near_the_accurate_one() {
     for tp in [0.0, 0.4, 0.9] {
         let mut accurate = Driver::tuned(tp);
-        let mut approximate = Driver::new(Parameters { tuning: tuning(tp), update: Update::Approximate });
+        let mut approximate =
+            Driver::new(Parameters { update: Update::Approximate, ..Parameters::tuned(tuning(tp)) });
         for packets in [200, 350, 80, 500, 120, 260, 900, 40, 300] {
             for driver in [&mut accurate, &mut approximate] {
                 driver.lose_each(packets, 3);
@@ -300,7 +333,7 @@ proptest! {
         tp in 0.0f64..=1.0, approximate in any::<bool>(), intervals in prop::collection::vec(3u64..600, 1..40),
     ) {
         let update = if approximate { Update::Approximate } else { Update::Accurate };
-        let mut driver = Driver::new(Parameters { tuning: tuning(tp), update });
+        let mut driver = Driver::new(Parameters { update, ..Parameters::tuned(tuning(tp)) });
         // Slow start ends here; what stands for the history is part of the bound.
         driver.acknowledge(20);
         driver.lose();

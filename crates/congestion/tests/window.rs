@@ -399,7 +399,7 @@ proptest! {
         check(&mut Cubic::new(&start(window, None)), &events)?;
         check(&mut MulTcp::new(&start(window, None), 4.5), &events)?;
         for (tp, update) in [(0.0, Update::Accurate), (0.4, Update::Approximate), (1.0, Update::Accurate)] {
-            let parameters = Parameters { tuning: Tuning::new(tp).unwrap(), update };
+            let parameters = Parameters { update, ..Parameters::tuned(Tuning::new(tp).unwrap()) };
             check(&mut Tfwc::new(&start(window, None), parameters), &events)?;
         }
     }

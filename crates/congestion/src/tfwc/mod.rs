@@ -11,8 +11,9 @@
 //!
 //! Where the thesis leaves something open, or its listings (chapter 4) contradict its text:
 //! - The weights of the intervals are those of RFC 5348, section 5.4. The thesis does not print its own; its
-//!   listing's thresholds (0.81 and 0.72) and counts (6 and 3) belong to other weights. The threshold of
-//!   equation (3.1) follows from the weights here.
+//!   listing's thresholds (0.81 and 0.72) and counts (6 and 3) belong to other weights, such as
+//!   [`Weights::Geometric`](crate::loss_history::Weights). The threshold of equation (3.1) follows from the
+//!   weights here.
 //! - A loss interval goes from the first lost packet of a loss event to that of the next one, as the equation
 //!   wants it. The listing does not count what is acknowledged during recovery.
 //! - The window moves to what is added at the beginning of the increasing period by one packet for each
@@ -20,7 +21,8 @@
 //!   leaves.
 //! - The distance to Reno's window is taken where the increase begins, as section 3.2 and figure 3.2 have it.
 //!   The listing takes it at the loss event before, from half of Reno's window then, which is as far below
-//!   the flat window as Reno's is above it later if Reno follows the figure.
+//!   the flat window as Reno's is above it later if Reno follows the figure. With [`Addition::Listing`] it is
+//!   done so here.
 
 mod buffer;
 mod equation;
@@ -32,7 +34,7 @@ use crate::control::{Ack, Controller, Loss, Start, Timeout};
 use crate::loss_history::LossHistory;
 pub use buffer::BufferRule;
 pub use equation::{interval, window};
-pub use parameters::{Parameters, Tuning, Update};
+pub use parameters::{Addition, Parameters, Tuning, Update};
 
 /// Below this window it is Reno, packets (section 3.4).
 const RENO_BELOW: f64 = 2.0;
@@ -62,8 +64,11 @@ pub struct Tfwc {
     base: f64,
     /// Length of the flat period.
     flat: f64,
-    /// What Reno's window would be, from the middle of the flat period to its end.
+    /// What Reno's window would be, from the middle of the flat period to its end; by the listings, to the
+    /// next loss event.
     reno: f64,
+    /// The middle of the flat period is over.
+    is_past_middle: bool,
     /// What is added to the window of the equation in the increasing period (alpha), once that is known.
     addition: Option<f64>,
     /// Reno runs: before the first loss event, or because the equation gives less than two packets.
@@ -83,13 +88,14 @@ impl Tfwc {
             restart_window: initial,
             cwnd: initial,
             ssthresh: ssthresh.max(RENO_BELOW),
-            history: LossHistory::new(parameters.tuning.intervals(), None),
+            history: LossHistory::new(parameters.tuning.intervals(), None).with_weights(parameters.weights),
             acked: 0,
             in_recovery: 0,
             has_acked: true,
             base: initial,
             flat: 0.0,
             reno: initial,
+            is_past_middle: false,
             addition: None,
             is_reno: true,
         }
@@ -142,12 +148,16 @@ impl Tfwc {
     /// One acknowledgement after slow start, outside Reno.
     fn follow(&mut self, segments_acked: f64) {
         let open = self.history.open_packets();
-        if open <= self.flat + ROUNDING {
-            if open >= self.flat / 2.0 {
-                // Reno's sawtooth and the flat window enclose the same area when they cross in the middle of
-                // the flat period (figure 3.2).
-                self.reno += segments_acked / self.reno;
+        let is_flat = open <= self.flat + ROUNDING;
+        if open >= self.flat / 2.0 && (is_flat || self.parameters.addition == Addition::Listing) {
+            // Reno's sawtooth and the flat window enclose the same area when they cross in the middle of
+            // the flat period (figure 3.2).
+            if !std::mem::replace(&mut self.is_past_middle, true) {
+                self.reno = self.base;
             }
+            self.reno += segments_acked / self.reno;
+        }
+        if is_flat {
             return;
         }
         let distance = (self.reno - self.base).max(0.0);
@@ -172,11 +182,32 @@ impl Tfwc {
         self.has_acked = false;
         let next = if is_first { half } else { window(self.history.mean_of_closed().unwrap_or(1.0)) };
         let was_reno = std::mem::replace(&mut self.is_reno, next < RENO_BELOW);
-        let may_add = !is_first && !self.is_reno && !was_reno && self.fell_little(next);
-        self.addition = if may_add { None } else { Some(0.0) };
+        let may_add = !is_first && !self.is_reno && !was_reno;
+        self.addition = match self.parameters.addition {
+            Addition::Text if may_add && self.fell_little(next) => None,
+            Addition::Listing if may_add => Some(self.addition_at_loss(next)),
+            Addition::Text | Addition::Listing => Some(0.0),
+        };
         self.base = next.max(RENO_BELOW);
-        self.reno = self.base;
+        self.is_past_middle = false;
+        if self.parameters.addition == Addition::Text || !may_add {
+            self.reno = self.base;
+        }
         if self.is_reno && was_reno { half } else { self.base }
+    }
+
+    /// What a loss event adds to the window `next` that follows it, by the listings (figure 4.5, line 30, and
+    /// figure 4.6).
+    fn addition_at_loss(&mut self, next: f64) -> f64 {
+        let before = self.addition.unwrap_or(0.0);
+        if self.base > self.reno {
+            return before;
+        }
+        self.reno /= 2.0;
+        let left = next / (self.base - before).max(1.0);
+        let tuning = self.parameters.tuning;
+        let is_within = left < 1.0 && left > Addition::least_left(tuning);
+        if is_within { tuning.share() * (next - self.reno).max(0.0) } else { 0.0 }
     }
 
     /// Whether the window falls no further than the newest interval alone can make it (equation 3.1).

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::loss_history::Weights;
+
 /// The tuning parameter tp: from 0 (as smooth as TFWC) to 1 (as fast as the equation allows). It decides two
 /// things: how much of the distance to Reno's window is added where the window begins to grow, and how many
 /// loss intervals are averaged.
@@ -67,6 +69,27 @@ pub enum Update {
     Approximate,
 }
 
+/// What is added to the window of the equation where it begins to grow (alpha), and when it is decided.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Addition {
+    /// A part of the distance to Reno's window where the increase begins, if the window fell no further than
+    /// equation (3.1) lets it (section 3.2, figures 3.2 and 3.3).
+    #[default]
+    Text,
+    /// As the listings have it (figure 4.5, lines 28 to 33, and figure 4.6): at a loss event, a part of what
+    /// the window is then above half of Reno's, if Reno's had come to the window before and the window fell
+    /// to more than 0.81 of it (0.72 in the responsive mode), but fell. Where Reno's had not come so far, what
+    /// was added before stays.
+    Listing,
+}
+
+impl Addition {
+    /// To what part the window may have fallen at the most (figure 4.6, lines 17 and 19).
+    pub(super) fn least_left(tuning: Tuning) -> f64 {
+        if tuning.is_responsive() { 0.72 } else { 0.81 }
+    }
+}
+
 /// Everything that can be set.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parameters {
@@ -74,14 +97,18 @@ pub struct Parameters {
     pub tuning: Tuning,
     /// How the mean loss interval is kept.
     pub update: Update,
+    /// The weights of the loss intervals.
+    pub weights: Weights,
+    /// What is added.
+    pub addition: Addition,
 }
 
 impl Parameters {
     /// TFWC, which adds nothing.
-    pub const TFWC: Self = Self { tuning: Tuning::SMOOTHEST, update: Update::Accurate };
+    pub const TFWC: Self = Self::tuned(Tuning::SMOOTHEST);
 
-    /// TTFWC with this tuning parameter and the accurate mean.
+    /// TTFWC with this tuning parameter, the accurate mean and the weights of RFC 5348, after the text.
     pub const fn tuned(tuning: Tuning) -> Self {
-        Self { tuning, update: Update::Accurate }
+        Self { tuning, update: Update::Accurate, weights: Weights::Rfc5348, addition: Addition::Text }
     }
 }
