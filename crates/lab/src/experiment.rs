@@ -28,6 +28,8 @@ pub struct Experiment {
     pub assumed: Vec<String>,
     /// Whether a seed changes anything; an experiment without randomness runs once.
     pub random: bool,
+    /// How many seeds it needs at least, so that its relations are decided by more than chance.
+    pub least_seeds: u64,
     /// The runs of a seed.
     pub jobs: Jobs,
     /// What is checked.

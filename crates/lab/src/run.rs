@@ -123,13 +123,22 @@ pub fn run_share(
 fn plan(experiments: &[Experiment], options: &RunOptions<'_>) -> Result<Vec<Planned>, RunError> {
     let mut planned = Vec::new();
     for (index, experiment) in experiments.iter().enumerate() {
-        for seed in 1..=if experiment.random { options.seeds } else { 1 } {
+        for seed in 1..=seeds(experiment, options) {
             let jobs =
                 if options.quick { experiment.jobs.for_a_look(seed)? } else { experiment.jobs.of(seed)? };
             planned.extend(jobs.into_iter().map(|job| Planned { experiment: index, seed, job }));
         }
     }
     Ok(planned)
+}
+
+/// How many seeds an experiment runs with.
+fn seeds(experiment: &Experiment, options: &RunOptions<'_>) -> u64 {
+    match (experiment.random, options.quick) {
+        (false, _) => 1,
+        (true, true) => options.seeds,
+        (true, false) => options.seeds.max(experiment.least_seeds),
+    }
 }
 
 /// What a share of the runs measured, in their order: kept ones are read, others made and kept.

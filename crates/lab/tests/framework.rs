@@ -77,6 +77,7 @@ fn experiment(count: &Counter) -> Experiment {
         claim: "claimed & done".into(),
         assumed: vec!["<script>alert(1)</script>".into()],
         random: true,
+        least_seeds: 1,
         jobs: Jobs::new(move |seed| {
             vec![job(scheme::N1, 1.0, seed, count.clone()), job(scheme::N1, 2.0, seed, count.clone())]
         }),
@@ -497,6 +498,13 @@ fn an_experiment_without_randomness_runs_once() {
     let outcome = Outcome::of(&steady, &results);
     assert_eq!(outcome.seeds, 1);
     assert_eq!(outcome.verdicts[0].measured.unwrap().interval(), None);
+}
+
+#[test]
+fn an_experiment_runs_with_the_seeds_that_it_needs() {
+    let many = Experiment { least_seeds: 3, ..experiment(&Counter::default()) };
+    let results = run(std::slice::from_ref(&many), 2, None, &AtomicBool::new(false)).unwrap().remove(0);
+    assert_eq!(results.seeds().collect::<Vec<_>>(), [1, 2, 3]);
 }
 
 #[test]

@@ -329,6 +329,9 @@ fn seeds_count_where_something_is_drawn() {
     let unsaid = PLAN.replace("random = false\n", "");
     assert!(!read(written(PLAN, SCENARIO, PUBLISHED).path()).random);
     assert!(!read(written(&unsaid, SCENARIO, PUBLISHED).path()).random);
+    assert_eq!(read(written(PLAN, SCENARIO, PUBLISHED).path()).least_seeds, 1);
+    let seeds = PLAN.replace("random = false\n", "random = false\nseeds = 12\n");
+    assert_eq!(read(written(&seeds, SCENARIO, PUBLISHED).path()).least_seeds, 12);
     assert!(read(written(&unsaid, &lossy, PUBLISHED).path()).random);
     let between = SCENARIO.replace("rate = \"500k\"", "rate = \"500k\"\nstart = [\"0s\", \"1s\"]");
     assert!(read(written(&unsaid, &between, PUBLISHED).path()).random);

@@ -170,6 +170,7 @@ fn experiment() -> Experiment {
         claim: "nothing".into(),
         assumed: Vec::new(),
         random: false,
+        least_seeds: 1,
         jobs: Jobs::new(|_| {
             let job = |scheme| Job {
                 case: Case::new(scheme, 1.0),

@@ -21,6 +21,9 @@ use crate::paper::Paper;
 const STEPS: [&str; 11] =
     ["scheme", "run", "axis", "grid", "figure", "series", "value", "relation", "plot", "table", "breakdown"];
 
+/// An interval that so many seeds do not decide is told as it is.
+const MOST_SEEDS: u64 = 100;
+
 /// A plan that was read.
 pub(super) struct Document {
     pub(super) runs: Written,
@@ -33,6 +36,7 @@ pub(super) struct Described {
     place: String,
     claim: String,
     assumed: Vec<String>,
+    least_seeds: u64,
     relations: Vec<Judged>,
     shown: Shown,
     breakdowns: Vec<Breakdown>,
@@ -53,6 +57,7 @@ impl Described {
             claim: self.claim,
             assumed: self.assumed,
             random: is_random,
+            least_seeds: self.least_seeds,
             jobs: match self.grid {
                 Some(grid) => jobs.with_quick(grid.quick as f64),
                 None => jobs,
@@ -71,6 +76,7 @@ pub(super) fn read(mut table: Table<'_>, published: &Published) -> Result<Docume
     let claim = table.need("claim", text);
     let assumed = table.get("assumed", |item| item.each(text)).unwrap_or_default();
     let random = table.get("random", |item| Ok((item.flag()?, item.span)));
+    let least_seeds = table.get("seeds", |item| item.whole(1..=MOST_SEEDS));
     let scenario = table.need("scenario", names::file);
     let steps = read_steps(&mut table, published);
     // Read or not, they are keys.
@@ -86,6 +92,7 @@ pub(super) fn read(mut table: Table<'_>, published: &Published) -> Result<Docume
             place: place?,
             claim: claim?,
             assumed,
+            least_seeds: least_seeds.unwrap_or(1),
             relations,
             shown,
             breakdowns,

@@ -151,6 +151,7 @@ fn experiment(group: &Group) -> Experiment {
         claim: "".into(),
         assumed: Vec::new(),
         random: group.name != "R6",
+        least_seeds: 1,
         jobs: Jobs::new(move |seed| {
             let of = |configuration: &String| {
                 let job = |(_, recovery)| jobs(configuration, seed, recovery);
