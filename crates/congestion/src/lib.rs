@@ -70,6 +70,7 @@ pub mod joint;
 pub mod loss_history;
 pub mod multcp;
 pub mod multfrc;
+pub mod need;
 pub mod response;
 pub mod tfrc;
 pub mod tfwc;

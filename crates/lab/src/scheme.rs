@@ -105,6 +105,8 @@ schemes! {
     NOBODY: "nobody", GREY, DASH_DOTTED, Diamond;
     /// Virtual packet substitution.
     VPS: "VPS", BLUE, SOLID, Circle;
+    /// Ours: its weights by what players need.
+    NEED: "VPS by need", GREEN, SOLID, Square;
     /// Ours: a weighted group by windows, as in a kernel.
     WINDOWS: "group by windows", BLACK, DASHED, Wedge;
     /// MulTCP.

@@ -9,7 +9,7 @@ use crate::algorithm;
 use crate::content;
 use crate::error::Fault;
 use crate::ladder;
-use crate::model::{Act, Kind, Media, NodeId, RateControl, Reader};
+use crate::model::{Act, Kind, Media, NodeId, RateControl, Reader, Tcp};
 use crate::network::NamedNetwork;
 use crate::table::{Item, Table};
 use crate::tcp::{self, Settings};
@@ -49,6 +49,7 @@ pub(crate) fn read(
     let per_server = table.get("connections_per_server", |item| item.count(1..=256));
     let connect_timeout = table.get("connect_timeout", Item::positive_duration);
     let tcp = tcp::of_flow(table, copy, settings);
+    let share = table.get("group", |item| tcp::share(item.turn(copy)?));
     // A film of which a player chooses the rates has no size, and no other player.
     let size = if lowest.is_some() { None } else { table.get("size", |item| network.size(item)) };
     let media_rate = rate.as_ref().map_or(Rate::ZERO, |rate| *rate);
@@ -77,10 +78,14 @@ pub(crate) fn read(
         RateControl::Rome(parameters) => parameters.connections,
         RateControl::Auto(_) | RateControl::Mul(_) => 0,
     };
+    let tcp = Tcp { share, ..tcp? };
+    if let Some((item, deaf)) = table.item("group").zip(tcp.deaf_to_marks()) {
+        return Err(item.fault(deaf));
+    }
     Ok(Kind::Media(Box::new(Media {
         client: client?,
         servers: servers?,
-        tcp: tcp?,
+        tcp,
         rate: rate?,
         size,
         pace: match (pace, lowest) {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use anabranch_congestion::algorithm::NotAnAlgorithm;
+use anabranch_congestion::need::NeedRule;
 use anabranch_congestion::tfwc::{BufferRule, Tuning};
 use anabranch_congestion::vps::Weight;
 use anabranch_units::{Bytes, Duration, Packets};
@@ -118,22 +119,49 @@ fn congestion(item: Item<'_>) -> Result<Congestion, Fault> {
 pub(crate) fn share(item: Item<'_>) -> Result<Share, Fault> {
     if !item.value.is_table() {
         let group = item.text()?.to_owned();
-        return Ok(Share { group, weight: Weight::ONE, watches: false, form: Form::Vps });
+        return Ok(Share { group, weight: Weight::ONE, by_need: None, watches: false, form: Form::Vps });
     }
     let mut table = item.table("a flow's `group`")?;
     let group = table.need("name", Item::text);
     let weight =
         table.get("weight", |item| item.number(|weight| Weight::new(weight).is_some(), "from 0.001 to 1000"));
     let weight = weight.and_then(Weight::new);
+    let by_need = table.get("by_need", |item| match weight {
+        Some(_) => Err(item.fault("either `weight` or `by_need`, not both")),
+        None => need(item),
+    });
     let watches = table.get("watch", Item::flag).unwrap_or(false);
     let form = table.get("form", |item| item.one_of(&[("vps", Form::Vps), ("window", Form::Window)]));
     table.finish()?;
     Ok(Share {
         group: group?.to_owned(),
         weight: weight.unwrap_or(Weight::ONE),
+        by_need: by_need.flatten(),
         watches,
         form: form.unwrap_or_default(),
     })
+}
+
+/// How what a player tells gives its weight: `true`, or a table with the rule's parameters.
+fn need(item: Item<'_>) -> Result<Option<NeedRule>, Fault> {
+    let default = NeedRule::default();
+    if let Some(is_on) = item.value.as_bool() {
+        return Ok(is_on.then_some(default));
+    }
+    let mut table = item.table("`by_need`, which is true, false or a table,")?;
+    let weight = |item: Item<'_>| item.number(|weight| Weight::new(weight).is_some(), "from 0.001 to 1000");
+    let mut end = |key, default| table.get(key, weight).and_then(Weight::new).unwrap_or(default);
+    let (most, least) = (end("most", default.most), end("least", default.least));
+    let low = table.get("low", Item::duration).unwrap_or(default.low);
+    let high = table.get("high", Item::duration).unwrap_or(default.high);
+    table.finish()?;
+    if low > high {
+        return Err(item.fault(format_args!("`low` ({low}) is above `high` ({high})")));
+    }
+    if most < least {
+        return Err(item.fault(format_args!("`most` ({most}) is below `least` ({least})")));
+    }
+    Ok(Some(NeedRule { low, high, most, least }))
 }
 
 /// How a player's buffer tunes its senders.

@@ -3,7 +3,7 @@
 //!
 //! ```toml
 //! default = 1            # the weight of whatever no rule is for
-//! claims = true          # whether rules hold that go by what clients say of themselves: header and buffer_below
+//! claims = true          # whether rules hold that go by what clients say: header, buffer_below, by_need
 //! find_pools = true      # clients in no pool share where their delays show that they are behind one bottleneck
 //! shared_addresses = ["192.0.2.7"] # many clients are behind such an address: there each connection is a client of its own
 //!
@@ -23,7 +23,12 @@
 //! [[rule]]
 //! buffer_below = "5s"    # by what the player says itself (CMCD, CTA-5004: bl)
 //! weight = 6
+//!
+//! [[rule]]
+//! by_need = true         # in place of `weight`: the less a player has in its buffer, the more it counts
 //! ```
+
+mod need;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -32,6 +37,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use anabranch_congestion::need::NeedRule;
 use anabranch_congestion::vps::Weight;
 use anabranch_protocol::cmcd::Cmcd;
 use anabranch_units::Duration;
@@ -52,6 +58,8 @@ const MOST_RULES: usize = 1000;
 const MOST_POOLS: usize = 100;
 /// Most networks of a pool.
 const MOST_NETWORKS: usize = 1000;
+/// What is said of a number that is no weight.
+const NO_WEIGHT: &str = "a weight is a number from 0.001 to 1000, such as 4";
 
 /// The rules of a file.
 #[derive(Debug, Deserialize)]
@@ -85,9 +93,17 @@ enum Clients {
     In(Vec<IpNet>),
 }
 
+/// What a rule gives a request that it is for.
+#[derive(Debug)]
+enum Given {
+    Weight(Weight),
+    /// What a player tells gives it; the rule is for requests that tell something.
+    ByNeed(NeedRule),
+}
+
 #[derive(Debug)]
 struct Rule {
-    weight: Weight,
+    given: Given,
     path: Option<Pattern>,
     client: Option<IpNet>,
     header: Option<(HeaderName, Pattern)>,
@@ -97,7 +113,7 @@ struct Rule {
 impl Rule {
     /// Whether it goes by what a client says of itself, which any client can say.
     fn is_by_claim(&self) -> bool {
-        self.header.is_some() || self.buffer_below.is_some()
+        self.header.is_some() || self.buffer_below.is_some() || matches!(self.given, Given::ByNeed(_))
     }
 }
 
@@ -172,11 +188,11 @@ impl Weights {
 
     /// What a request counts in its pool.
     pub fn of<B>(&self, client: IpAddr, request: &Request<B>) -> Weight {
-        let buffer = Cmcd::of(request.headers(), request.uri().query()).buffer;
+        let cmcd = Cmcd::of(request.headers(), request.uri().query());
+        let told = need::told(&cmcd);
         let path = files::plain(request.uri().path());
         let claims_hold = self.claims == Some(true);
-        let is_for = |rule: &&Spanned<Rule>| {
-            let rule = rule.get_ref();
+        let is_for = |rule: &Rule| {
             let header_fits = |(name, pattern): &(HeaderName, Pattern)| {
                 let values = request.headers().get_all(name).iter();
                 values.filter_map(|value| value.to_str().ok()).any(|value| pattern.matches(value))
@@ -185,9 +201,14 @@ impl Weights {
                 && rule.path.as_ref().is_none_or(|pattern| pattern.matches(&path))
                 && rule.client.is_none_or(|net| net.contains(&client))
                 && rule.header.as_ref().is_none_or(header_fits)
-                && rule.buffer_below.is_none_or(|below| buffer.is_some_and(|buffer| buffer < below))
+                && rule.buffer_below.is_none_or(|below| cmcd.buffer.is_some_and(|buffer| buffer < below))
         };
-        self.rules.iter().find(is_for).map_or(self.default, |rule| rule.get_ref().weight)
+        let rules = self.rules.iter().map(Spanned::get_ref).filter(|rule| is_for(rule));
+        let mut weights = rules.filter_map(|rule| match rule.given {
+            Given::Weight(weight) => Some(weight),
+            Given::ByNeed(need) => told.as_ref().map(|told| need.weight(told)),
+        });
+        weights.next().unwrap_or(self.default)
     }
 
     /// Whether many clients are behind this address.
@@ -232,7 +253,11 @@ fn one() -> Weight {
 
 fn weight<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Weight, D::Error> {
     let number = f64::deserialize(deserializer)?;
-    Weight::new(number).ok_or_else(|| D::Error::custom("a weight is a number from 0.001 to 1000, such as 4"))
+    Weight::new(number).ok_or_else(|| D::Error::custom(NO_WEIGHT))
+}
+
+fn weight_of_rule<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Weight>, D::Error> {
+    weight(deserializer).map(Some)
 }
 
 fn rules<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Spanned<Rule>>, D::Error> {
@@ -344,8 +369,10 @@ impl<'de> Deserialize<'de> for Rule {
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]
         struct Written {
-            #[serde(deserialize_with = "weight")]
-            weight: Weight,
+            #[serde(default, deserialize_with = "weight_of_rule")]
+            weight: Option<Weight>,
+            #[serde(default, deserialize_with = "need::read")]
+            by_need: Option<NeedRule>,
             #[serde(default, deserialize_with = "path")]
             path: Option<Pattern>,
             #[serde(default, deserialize_with = "client")]
@@ -355,13 +382,21 @@ impl<'de> Deserialize<'de> for Rule {
             #[serde(default, deserialize_with = "time")]
             buffer_below: Option<Duration>,
         }
-        let Written { weight, path, client, header, buffer_below } = Written::deserialize(deserializer)?;
-        if path.is_none() && client.is_none() && header.is_none() && buffer_below.is_none() {
+        let Written { weight, by_need, path, client, header, buffer_below } =
+            Written::deserialize(deserializer)?;
+        let given = match (weight, by_need) {
+            (Some(weight), None) => Given::Weight(weight),
+            (None, Some(need)) => Given::ByNeed(need),
+            (None, None) => return Err(D::Error::missing_field("weight")),
+            (Some(_), Some(_)) => return Err(D::Error::custom("either `weight` or `by_need`, not both")),
+        };
+        let is_for_all = path.is_none() && client.is_none() && header.is_none() && buffer_below.is_none();
+        if is_for_all && matches!(given, Given::Weight(_)) {
             return Err(D::Error::custom(
                 "a rule says what it is for, by path, client, header or buffer_below; 'default' is for \
                  everything else",
             ));
         }
-        Ok(Self { weight, path, client, header, buffer_below })
+        Ok(Self { given, path, client, header, buffer_below })
     }
 }

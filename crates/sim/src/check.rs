@@ -11,8 +11,8 @@ use anabranch_scenario::MOST_CONNECTIONS;
 use anabranch_units::{Bytes, Duration, Rate};
 
 use crate::model::{
-    Act, Congestion, Flow, Form, Kind, Model, NodeId, Pattern, Reader, Recovery, Server, Share, Source, Tcp,
-    When,
+    Act, Congestion, Flow, Form, Kind, Media, Model, NodeId, Pattern, Reader, Recovery, Server, Share,
+    Source, Tcp, When,
 };
 use bounds::{Checked, LARGEST_PACKET, MOST, ensure};
 use link::check_link;
@@ -163,7 +163,6 @@ fn check_flow(flow: &Flow, model: &Model) -> Checked {
                 media.tcp.tuning.is_none() || matches!(media.tcp.congestion, Congestion::Tfwc(_)),
                 || format!("`tuning_by_buffer` wants a `congestion` of ttfwc, not {}", media.tcp.congestion),
             )?;
-            ensure(media.tcp.share.is_none(), || "a media stream is in no group".to_owned())?;
             ensure(!media.servers.is_empty(), || "the stream has no server".to_owned())?;
             ensure(!media.rate.is_zero(), || "the media's rate is zero".to_owned())?;
             if let Some(reader) = &media.reader {
@@ -195,10 +194,28 @@ fn check_group<'a>(
     flow: &'a Flow,
     groups: &mut BTreeMap<&'a str, (NodeId, &'a Tcp, &'a Share, usize)>,
 ) -> Checked {
-    let Kind::Tcp { from, tcp, .. } = &flow.kind else { return Ok(()) };
-    ensure(tcp.tuning.is_none(), || "only a media stream has a buffer that can tune its senders".to_owned())?;
+    let (from, tcp) = match &flow.kind {
+        Kind::Tcp { from, tcp, .. } => {
+            ensure(
+                tcp.tuning.is_none() && tcp.share.as_ref().is_none_or(|share| share.by_need.is_none()),
+                || {
+                    "only a media stream has a buffer that can tune its senders, or tell what it needs"
+                        .to_owned()
+                },
+            )?;
+            (from, tcp)
+        }
+        Kind::Media(media) => match media.servers.first() {
+            Some(server) => (server, &media.tcp),
+            None => return Ok(()),
+        },
+        _ => return Ok(()),
+    };
     let Some(share) = &tcp.share else { return Ok(()) };
     let name = &share.group;
+    if let Kind::Media(media) = &flow.kind {
+        check_member(media, share)?;
+    }
     ensure(tcp.recovery == Recovery::Sack, || {
         format!("a flow in the group '{name}' recovers by `sack`: ns-2 knows no groups")
     })?;
@@ -228,6 +245,22 @@ fn check_group<'a>(
     ensure(first_share.form == share.form, || format!("the group '{name}' has several forms"))?;
     ensure(share.form == Form::Vps || (!share.watches && tcp.congestion == Congestion::Reno), || {
         format!("the group '{name}' has the form `window`: that is for `reno`, and does not watch")
+    })
+}
+
+/// A media stream whose connections are members of its server's group.
+fn check_member(media: &Media, share: &Share) -> Checked {
+    let name = &share.group;
+    ensure(media.servers.iter().all(|server| Some(server) == media.servers.first()), || {
+        format!("a stream in the group '{name}' has servers at several nodes, and a group is of one")
+    })?;
+    ensure(share.form == Form::Vps, || {
+        format!(
+            "a stream in the group '{name}' opens as many connections as it likes: that is for the form `vps`"
+        )
+    })?;
+    ensure(share.by_need.is_none() || media.ladder.is_some(), || {
+        format!("`by_need` in the group '{name}' is for a player with a `ladder`, which tells its buffer")
     })
 }
 

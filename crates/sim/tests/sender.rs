@@ -147,7 +147,8 @@ fn shared_with(
     }
     let flows = (0..2 * count).map(|number| {
         let weight = weights.get(number).map(|weight| Weight::new(*weight).expect("a weight"));
-        let share = weight.map(|weight| Share { group: "group".into(), weight, watches: false, form });
+        let share =
+            weight.map(|weight| Share { group: "group".into(), weight, by_need: None, watches: false, form });
         let from = if share.is_some() { server } else { other };
         let source = if number == 0 { first.clone() } else { Source::Greedy };
         let begin = if change.0 == Some(number) { 40 } else { 0 };

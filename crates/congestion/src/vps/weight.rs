@@ -22,6 +22,12 @@ impl Weight {
         (0.001..=1000.0).contains(&weight).then(|| Self((weight * 65_536.0).round() as u64))
     }
 
+    /// So many times as much, within what weights can be.
+    #[must_use]
+    pub fn times(self, factor: f64) -> Self {
+        Self::new((self.get() * factor).clamp(Self::LEAST.get(), 1000.0)).unwrap_or(self)
+    }
+
     /// The number.
     pub fn get(self) -> f64 {
         self.0 as f64 / 65_536.0

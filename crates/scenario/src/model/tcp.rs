@@ -2,6 +2,7 @@
 
 /// Congestion controls of TCP.
 pub use anabranch_congestion::algorithm::Algorithm as Congestion;
+use anabranch_congestion::need::NeedRule;
 use anabranch_congestion::tfwc::BufferRule;
 use anabranch_congestion::vps::Weight;
 use anabranch_units::{Bytes, Duration, Packets};
@@ -57,12 +58,14 @@ pub enum Form {
 }
 
 /// A flow's place in a weighted group: flows of one sender that share what as many plain flows would get.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Share {
     /// The group's name.
     pub group: String,
-    /// The flow's weight in it.
+    /// The flow's weight in it; of a media stream that of all its connections together.
     pub weight: Weight,
+    /// How what its player tells with each request gives the weight of a media stream, in place of `weight`.
+    pub by_need: Option<NeedRule>,
     /// Whether members behind different bottlenecks are noticed and parted.
     pub watches: bool,
     /// How the group shares; the same in all of its flows.

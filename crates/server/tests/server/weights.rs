@@ -88,6 +88,41 @@ fn a_player_tells_its_buffer_by_cmcd() {
 }
 
 #[test]
+fn a_rule_by_need_counts_by_the_buffer_that_a_player_tells() {
+    let rules: Weights =
+        "default = 0.7\nclaims = true\n[[rule]]\npath = \"/live/*\"\nweight = 3\n[[rule]]\nby_need = true\n\
+         [[rule]]\nclient = \"10.0.0.0/8\"\nweight = 5\n"
+            .parse()
+            .unwrap();
+    let of = |rules: &Weights, uri: &str, cmcd: Option<&str>| {
+        let request = Request::builder().uri(uri);
+        let request = cmcd.into_iter().fold(request, |request, cmcd| request.header("cmcd-request", cmcd));
+        rules.of([10, 0, 0, 1].into(), &request.body(()).unwrap()).get()
+    };
+    for (cmcd, expected) in [
+        ("bl=0", 1.3),
+        ("bl=4000,br=800", 1.3),
+        ("bl=8000", 0.806),
+        ("bl=30000", 0.5),
+        ("bl=30000,bs", 1.3),
+        ("su", 1.3),
+    ] {
+        assert!((of(&rules, "/a", Some(cmcd)) - expected).abs() < 1e-3, "{cmcd}");
+    }
+    assert_eq!(of(&rules, "/a", None), 5.0, "who tells nothing is left to the rules behind it");
+    assert_eq!(of(&rules, "/a", Some("sid=\"a\"")), 5.0);
+    assert_eq!(of(&rules, "/live/a", Some("bl=0")), 3.0, "a rule before it holds");
+    assert!((of(&rules, "/a?CMCD=bl%3D8000", None) - 0.806).abs() < 1e-3);
+
+    let written =
+        "claims = CLAIMS\n[[rule]]\nby_need = { low = \"2s\", high = \"6s\", most = 9, least = 1 }\n";
+    let of_claims = |claims: &str| written.replace("CLAIMS", claims).parse::<Weights>().unwrap();
+    let (held, resting) = (of_claims("true"), of_claims("false"));
+    assert!((of(&held, "/a", Some("bl=4000")) - 3.0).abs() < 1e-3);
+    assert_eq!(of(&resting, "/a", Some("bl=0")), 1.0, "it is a claim");
+}
+
+#[test]
 fn what_is_wrong_is_told_with_its_line_and_what_is_right() {
     for (text, line, hint) in [
         ("default = 1\nshare = 2\n", 2, "`default`"),
@@ -111,6 +146,14 @@ fn what_is_wrong_is_told_with_its_line_and_what_is_right() {
         ("default = [", 1, "array"),
         ("default = 1\n[[rule]]\nheader = \"X-Plan: gold\"\nweight = 4\n", 2, "claims = true"),
         ("[[rule]]\nbuffer_below = \"5s\"\nweight = 4\n", 1, "claims = false"),
+        ("[[rule]]\nby_need = true\n", 1, "claims = true"),
+        ("[[rule]]\nby_need = true\nweight = 2\n", 1, "either `weight` or `by_need`"),
+        ("[[rule]]\nby_need = false\n", 1, "missing field `weight`"),
+        ("[[rule]]\nby_need = \"yes\"\n", 2, "`low`, `high`, `most` and `least`"),
+        ("[[rule]]\nby_need = { low = \"9s\", high = \"3s\" }\n", 2, "`low` (9s) is above `high` (3s)"),
+        ("[[rule]]\nby_need = { most = 0.25 }\n", 2, "is below `least`"),
+        ("[[rule]]\nby_need = { most = 2000 }\n", 2, "from 0.001 to 1000"),
+        ("[[rule]]\nby_need = { more = 2 }\n", 2, "by_need is true, or a table"),
         ("shared_addresses = [\"nat\"]\n", 1, "10.0.0.0/8"),
     ] {
         let told = text.parse::<Weights>().unwrap_err();
@@ -187,7 +230,7 @@ fn a_pattern_of_many_stars_is_no_way_to_keep_a_server_busy() {
 proptest! {
     #[test]
     fn any_text_is_read_or_refused(
-        text in "((default|claims|shared_addresses|weight|path|client|header|buffer_below|name|clients|all|\\[\\[(rule|pool)\\]\\]|[=\"/*.:0-9 \n])*|\\PC*)",
+        text in "((default|claims|shared_addresses|weight|path|client|header|buffer_below|by_need|low|most|true|name|clients|all|\\[\\[(rule|pool)\\]\\]|[=\"/*.:0-9 \n])*|\\PC*)",
         uri in "/[a-z%0-9*]{0,9}(\\?CMCD=[a-z%0-9,=]{0,20})?",
         cmcd in "[ -~]{0,60}",
     ) {

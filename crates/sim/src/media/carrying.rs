@@ -14,8 +14,11 @@ impl Stream {
         let mut tcp = self.media.tcp.clone();
         // Requests are never held back by the server's window.
         tcp.receive_window = None;
+        // Nor do requests share anything with the answers of the server's group.
+        let share = tcp.share.take();
         let up = network.add_half(self.flow, id.0, &tcp, Role::Opener, (there, back), 0);
         tcp.receive_window = self.media.largest_window;
+        tcp.share = share;
         let down = network.add_half(self.flow, id.0, &tcp, Role::Answerer(up), (back, there), 0);
         for half in [up, down] {
             network.halves[half as usize].tells = true;
@@ -45,9 +48,11 @@ impl Stream {
             let arrived = network.halves[half as usize].receiver.next();
             state.is_turned_away = network.is_turned_away(state.down);
             let mut answered = false;
-            while let Some((_, body)) = state.asked.front().copied().filter(|(end, _)| *end <= arrived) {
-                state.asked.pop_front();
-                let body = if state.is_turned_away { 0 } else { body };
+            while let Some(request) = state.asked.pop_front_if(|request| request.end <= arrived) {
+                if let Some(weight) = request.weight {
+                    network.set_weight(state.down, weight);
+                }
+                let body = if state.is_turned_away { 0 } else { request.body };
                 state.written_down = state.written_down.saturating_add(ANSWER_HEADER_SIZE + body);
                 answered = true;
             }

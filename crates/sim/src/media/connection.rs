@@ -2,12 +2,25 @@
 
 use std::collections::VecDeque;
 
+use anabranch_congestion::vps::Weight;
+
 use crate::network::HalfId;
 
 /// What a request takes on its way, and the header of an answer: an HTTP/1.1 range request and a server that
 /// says little.
 pub(super) const REQUEST_SIZE: u64 = 200;
 pub(super) const ANSWER_HEADER_SIZE: u64 = 200;
+
+/// A request.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Request {
+    /// Where it ends, of everything that the client has written.
+    pub(super) end: u64,
+    /// How long its answer's body is.
+    pub(super) body: u64,
+    /// What the connection counts in its group from then on.
+    pub(super) weight: Option<Weight>,
+}
 
 /// A connection of a stream.
 #[derive(Debug)]
@@ -16,8 +29,8 @@ pub(super) struct Connection {
     pub(super) up: HalfId,
     /// From the server to the client: answers.
     pub(super) down: HalfId,
-    /// At the server: where each request ends, and how long its answer's body is.
-    pub(super) asked: VecDeque<(u64, u64)>,
+    /// At the server, or on their way there.
+    pub(super) asked: VecDeque<Request>,
     /// Everything written by the client, and by the server.
     pub(super) written_up: u64,
     pub(super) written_down: u64,

@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 
+use anabranch_congestion::need::Told;
 use anabranch_film::adaptation::{Adaptation, Choice};
 use anabranch_film::content::ReaderId;
 use anabranch_film::playback::{Parameters, StallRule};
@@ -93,6 +94,13 @@ impl LadderPlayer {
     /// What was chosen since the last call, and why.
     pub(super) fn take_chosen(&mut self) -> Vec<(Rate, &'static str)> {
         std::mem::take(&mut self.chosen)
+    }
+
+    /// What it tells with a request, as CMCD has it (CTA-5004): its buffer in hundreds of milliseconds, and
+    /// whether it waits.
+    pub(super) fn told(&self) -> Told {
+        let hundreds = (self.buffer().as_millis() + 50) / 100;
+        Told { buffer: Some(Duration::from_millis(hundreds * 100)), waits: self.state != State::Playing }
     }
 
     /// When it looks next.

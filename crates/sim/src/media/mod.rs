@@ -14,6 +14,8 @@ mod viewer;
 
 use std::collections::BTreeMap;
 
+use anabranch_congestion::need::Told;
+use anabranch_congestion::vps::Weight;
 use anabranch_film::content::ReaderId;
 use anabranch_film::control::ConnectionId;
 use anabranch_film::session::{Action, Config, Pace, PathFigures, Session, Status};
@@ -26,7 +28,7 @@ use crate::network::{HalfId, Network};
 use crate::report::{Decision, FlowSample, MediaTotals};
 use crate::tcp::NO_LIMIT;
 use algorithm::controller;
-use connection::{ANSWER_HEADER_SIZE, Connection, REQUEST_SIZE};
+use connection::{ANSWER_HEADER_SIZE, Connection, REQUEST_SIZE, Request};
 use limit::ReadLimit;
 use viewer::Viewer;
 
@@ -153,6 +155,15 @@ impl Stream {
         }
     }
 
+    /// What a connection counts in its group from a request on, by what the player tells with it where that
+    /// decides: all connections of the stream together count for one weight.
+    fn weight(&self) -> Option<Weight> {
+        let share = self.media.tcp.share.as_ref()?;
+        let told = || self.player.as_ref().map_or(Told::default(), Viewer::told);
+        let of_all = share.by_need.map_or(share.weight, |rule| rule.weight(&told()));
+        Some(of_all.times(1.0 / self.connections.len().max(1) as f64))
+    }
+
     fn tell_figures(&mut self, network: &Network) {
         for (id, connection) in &self.connections {
             let half = &network.halves[connection.down as usize];
@@ -185,11 +196,12 @@ impl Stream {
                 }
                 Action::Request { connection, range, why, .. } => {
                     self.note(network, Some(connection), "request", Some(range.start), why);
+                    let weight = self.weight();
                     if let Some(state) = self.connections.get_mut(&connection) {
                         let body = range.end - range.start;
                         self.requests += 1;
                         state.written_up += REQUEST_SIZE;
-                        state.asked.push_back((state.written_up, body));
+                        state.asked.push_back(Request { end: state.written_up, body, weight });
                         state.awaited.push_back((ANSWER_HEADER_SIZE, body));
                         network.write_to(state.up, state.written_up);
                     }

@@ -1,5 +1,6 @@
 //! Who plays, where that is not whoever takes everything at once.
 
+use anabranch_congestion::need::Told;
 use anabranch_film::content::ReaderId;
 use anabranch_film::session::Session;
 use anabranch_units::{Rate, Time};
@@ -51,6 +52,14 @@ impl Viewer {
         match self {
             Self::Buffered(player) => player.seen(),
             Self::Ladder(player) => player.seen(),
+        }
+    }
+
+    /// What it tells with a request; one that reads a file says nothing.
+    pub(super) fn told(&self) -> Told {
+        match self {
+            Self::Buffered(_) => Told::default(),
+            Self::Ladder(player) => player.told(),
         }
     }
 

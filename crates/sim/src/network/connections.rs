@@ -128,6 +128,7 @@ impl Network {
         if let Some(other) = half.other {
             self.halves[other as usize].is_closed = true;
         }
+        self.leave_group(packet.owner);
         self.servers.left(packet.owner);
     }
 }

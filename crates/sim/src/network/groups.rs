@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use anabranch_congestion::joint::JointWindow;
 use anabranch_congestion::vps::bottleneck::Settings;
-use anabranch_congestion::vps::{Group, Heard, MemberId, Regrouped};
+use anabranch_congestion::vps::{Group, Heard, MemberId, Regrouped, Weight};
 use anabranch_units::{Bytes, Duration, Time};
 use rustc_hash::FxHashMap;
 
@@ -41,6 +41,33 @@ impl Network {
             has_left: false,
         };
         places.insert(id, place);
+    }
+
+    /// A half counts for so much in its group from now on.
+    pub(crate) fn set_weight(&mut self, id: HalfId, weight: Weight) {
+        // Members of a joint window have the weights that they begin with.
+        let Some(place) = self.groups.places.get_mut(&id).filter(|place| place.form == Form::Vps) else {
+            return;
+        };
+        place.weight = weight;
+        if let Some(member) = place.member {
+            self.groups.groups[place.group].group.set_weight(member, weight);
+        }
+    }
+
+    /// A half will send nothing more: it leaves its group at once.
+    pub(super) fn leave_group(&mut self, id: HalfId) {
+        let Some(place) = self.groups.places.get_mut(&id).filter(|place| place.form == Form::Vps) else {
+            return;
+        };
+        let (number, member) = (place.group, place.member.take());
+        place.has_left = true;
+        if let Some(member) = member {
+            let shared = &mut self.groups.groups[number];
+            shared.group.leave(member);
+            shared.halves.remove(&member);
+            self.send_all_granted(number);
+        }
     }
 
     /// Nothing more will be written: a half leaves its group when everything has arrived.
