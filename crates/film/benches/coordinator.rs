@@ -3,7 +3,7 @@
 //!
 //! `cargo bench -p anabranch-film`
 
-use anabranch_film::content::{Coordinator, Policy, ReaderId};
+use anabranch_film::content::{Coordinator, InFlight, Policy, ReaderId};
 use anabranch_film::control::ConnectionId;
 use anabranch_protocol::ranges::RangeSet;
 use anabranch_units::{Bytes, Duration, Rate, Time};
@@ -20,7 +20,10 @@ fn main() {
 /// A film with so many segments outstanding over eight connections, none of them late.
 fn world(outstanding: usize) -> Coordinator {
     let size = 1 << 40;
-    let policy = Policy { requests_in_flight: usize::MAX, ..Policy::rome(SEGMENT, Bytes::new(u64::MAX / 4)) };
+    let policy = Policy {
+        in_flight: InFlight::Requests(usize::MAX),
+        ..Policy::rome(SEGMENT, Bytes::new(u64::MAX / 4))
+    };
     let policy = Policy { missing: Policy::expected(SEGMENT).missing, ..policy };
     let mut coordinator = Coordinator::new(policy, Some(size), RangeSet::new());
     coordinator.set_media_rate(Rate::from_kbps(1));

@@ -57,6 +57,9 @@ pub(crate) fn read(item: Item<'_>, servers: usize) -> Result<(RateControl, Optio
                         ])
                     })
                     .unwrap_or(defaults.previous_ratio),
+                ratio_change: table
+                    .get("ratio_change", |item| item.ratio(0.0..=10.0))
+                    .unwrap_or(defaults.ratio_change),
             })
         }
         Named::Mul => RateControl::Mul(crate::tfrc::control(
@@ -121,9 +124,20 @@ fn rome(table: &mut Table<'_>) -> rome::Parameters {
                 item.one_of(&[
                     ("strict", rome::Model::StrictFairness),
                     ("compensation", rome::Model::Compensation),
+                    ("compensation-where-enough", rome::Model::CompensationWhereEnough),
                 ])
             })
             .unwrap_or(defaults.model),
+        above: table
+            .get("above", |item| {
+                item.one_of(&[
+                    ("keep", rome::Above::Keep),
+                    ("keep-again", rome::Above::KeepAgain),
+                    ("keep-while", rome::Above::KeepWhile),
+                    ("share", rome::Above::Share),
+                ])
+            })
+            .unwrap_or(defaults.above),
         low: table.get("rate_low", |item| item.ratio(0.0..=1.0)).unwrap_or(defaults.low),
         high: table.get("rate_high", |item| item.ratio(1.0..=100.0)).unwrap_or(defaults.high),
         buffer_low,

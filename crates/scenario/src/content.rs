@@ -1,6 +1,6 @@
 //! Which parts of the media a stream asks for, and how: the key `content` of a media flow.
 
-use anabranch_film::content::{MissingRule, Policy};
+use anabranch_film::content::{InFlight, MissingRule, Policy};
 use anabranch_units::Bytes;
 
 use crate::error::Fault;
@@ -26,10 +26,14 @@ pub(crate) fn read(item: Item<'_>, without: Policy) -> Result<Policy, Fault> {
     if let Some(time) = table.get("segment_time", Item::positive_duration) {
         policy.segment_time = time;
     }
-    if let Some(count) = table.get("requests_in_flight", |item| item.count(1..=64)) {
-        policy.requests_in_flight = count as usize;
+    if let Some(in_flight) = table.get("requests_in_flight", in_flight) {
+        policy.in_flight = in_flight;
     }
-    let rules = [("round-trip", MissingRule::RoundTrip), ("expected", MissingRule::Expected)];
+    let rules = [
+        ("round-trip", MissingRule::RoundTrip),
+        ("play-time", MissingRule::PlayTime),
+        ("expected", MissingRule::Expected),
+    ];
     if let Some(rule) = table.get("missing", |item| item.one_of(&rules)) {
         policy.missing = rule;
     }
@@ -38,6 +42,14 @@ pub(crate) fn read(item: Item<'_>, without: Policy) -> Result<Policy, Fault> {
     }
     table.finish()?;
     Ok(policy)
+}
+
+/// A number of requests, or "windows".
+fn in_flight(item: Item<'_>) -> Result<InFlight, Fault> {
+    if item.text().is_ok() {
+        return item.one_of(&[("windows", InFlight::Windows)]);
+    }
+    item.count(1..=64).map(|count| InFlight::Requests(count as usize))
 }
 
 fn size(item: Item<'_>) -> Result<Bytes, Fault> {

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
 
 use anabranch_film::auto;
-use anabranch_film::content::{MissingRule, Policy};
+use anabranch_film::content::{InFlight, MissingRule, Policy};
 use anabranch_scenario::model::{Congestion, Kind, Model};
 use anabranch_scenario::{Beside, Error, read, read_document};
 use anabranch_units::{Bytes, Duration};
@@ -101,13 +101,17 @@ fn a_stream_says_what_it_asks_for() {
             segment_size: (Bytes::new(10_000), Bytes::new(20_000)),
             first_segment: Bytes::new(9_000),
             segment_time: Duration::from_secs(1),
-            requests_in_flight: 3,
+            in_flight: InFlight::Requests(3),
             missing: MissingRule::RoundTrip,
             ..without
         })
     );
+    let as_printed = r#"content = { requests_in_flight = "windows", missing = "play-time" }"#;
+    let printed = Policy { in_flight: InFlight::Windows, missing: MissingRule::PlayTime, ..without };
+    assert_eq!(stream(as_printed), Ok(printed));
     for (content, told) in [
         (r#"content = { segment = ["20kB", "10kB"] }"#, "the least and the largest"),
+        (r#"content = { requests_in_flight = "window" }"#, "did you mean 'windows'?"),
         (r#"content = { segments = "20kB" }"#, "did you mean `segment`?"),
         (r#"content = { missing = "late" }"#, "round-trip"),
         (r#"content = { requests_in_flight = 0 }"#, "1"),

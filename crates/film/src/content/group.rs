@@ -20,7 +20,7 @@ use crate::control::ConnectionId;
 
 /// A group has at most so many requests in flight: far from what a server has room for
 /// ([`MAX_QUEUED_RANGES`](anabranch_protocol::stripe::MAX_QUEUED_RANGES)), as what is lost can split each.
-const MOST_REQUESTS: usize = 128;
+pub(super) const MOST_REQUESTS: usize = 128;
 /// Holes are asked for again in parts of this size, as most of what is asked for twice comes twice.
 const LARGEST_HOLES: u64 = 256 * 1024;
 /// A hole that readers wait for is asked for again after so long at the earliest.
@@ -153,7 +153,7 @@ impl Coordinator {
     /// time, whatever of it has come: a slow connection must not keep the others waiting. What is urgent
     /// finds room before.
     pub(super) fn has_room(&self, pipe: &Pipe, priority: QueueEnd) -> bool {
-        let in_flight = self.policy.requests_in_flight;
+        let in_flight = self.policy.in_flight.least();
         if pipe.members == 0 {
             return self.has_room_behind(pipe);
         }
@@ -168,7 +168,8 @@ impl Coordinator {
     /// Whether a pipe can take what another one misses: one request more than usual.
     pub(super) fn has_room_for_repair(&self, pipe: &Pipe) -> bool {
         if pipe.members == 0 {
-            !pipe.rests && pipe.queue.len() <= self.policy.requests_in_flight
+            let in_flight = self.policy.in_flight;
+            !pipe.rests && (pipe.queue.len() <= in_flight.least() || self.is_below(pipe, in_flight))
         } else {
             self.has_room(pipe, QueueEnd::Front)
         }

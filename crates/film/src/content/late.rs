@@ -24,6 +24,8 @@ struct Late {
     range: Range<u64>,
     /// Where its beginning is late: the length of that, and when it is expected.
     begins: Option<(u64, Duration)>,
+    /// When the first of them is played.
+    plays_in: Duration,
 }
 
 impl Coordinator {
@@ -103,13 +105,16 @@ impl Coordinator {
                 let pipe = self.pipes.get(&segment.connection)?;
                 let begins = self.begins_late(pipe, segment, needed.start, reader, now);
                 let missing = match self.policy.missing {
-                    MissingRule::RoundTrip => self.play_time(reader, needed.start) < pipe.rtt,
+                    MissingRule::RoundTrip | MissingRule::PlayTime => {
+                        self.play_time(reader, needed.start) < pipe.rtt
+                    }
                     MissingRule::Expected => {
                         let ends = self.expected(pipe, segment.mark, now);
                         begins.is_some() || ends > self.play_time(reader, segment.range.end)
                     }
                 };
-                missing.then(|| Late { request: *id, range: segment.rest(needed.start), begins })
+                let plays_in = self.play_time(reader, needed.start);
+                missing.then(|| Late { request: *id, range: segment.rest(needed.start), begins, plays_in })
             })
         });
         late.collect()
@@ -139,19 +144,20 @@ impl Coordinator {
 
     /// Who brings the late bytes soonest, and which of them it is asked for.
     fn rescue(&self, late: &Late, now: Time) -> Option<(ConnectionId, Range<u64>)> {
-        let Late { request, range, begins } = late.clone();
+        let Late { request, range, begins, plays_in } = late.clone();
         let segment = self.segments.get(&request)?;
         let length = range.end - range.start;
         let candidates = self.pipes.iter().filter(|(id, pipe)| {
             **id != segment.connection && !pipe.draining && self.has_room_for_repair(pipe)
         });
         match self.policy.missing {
-            MissingRule::RoundTrip => {
+            rule @ (MissingRule::RoundTrip | MissingRule::PlayTime) => {
                 // "re-requests it over the connection with lower RTT than the expected playback time": the
                 // lowest.
                 let own = self.pipes.get(&segment.connection)?.rtt;
+                let least = if rule == MissingRule::PlayTime { plays_in.min(own) } else { own };
                 let (id, _) = candidates
-                    .filter(|(_, pipe)| pipe.rtt < own)
+                    .filter(|(_, pipe)| pipe.rtt < least)
                     .min_by_key(|(id, pipe)| (pipe.rtt, **id))?;
                 Some((*id, range))
             }

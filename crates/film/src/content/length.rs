@@ -19,7 +19,9 @@ use std::ops::Range;
 use anabranch_units::{Bytes, Duration, Time};
 
 use super::Coordinator;
+use super::group::MOST_REQUESTS;
 use super::pipe::Pipe;
+use super::policy::InFlight;
 use super::reader::Reader;
 use crate::control::ConnectionId;
 
@@ -117,7 +119,16 @@ impl Coordinator {
 
     /// Whether a connection can take one more request behind what it has.
     pub(super) fn has_room_behind(&self, pipe: &Pipe) -> bool {
-        !pipe.rests && pipe.queue.len() < self.policy.requests_in_flight && self.runs_short(pipe)
+        !pipe.rests && self.is_below(pipe, self.policy.in_flight) && self.runs_short(pipe)
+    }
+
+    /// Whether less is in flight on a connection than there is to be.
+    pub(super) fn is_below(&self, pipe: &Pipe, in_flight: InFlight) -> bool {
+        let window = || pipe.rate.amount_in(pipe.rtt * 2).get();
+        pipe.queue.len() < in_flight.least()
+            || in_flight == InFlight::Windows
+                && pipe.queue.len() < MOST_REQUESTS
+                && pipe.asked.saturating_sub(pipe.arrived) < window()
     }
 
     /// A connection's server takes requests only so often: each is to last so long at least, and while it

@@ -33,7 +33,7 @@ use crate::control::ConnectionId;
 
 use gap::Gap;
 use pipe::{Pipe, Segment};
-pub use policy::{MissingRule, Policy};
+pub use policy::{InFlight, MissingRule, Policy};
 pub use reader::{Reader, ReaderId};
 pub use request::{Arrival, Reassignment, Request, RequestId};
 

@@ -7,9 +7,33 @@ use anabranch_units::{Bytes, Duration};
 pub enum MissingRule {
     /// As published: its play time is nearer than the RTT of the connection it is assigned to.
     RoundTrip,
+    /// As printed: the same, and only a connection is asked again whose RTT is below the play time, where
+    /// with [`MissingRule::RoundTrip`] it is any whose RTT is below that of the first.
+    PlayTime,
     /// Ours: it is expected after its play time, by what its connection has before it and delivers; a silent
     /// connection is expected to stay silent as long again as it has been.
     Expected,
+}
+
+/// How much is in flight on a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InFlight {
+    /// So many requests.
+    Requests(usize),
+    /// As published (section III-A): an amount in proportion to the congestion window. The receiver knows it
+    /// by what the connection delivers in a round trip; twice that is asked for, so that the window can grow,
+    /// and two requests at the least. The factor is ours.
+    Windows,
+}
+
+impl InFlight {
+    /// The least number of requests.
+    pub fn least(self) -> usize {
+        match self {
+            Self::Requests(count) => count,
+            Self::Windows => 2,
+        }
+    }
 }
 
 /// Parameters of the content coordinator.
@@ -26,7 +50,7 @@ pub struct Policy {
     /// The same while others bring something: what it has not brought yet is a hole in what they bring.
     pub further_segment: Bytes,
     /// Requests in flight on a connection: with two, the next response follows without an idle round trip.
-    pub requests_in_flight: usize,
+    pub in_flight: InFlight,
     /// How far ahead of a reader bytes are asked for (the bound on memory).
     pub look_ahead: Bytes,
     /// After so many missed segments in a row a connection is given up (0: never).
@@ -45,7 +69,7 @@ impl Policy {
             segment_size: (segment, segment),
             first_segment: segment,
             further_segment: segment,
-            requests_in_flight: 2,
+            in_flight: InFlight::Requests(2),
             look_ahead,
             abandon_after: 8,
             unhurried_from: None,
@@ -60,7 +84,7 @@ impl Policy {
             segment_size: (Bytes::kib(16), Bytes::mib(16)),
             first_segment: Bytes::kib(128),
             further_segment: Bytes::kib(32),
-            requests_in_flight: 2,
+            in_flight: InFlight::Requests(2),
             look_ahead,
             abandon_after: 4,
             unhurried_from: None,

@@ -132,7 +132,7 @@ fn a_silent_connections_segment_is_handed_over() {
 
 #[test]
 fn the_papers_rule_looks_at_the_round_trip_time() {
-    let policy = Policy { requests_in_flight: 2, ..Policy::rome(Bytes::kib(1), Bytes::mib(1)) };
+    let policy = Policy { in_flight: InFlight::Requests(2), ..Policy::rome(Bytes::kib(1), Bytes::mib(1)) };
     let mut world = Coordinator::new(policy, Some(8 * KIB), RangeSet::new());
     world.set_media_rate(Rate::from_bps(4 * KIB * 8));
     world.add_reader(READER, 0..8 * KIB);
@@ -145,6 +145,36 @@ fn the_papers_rule_looks_at_the_round_trip_time() {
         assert_eq!((again.to, &again.request.range), (near, &request.range));
     }
     assert_eq!(world.reassign_late(at(0)), None);
+}
+
+#[test]
+fn the_printed_rule_asks_only_who_answers_before_the_play_time() {
+    let policy = Policy { missing: MissingRule::PlayTime, ..Policy::rome(Bytes::kib(1), Bytes::mib(1)) };
+    let mut world = Coordinator::new(policy, Some(8 * KIB), RangeSet::new());
+    world.set_media_rate(Rate::from_bps(4 * KIB * 8));
+    world.add_reader(READER, 0..8 * KIB);
+    let (far, near) = (connect(&mut world, 1, 4), connect(&mut world, 2, 4));
+    world.estimate(far, Rate::from_kbps(100), Duration::from_millis(400));
+    let requests = [ask(&mut world, far, at(0)), ask(&mut world, far, at(0))];
+    // Play times 0 ms and 250 ms, both nearer than 400 ms; the other connection answers after 100 ms.
+    let again = world.reassign_late(at(0)).expect("missing");
+    assert_eq!((again.to, &again.request.range), (near, &requests[1].range));
+    assert_eq!(world.reassign_late(at(0)), None);
+}
+
+#[test]
+fn requests_by_windows_hold_two_round_trips() {
+    let policy = Policy { in_flight: InFlight::Windows, ..Policy::rome(Bytes::kib(1), Bytes::mib(1)) };
+    let mut world = Coordinator::new(policy, Some(64 * KIB), RangeSet::new());
+    world.add_reader(READER, 0..64 * KIB);
+    let (fast, slow) = (connect(&mut world, 1, 40), connect(&mut world, 2, 4));
+    for (connection, most) in [(fast, 8), (slow, 2)] {
+        let mut asked = 0;
+        while world.next_request(connection, at(0)).is_some() {
+            asked += 1;
+        }
+        assert_eq!(asked, most, "{connection}");
+    }
 }
 
 #[test]
@@ -289,7 +319,7 @@ fn misses_count_in_a_row() {
 fn after_a_short_seek_what_was_left_behind_does_not_hide_what_is_late() {
     let mut world = coordinator(256, 4);
     let (slow, fast) = (connect(&mut world, 0, 1), connect(&mut world, 1, 64));
-    world.policy.requests_in_flight = 64;
+    world.policy.in_flight = InFlight::Requests(64);
     world.policy.segment_size = (Bytes::kib(1), Bytes::kib(1));
     for _ in 0..40 {
         ask(&mut world, slow, at(0));

@@ -34,6 +34,9 @@ pub struct AdvancedParameters {
     pub silence: Ratio,
     /// What the congestion ratio is compared with.
     pub previous_ratio: PreviousRatio,
+    /// By how much the congestion ratio has to have risen or fallen for a step 1 or 2. The printed comparisons
+    /// have no margin (zero); the text below them has a ratio that "increases by one" and "decreases by one".
+    pub ratio_change: Ratio,
 }
 
 impl AdvancedParameters {
@@ -47,6 +50,7 @@ impl AdvancedParameters {
         congestion_factor: Ratio::new(5, 1),
         silence: Ratio::new(4, 1),
         previous_ratio: PreviousRatio::OfTheLastStep,
+        ratio_change: Ratio::ZERO,
     };
 }
 
@@ -67,8 +71,7 @@ enum Pending {
 ///
 /// Our reading of the text, where it leaves a choice:
 ///
-/// - prevcongR: see [`PreviousRatio`]. The text below the steps speaks of a ratio that changes "by one"; the
-///   printed comparisons have no such margin, nor has this.
+/// - prevcongR: see [`PreviousRatio`], and [`AdvancedParameters::ratio_change`] for what counts as a change.
 /// - "Set the receiver window size for each connection": step 2 of the basic algorithm over the new number,
 ///   with W_s in the place of T_d RTT / MTU, so that the sum and with it the congestion ratio stays.
 /// - Which connection stops is left open: in step 1 the one that delivered least, in step 3 the one that is
@@ -124,9 +127,10 @@ impl Advanced {
             return None;
         }
         let (count, most) = (self.basic.windows.len(), self.basic.parameters.connections);
-        let order = if ratio < previous && count >= 2 && throughput > measured.wanted {
+        let (rises, falls) = self.changes(previous, ratio);
+        let order = if falls && count >= 2 && throughput > measured.wanted {
             self.stop(self.least_delivering(sample)?, LESS_CONGESTION)
-        } else if ratio > previous
+        } else if rises
             && ratio < self.parameters.congestion_factor.as_f64()
             && throughput < measured.wanted
             // Printed "<= N", which would end at N + 1 connections; the text below says "fewer than the
@@ -144,6 +148,12 @@ impl Advanced {
         };
         self.previous_ratio = Some(ratio);
         Some(order)
+    }
+
+    /// Whether the congestion ratio has risen, and whether it has fallen, since prevcongR.
+    fn changes(&self, previous: f64, ratio: f64) -> (bool, bool) {
+        let least = self.parameters.ratio_change.as_f64();
+        (ratio > previous && ratio >= previous + least, ratio < previous && ratio <= previous - least)
     }
 
     fn stop(&mut self, connection: ConnectionId, why: &'static str) -> Order {
@@ -262,6 +272,14 @@ mod tests {
         };
         let expected =
             [(0, 1, 8, 800, 1, 1), (15, 3, 8, 800, 1, 3), (20, 4, 8, 800, 3, 4), (0, 4, 8, 800, 4, 4)];
+        assert_eq!(trace(parameters), expected);
+    }
+
+    /// W_s grows from one to two times W_n before a second connection comes, and to three before a third.
+    #[test]
+    fn golden_trace_of_a_change_by_one() {
+        let parameters = AdvancedParameters { ratio_change: Ratio::ONE, ..AdvancedParameters::TABLE_8_3 };
+        let expected = vec![];
         assert_eq!(trace(parameters), expected);
     }
 

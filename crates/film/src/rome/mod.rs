@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use anabranch_congestion::response::TcpModel;
 use anabranch_units::{Duration, Packets, Rate, Ratio, Time};
 
-use crate::control::{ConnectionId, Order, PathId, RateController, Sample, Window};
+use crate::control::{ConnectionId, ConnectionSample, Order, PathId, RateController, Sample, Window};
 use crate::interval::Interval;
 use crate::orders::{free_window, open, open_missing, set_window};
 use share::Estimate;
@@ -23,8 +23,12 @@ const ENOUGH: &str = "the rate is above R+: the connection keeps its size (TCP-R
 /// not even recover a loss by duplicate acknowledgements. Ours.
 const LEAST_KEPT: Packets = Packets::new(4);
 const FULL: &str = "the buffer is above B+: the connection keeps its size (TCP-ROME III-B)";
+const BOUND: &str = "the rate is above R+: share of the wanted rate as upper bound (TCP-ROME III-D)";
+const AGAIN: &str = "the rate is not above R+ any more: left to TCP (TCP-ROME III-C)";
 const FAIR: &str = "the rate is below R-: left to TCP (TCP-ROME III-C, strict fairness)";
 const COMPENSATE: &str = "the rate is below R-: share of the wanted rate (TCP-ROME III-C, compensation)";
+const NOT_ENOUGH: &str =
+    "the rate is below R-, and the connections cannot make up: left to TCP (TCP-ROME IV-A)";
 const DRY: &str = "the buffer is below B-: left to TCP (TCP-ROME III-B)";
 
 /// What the coordinator does when the rate is below R- (section III-C).
@@ -35,6 +39,26 @@ pub enum Model {
     /// Shares the wanted rate out anew by equations (2) and (3).
     #[default]
     Compensation,
+    /// The same where all connections together could bring the wanted rate by equation (2). Where they could
+    /// not, the coordinator "does not adjust its rate since [they] cannot make up for a decline" (section
+    /// IV-A): it takes what TCP gives.
+    CompensationWhereEnough,
+}
+
+/// What the coordinator does when the rate is above R+. Section III-C has a connection that "ignores the
+/// event [to open its congestion window] and maintains the congestion window at its actual size"; it does not
+/// say until when, nor what becomes of a window that is larger than what the connection delivers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Above {
+    /// A connection is held at what it delivers, once, until the rate is below R-.
+    #[default]
+    Keep,
+    /// The same, and at each measurement above R+ again, where that is less.
+    KeepAgain,
+    /// As [`Above::KeepAgain`], but no longer than the rate is above R+: at R+ and below windows may open.
+    KeepWhile,
+    /// A connection gets the window of its T_i, which section III-D calls its upper bound.
+    Share,
 }
 
 /// Parameters of the rate coordinator. The paper gives no values for them; those of [`Parameters::default`]
@@ -45,6 +69,8 @@ pub struct Parameters {
     pub connections: u32,
     /// What happens below R-.
     pub model: Model,
+    /// What happens above R+.
+    pub above: Above,
     /// R- as a ratio of the wanted rate.
     pub low: Ratio,
     /// R+ as a ratio of the wanted rate.
@@ -74,6 +100,7 @@ impl Default for Parameters {
         Self {
             connections: 3,
             model: Model::default(),
+            above: Above::default(),
             low: Ratio::new(19, 20),
             high: Ratio::new(21, 20),
             buffer_low: Duration::from_secs(5),
@@ -90,7 +117,7 @@ impl Default for Parameters {
 /// The rate coordinator of TCP-ROME.
 ///
 /// - "Maintains the congestion window at its actual size" is, at the receiver, a window of what the
-///   connection delivers now: T_i srtt_i / MTU. A connection that is held already keeps its window.
+///   connection delivers now: T_i srtt_i / MTU. How long it stays held: see [`Above`].
 /// - Section III-B states its objective as B+ < b(t) < B-; the two sentences after it have the thresholds the
 ///   right way round, and so has this.
 /// - The start-up phase of section III-B lasts until the wanted rate is reached once; until then windows are
@@ -118,7 +145,7 @@ struct Connection {
 enum Need {
     Less(&'static str),
     More(&'static str),
-    Share(Rate),
+    Share(Rate, &'static str),
 }
 
 impl Rome {
@@ -135,13 +162,21 @@ impl Rome {
         if let Some(wanted) = sample.wanted {
             let rate = sample.throughput();
             return if rate > wanted * parameters.high {
-                Some(Need::Less(ENOUGH))
+                Some(match parameters.above {
+                    Above::Share => Need::Share(wanted, BOUND),
+                    Above::Keep | Above::KeepAgain | Above::KeepWhile => Need::Less(ENOUGH),
+                })
             } else if rate >= wanted * parameters.low {
-                None
+                (parameters.above == Above::KeepWhile).then_some(Need::More(AGAIN))
+            } else if !self.started_up {
+                Some(Need::More(FAIR))
             } else {
                 Some(match parameters.model {
-                    Model::Compensation if self.started_up => Need::Share(wanted),
-                    Model::Compensation | Model::StrictFairness => Need::More(FAIR),
+                    Model::StrictFairness => Need::More(FAIR),
+                    Model::CompensationWhereEnough if self.could_bring(sample) < wanted => {
+                        Need::More(NOT_ENOUGH)
+                    }
+                    Model::Compensation | Model::CompensationWhereEnough => Need::Share(wanted, COMPENSATE),
                 })
             };
         }
@@ -171,6 +206,20 @@ impl Rome {
         }
     }
 
+    /// What a connection could get: equation (2).
+    fn estimated(&self, one: &ConnectionSample, estimate: &Estimate) -> Rate {
+        estimated_throughput(&self.parameters.tcp, one.packet_size, estimate.srtt, estimate.loss())
+    }
+
+    /// What all connections together could get.
+    fn could_bring(&self, sample: &Sample<'_>) -> Rate {
+        let known = sample.connections.iter().filter_map(|one| {
+            let estimate = self.connections.get(&one.connection)?.estimate?;
+            Some(self.estimated(one, &estimate))
+        });
+        known.sum()
+    }
+
     /// The windows that satisfy a need, of the connections that this changes.
     fn windows(&self, need: Need, sample: &Sample<'_>) -> Vec<(ConnectionId, Window)> {
         let known = sample.connections.iter().filter_map(|one| {
@@ -179,27 +228,21 @@ impl Rome {
         });
         let windows: Vec<(ConnectionId, Window)> = match need {
             Need::Less(_) => known
-                .filter(|(_, window, _)| *window == Window::Unlimited)
-                .map(|(one, _, estimate)| {
+                .filter_map(|(one, held, estimate)| {
                     let rate = Rate::of(one.delivered, sample.elapsed);
                     let window = window_of(rate, estimate.srtt, one.packet_size).max(LEAST_KEPT);
-                    (one.connection, Window::Packets(window))
+                    let keeps = match held {
+                        Window::Unlimited => true,
+                        Window::Packets(held) => self.parameters.above != Above::Keep && window < held,
+                    };
+                    keeps.then_some((one.connection, Window::Packets(window)))
                 })
                 .collect(),
             Need::More(_) => known.map(|(one, ..)| (one.connection, Window::Unlimited)).collect(),
-            Need::Share(wanted) => {
+            Need::Share(wanted, _) => {
                 let known: Vec<_> = known.collect();
-                let estimated: Vec<Rate> = known
-                    .iter()
-                    .map(|(one, _, estimate)| {
-                        estimated_throughput(
-                            &self.parameters.tcp,
-                            one.packet_size,
-                            estimate.srtt,
-                            estimate.loss(),
-                        )
-                    })
-                    .collect();
+                let estimated: Vec<Rate> =
+                    known.iter().map(|(one, _, estimate)| self.estimated(one, estimate)).collect();
                 let shares = proportional_rates(&estimated, wanted);
                 let windows = known.iter().zip(shares).map(|((one, _, estimate), rate)| {
                     (one.connection, Window::Packets(window_of(rate, estimate.srtt, one.packet_size)))
@@ -245,8 +288,7 @@ impl RateController for Rome {
         }
         self.changed = Some(sample.now);
         let why = match need {
-            Need::Less(why) | Need::More(why) => why,
-            Need::Share(_) => COMPENSATE,
+            Need::Less(why) | Need::More(why) | Need::Share(_, why) => why,
         };
         for (id, window) in windows {
             if let Some(connection) = self.connections.get_mut(&id) {
@@ -269,162 +311,4 @@ impl RateController for Rome {
 }
 
 #[cfg(test)]
-mod tests {
-    use anabranch_units::Bytes;
-    use proptest::prelude::*;
-
-    use super::*;
-    use crate::control::{ConnectionSample, What};
-    use crate::path_model::{Path, Run};
-
-    const FILM: Rate = Rate::from_mbps(3);
-
-    fn run(model: Model, wanted: Option<Rate>) -> Run<Rome> {
-        Run::new(Rome::new(Parameters { model, ..Parameters::default() }), Path::default(), wanted)
-    }
-
-    fn packets(sizes: [u64; 3]) -> [Option<Packets>; 3] {
-        sizes.map(|size| Some(Packets::new(size)))
-    }
-
-    /// Three connections on 6 Mbps; cross traffic comes, grows and goes. (rate in kbps, windows) at the end
-    /// of each phase.
-    fn trace(model: Model) -> Vec<(u64, Vec<Option<u64>>)> {
-        let mut run = run(model, Some(FILM));
-        [0, 3, 9, 0]
-            .map(|cross_flows| {
-                run.path.cross_flows = cross_flows;
-                run.intervals(10);
-                let windows = run.windows().into_iter().map(|window| window.map(Packets::get)).collect();
-                (run.rate().as_bps() / 1000, windows)
-            })
-            .to_vec()
-    }
-
-    #[test]
-    fn golden_trace_of_compensation() {
-        // Held at what they had, 2 Mbps each; 3 flows leave just the wanted rate, nothing changes; 9 leave
-        // half of it: each gets the window of a third of the wanted rate, 1 Mbps. Then the shares add up to
-        // R_v.
-        let (held, shared) = (vec![Some(20); 3], vec![Some(10); 3]);
-        let expected = [(6000, held.clone()), (3000, held), (1500, shared.clone()), (3000, shared)];
-        assert_eq!(trace(Model::Compensation), expected);
-    }
-
-    #[test]
-    fn golden_trace_of_strict_fairness() {
-        let (held, open) = (vec![Some(20); 3], vec![None; 3]);
-        let expected = [(6000, held.clone()), (3000, held.clone()), (1500, open), (6000, held)];
-        assert_eq!(trace(Model::StrictFairness), expected);
-    }
-
-    #[test]
-    fn windows_stay_open_until_the_wanted_rate_was_reached() {
-        let mut run = run(Model::Compensation, Some(FILM));
-        run.path.cross_flows = 9;
-        run.intervals(50);
-        assert_eq!(run.windows(), [None; 3]);
-    }
-
-    #[test]
-    fn a_change_has_its_time() {
-        let mut run = run(Model::Compensation, Some(FILM));
-        run.intervals(1);
-        assert_eq!(run.windows(), packets([20; 3]));
-        // varphi = 5/4 (RTT + phi) = 2.5 intervals: the third interval after a change is the first that may
-        // change something.
-        run.path.cross_flows = 9;
-        run.intervals(2);
-        assert_eq!(run.windows(), packets([20; 3]));
-        run.intervals(1);
-        assert_eq!(run.windows(), packets([10; 3]));
-    }
-
-    #[test]
-    fn an_unknown_rate_goes_by_the_buffer() {
-        let mut run = run(Model::Compensation, None);
-        let mut windows_at = |seconds: Option<u64>| {
-            run.buffer = seconds.map(Duration::from_secs);
-            run.intervals(5);
-            run.windows()
-        };
-        assert_eq!(windows_at(None), [None; 3]);
-        assert_eq!(windows_at(Some(10)), [None; 3]);
-        assert_eq!(windows_at(Some(16)), packets([20; 3]));
-        assert_eq!(windows_at(Some(10)), packets([20; 3]));
-        assert_eq!(windows_at(Some(4)), [None; 3]);
-    }
-
-    #[test]
-    fn a_broken_connection_is_opened_again() {
-        let mut run = run(Model::Compensation, Some(FILM));
-        run.intervals(10);
-        run.break_one();
-        run.intervals(10);
-        assert_eq!(run.windows().len(), 3);
-    }
-
-    /// A connection of a sample: payload in the interval of 100 ms, RTT, loss.
-    fn connection(id: u32, delivered: u64, rtt: u64, loss: f64) -> ConnectionSample {
-        ConnectionSample {
-            connection: ConnectionId(id),
-            path: PathId(0),
-            delivered: Bytes::new(delivered),
-            srtt: Duration::from_millis(rtt),
-            packet_size: Bytes::new(1000),
-            silent: Duration::ZERO,
-            loss,
-            network_limited: true,
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn windows_of_compensation_add_up_to_the_wanted_rate(
-            paths in prop::collection::vec((0u64..2000, 1u64..500, 0.0f64..1.0), 1..12),
-        ) {
-            let ids = 0u32..;
-            let connections: Vec<_> = ids
-                .zip(&paths)
-                .map(|(id, (delivered, rtt, loss))| connection(id, *delivered, *rtt, *loss))
-                .collect();
-            let mut rome = Rome::new(Parameters::default());
-            for one in &connections {
-                rome.connected(one.connection, one.path, &Sample::default());
-            }
-            rome.started_up = true;
-            let elapsed = Duration::from_millis(100);
-            let sample = Sample { elapsed, wanted: Some(FILM), connections: &connections, ..Sample::default() };
-            // In floats: whole bits per second, times a window, would be hundreds off.
-            let packet = |one: &ConnectionSample| one.packet_size.as_f64() * 8.0 / one.srtt.as_secs_f64();
-            let mut sum = 0.0;
-            for order in rome.measure(&sample) {
-                if let What::SetWindow(id, Window::Packets(window)) = order.what {
-                    let one = connections.iter().find(|one| one.connection == id).unwrap();
-                    sum += window.as_f64() * packet(one);
-                    prop_assert!(window.get() >= 1);
-                }
-            }
-            // Rounded to the next whole packet, at least one: up to a packet a round trip more, half of one
-            // less.
-            let rounding: f64 = connections.iter().map(packet).sum();
-            prop_assert!(sum >= FILM.as_f64() - rounding / 2.0 - 100.0 && sum <= FILM.as_f64() + rounding, "{sum}");
-        }
-
-        #[test]
-        fn no_sequence_ends_in_a_window_of_nothing(
-            phases in prop::collection::vec((0u64..40, 2usize..12, 0.0f64..1.0, 20u64..300, any::<bool>()), 1..15),
-        ) {
-            let mut run = run(Model::Compensation, Some(FILM));
-            for (cross_flows, intervals, loss, rtt, breaks) in phases {
-                run.path = Path { cross_flows, loss, rtt: Duration::from_millis(rtt), ..run.path };
-                run.intervals(intervals);
-                prop_assert!(run.windows().iter().flatten().all(|window| window.get() >= 1));
-                prop_assert_eq!(run.windows().len(), 3);
-                if breaks {
-                    run.break_one();
-                }
-            }
-        }
-    }
-}
+mod tests;
