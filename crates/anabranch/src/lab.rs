@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use anabranch_lab::experiment::Experiment;
 use anabranch_lab::outcome::{Outcome, Verdict};
+use anabranch_lab::readings::Search;
 use anabranch_lab::real::{Real, RealOptions, Testbed};
 use anabranch_lab::results::Results;
 use anabranch_lab::sweep::{self, Sweep};
@@ -19,7 +20,8 @@ use anabranch_lab::{RunOptions, Share, experiments, files, validation};
 use indicatif::HumanDuration;
 
 use crate::arguments::{
-    LabArguments, LabCommand, PapersArguments, RunArguments, SweepArguments, ValidateArguments,
+    LabArguments, LabCommand, PapersArguments, ReadingsArguments, RunArguments, SweepArguments,
+    ValidateArguments,
 };
 use crate::failure::Failure;
 use crate::output::{Output, counted};
@@ -27,6 +29,9 @@ use work::{LabError, in_background, marked, print, write};
 
 /// Where finished runs are kept in the directory of results.
 const RUNS: &str = "runs";
+
+/// So many of the best sets of a search are told.
+const BEST_SETS: usize = 10;
 
 /// Lists, runs or reports.
 ///
@@ -45,6 +50,7 @@ pub async fn run(arguments: LabArguments, output: &Output) -> Result<(), Failure
             }
             tell(&outcomes, &directory)
         }
+        LabCommand::Readings(arguments) => search(arguments, output).await,
         LabCommand::Sweep(arguments) => run_sweep(arguments, output).await,
         LabCommand::Merge { directory, out } => merge(&directory, out),
         LabCommand::Validate(arguments) => validate(arguments, output).await,
@@ -197,6 +203,29 @@ fn measure(
 
 fn jobs(wanted: Option<NonZeroUsize>) -> NonZeroUsize {
     wanted.or_else(|| available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN)
+}
+
+/// Searches what a paper leaves open.
+async fn search(arguments: ReadingsArguments, output: &Output) -> Result<(), Failure> {
+    let ReadingsArguments { paper, papers, seeds, jobs: wanted, out } = arguments;
+    let search = Search::load(&paper, papers.as_deref()).map_err(|error| marked(&error))?;
+    let jobs = jobs(wanted);
+    let runs = out.join(RUNS);
+    fs::create_dir_all(&runs)
+        .map_err(|error| Failure::failed(format_args!("cannot write to {}: {error}", runs.display())))?;
+    output.say(format_args!(
+        "{paper}: {}, seeds 1 to {seeds}; runs at a time: {jobs}; results in {}",
+        counted(search.sets(), "set"),
+        out.display()
+    ));
+    let found = in_background(output, true, move |stop, progress| {
+        let options = RunOptions { seeds, quick: false, jobs, cache: Some(&runs), stop, progress };
+        Ok(search.run(&options)?)
+    })
+    .await?;
+    write(&out.join(format!("{paper}-sets.csv")), found.table())?;
+    write(&out.join(format!("{paper}-relations.csv")), found.relations())?;
+    print(&found.best(BEST_SETS))
 }
 
 /// Makes the runs of a sweep or of a share of it, and the table when it is all.

@@ -7,6 +7,7 @@
 //! - [`real`]: the same from real programs; [`comparison`]: how far the simulation is from them.
 //! - [`outcome`]: the verdicts; [`files`]: everything that is written; [`reproduction`]: all in a page of
 //!   documentation.
+//! - [`readings`]: which values of what a paper leaves open reproduce most of its relations.
 //! - [`sweep`]: a scenario at many points of its parameters, in shares.
 //! - [`campaign`]: benchmarks of real programs, their raw results and the tables made of these.
 //! - [`scheme`], [`statistics`]: what all have in common.
@@ -22,6 +23,7 @@ pub mod paper;
 pub mod papers;
 pub mod path_error;
 pub mod plan;
+pub mod readings;
 
 pub mod real;
 pub mod reproduction;

@@ -83,6 +83,9 @@ pub struct Judgement {
     pub verdict: Verdict,
     /// Why it differs, as far as that is known.
     pub cause: Option<String>,
+    /// The settings among those that show the cause in which it does reproduce.
+    #[serde(default)]
+    pub reproduces_in: Vec<String>,
 }
 
 /// A table with its values.
@@ -197,7 +200,20 @@ fn judge(relation: &Relation, results: &Results) -> Judgement {
         measured,
         verdict,
         cause: (!causes.is_empty()).then(|| causes.join("; ")),
+        reproduces_in: match (verdict, &relation.cause) {
+            (Verdict::Differs, Some(cause)) => {
+                let reproduces = |setting: &&String| reproduces_in(setting, relation, results);
+                cause.shown_by.iter().filter(reproduces).cloned().collect()
+            }
+            _ => Vec::new(),
+        },
     }
+}
+
+/// Whether a relation reproduces with another setting in the place of its own.
+fn reproduces_in(setting: &str, relation: &Relation, results: &Results) -> bool {
+    let (shown, missing) = results.estimate(|seed| (relation.value)(seed.setting(setting)));
+    missing.is_empty() && shown.is_some_and(|shown| relation.expected.holds(shown.mean))
 }
 
 /// A cause with the relation's number in each of the settings that show it.
@@ -205,7 +221,8 @@ fn told(cause: &Cause, relation: &Relation, results: &Results) -> String {
     let shown = cause.shown_by.iter().map(|setting| {
         let (shown, _) = results.estimate(|seed| (relation.value)(seed.setting(setting)));
         let shown = shown.map_or_else(|| "not measured".into(), |shown| format!("{shown} {}", relation.unit));
-        format!("{setting}: {}", shown.trim_end())
+        let verdict = if reproduces_in(setting, relation, results) { ", reproduces" } else { "" };
+        format!("{setting}: {}{verdict}", shown.trim_end())
     });
     let shown: Vec<String> = shown.collect();
     if shown.is_empty() { cause.says.clone() } else { format!("{} ({})", cause.says, shown.join("; ")) }

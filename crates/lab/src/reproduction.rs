@@ -21,8 +21,9 @@ const PREFACE: &str = "# Are the papers right?\n\n\
 /// The page.
 pub fn page(outcomes: &[Outcome]) -> String {
     let mut text = format!("{PREFACE}\n## Counts\n\n");
-    text += "| paper | experiments | relations | reproduce | differ | of these, cause not found |\n\
-             | --- | ---: | ---: | ---: | ---: | ---: |\n";
+    text += "| paper | experiments | relations | reproduce | differ | of these, reproduce in a run that shows the \
+             cause | cause not found |\n\
+             | --- | ---: | ---: | ---: | ---: | ---: | ---: |\n";
     let papers = papers(outcomes);
     // Writing to a string does not fail.
     for paper in &papers {
@@ -53,9 +54,10 @@ fn counts(outcomes: &[&Outcome]) -> String {
     let all: Vec<&Judgement> = outcomes.iter().flat_map(|outcome| published(outcome)).collect();
     let differ: Vec<&&Judgement> =
         all.iter().filter(|judgement| judgement.verdict == Verdict::Differs).collect();
+    let shown = differ.iter().filter(|judgement| !judgement.reproduces_in.is_empty()).count();
     let unexplained = differ.iter().filter(|judgement| is_unexplained(judgement)).count();
     let [relations, differ] = [all.len(), differ.len()];
-    format!("{} | {relations} | {} | {differ} | {unexplained}", outcomes.len(), relations - differ)
+    format!("{} | {relations} | {} | {differ} | {shown} | {unexplained}", outcomes.len(), relations - differ)
 }
 
 fn few_seeds(outcomes: &[Outcome], text: &mut String) {

@@ -40,6 +40,8 @@ pub enum LabCommand {
         #[arg(long, value_name = "FILE.md")]
         markdown: Option<PathBuf>,
     },
+    /// Search what a paper leaves open: which values of it reproduce most of the paper's own relations
+    Readings(ReadingsArguments),
     /// Run a scenario of the simulator at many points of its parameters, into one table
     Sweep(SweepArguments),
     /// Check that every share of a sweep is there and whole, and make its table
@@ -168,6 +170,26 @@ pub struct RunArguments {
     pub testbed: Option<PathBuf>,
     /// Where the results go; a run that was interrupted or killed goes on with what is there
     #[arg(long, value_name = "DIR", default_value = "lab-results")]
+    pub out: PathBuf,
+}
+
+/// Options of `anabranch lab readings`.
+#[derive(Args, Debug)]
+pub struct ReadingsArguments {
+    /// The paper's folder, such as multitcp; its readings.toml has what is open
+    #[arg(value_name = "PAPER")]
+    pub paper: String,
+    /// The paper of this directory in place of the program's own
+    #[arg(long, value_name = "DIR")]
+    pub papers: Option<PathBuf>,
+    /// Run everything random with seeds 1 to N
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    pub seeds: u64,
+    /// So many runs at a time [default: the number of processors]
+    #[arg(long, value_name = "N")]
+    pub jobs: Option<NonZeroUsize>,
+    /// Where PAPER-sets.csv, PAPER-relations.csv and finished runs go
+    #[arg(long, value_name = "DIR", default_value = "lab-readings")]
     pub out: PathBuf,
 }
 

@@ -37,8 +37,8 @@ pub use demo::DemoArguments;
 pub use fetch::FetchArguments;
 #[cfg(feature = "lab")]
 pub use lab::{
-    BenchArguments, BenchCommand, LabArguments, LabCommand, PapersArguments, RunArguments, SweepArguments,
-    ValidateArguments,
+    BenchArguments, BenchCommand, LabArguments, LabCommand, PapersArguments, ReadingsArguments, RunArguments,
+    SweepArguments, ValidateArguments,
 };
 pub use live::{
     Endpoint, FecArgument, HlsArguments, Kept, ReceiveArguments, SchemeName, SendArguments, Switch, TellRate,

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anabranch_lab::campaign::CampaignError;
+use anabranch_lab::readings::ReadingsError;
 use anabranch_lab::sweep::SweepError;
 use anabranch_lab::{Progress, RunError, files};
 use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
@@ -50,6 +51,7 @@ pub(super) async fn in_background<T: Send + 'static>(
         (
             Err(
                 stopped @ (LabError::Run(RunError::Stopped { .. })
+                | LabError::Readings(ReadingsError::Run(RunError::Stopped { .. }))
                 | LabError::Sweep(SweepError::Stopped { .. })
                 | LabError::Campaign(CampaignError::Stopped)),
             ),
@@ -75,6 +77,8 @@ pub(super) enum LabError {
     Sweep(#[from] SweepError),
     #[error(transparent)]
     Campaign(#[from] CampaignError),
+    #[error(transparent)]
+    Readings(#[from] ReadingsError),
 }
 
 fn show(bar: &ProgressBar, Progress { done, total, left }: Progress) {

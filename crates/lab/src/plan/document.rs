@@ -44,6 +44,16 @@ pub(super) struct Described {
 }
 
 impl Described {
+    /// Those of the runs without which a relation of the paper could not be measured.
+    pub(super) fn judged_runs(&self, runs: &[Run]) -> Vec<Run> {
+        let of_paper: Vec<&Judged> = self.relations.iter().filter(|relation| !relation.is_ours()).collect();
+        let is_needed = |index: &usize| {
+            let others: Vec<Run> = [&runs[..*index], &runs[*index + 1..]].concat();
+            of_paper.iter().any(|relation| !relation.is_measured_by(&others))
+        };
+        (0..runs.len()).filter(is_needed).map(|index| runs[index].clone()).collect()
+    }
+
     pub(super) fn into_experiment(self, id: String, paper: Paper, runs: Runs) -> Experiment {
         let (plots, mut tables) = self.shown.of(runs.cases());
         tables.extend(self.breakdowns.into_iter().map(Breakdown::into_table));

@@ -1,6 +1,7 @@
 //! The figures and series of a plan.
 
 use anabranch_sim::scenario::{self, Fault, Item, Span, Table};
+use anabranch_units::Duration;
 
 use super::clip::Clip;
 use super::measure::{Details, Window};
@@ -9,6 +10,7 @@ use super::numbers::{Along, Course, Figure, Formula, How, Measurement, Series, V
 use super::quantity::{Dimension, Quantity};
 use super::take::{Bins, Summary, Take};
 use super::term::{self, Known};
+use super::viewer::Viewer;
 
 /// What names stand for, in words.
 const FIGURE: &str = "figure";
@@ -194,6 +196,7 @@ fn measured(
     let unit = own.item("unit");
     let window = window(own, at);
     let player = own.get("player", scenario::playback);
+    let waits = own.get("waits", Item::duration);
     let connections = own.get("connections", |item| item.count(0..=MOST_CONNECTIONS));
     let clip = own.get("clip", Clip::read);
     let access_above = own.get("access_above", Item::rate);
@@ -201,6 +204,10 @@ fn measured(
     if player.is_some() && !quantity.is_of_a_player() {
         return Err(Fault::new(at, "a `player` is for what a viewer sees: start_up, stalls, stalled, late"));
     }
+    if waits.is_some() && player.is_none() {
+        return Err(Fault::new(at, "`waits` is for a `player`"));
+    }
+    let player = player.map(|parameters| Viewer { parameters, waits: waits.unwrap_or(Duration::ZERO) });
     if connections.is_some() && !(quantity.is_by_connections() && links.is_empty()) {
         let told = "`connections` is for sent, retransmitted, time_share, loss_burst, and the loss of flows";
         return Err(Fault::new(at, told));

@@ -35,6 +35,19 @@ enum Number {
 }
 
 impl Judged {
+    /// Whether it compares a scheme of ours: no paper has said it.
+    pub(super) fn is_ours(&self) -> bool {
+        self.published == OURS
+    }
+
+    /// Whether these runs have its number.
+    pub(super) fn is_measured_by(&self, runs: &[Run]) -> bool {
+        match &self.number {
+            Number::Term(term) => term.judged(Planned { runs, setting: "" }).is_ok(),
+            Number::Across(_) => true,
+        }
+    }
+
     pub(super) fn into_relation(self) -> Relation {
         let is_of_all_seeds = matches!(self.number, Number::Across(_));
         Relation {

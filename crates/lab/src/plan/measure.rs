@@ -1,7 +1,6 @@
 //! Measures of a run: small sums over the samples of flows and links.
 
 use anabranch_congestion::algorithm::Algorithm;
-use anabranch_film::playback::Parameters;
 use anabranch_sim::model::{FlowId, Kind, LinkId, Model};
 use anabranch_sim::report::{FlowSample, LinkSample};
 use anabranch_units::{Bytes, Duration, Rate, Time};
@@ -10,7 +9,7 @@ use super::clip::{Clip, Shown};
 use super::packets::{self, Packet};
 use super::quantity::Quantity;
 use super::take::{Bins, Summary, Take};
-use super::viewer::{late, played};
+use super::viewer::{Viewer, late, played};
 use crate::simulate::Recording;
 use crate::statistics::{jain_index, mean};
 
@@ -46,7 +45,7 @@ pub(super) struct Bound {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Details {
     /// The player that is meant; none: that of the run.
-    pub(super) player: Option<Parameters>,
+    pub(super) player: Option<Viewer>,
     /// Only the time counts in which so many connections are open.
     pub(super) connections: Option<u32>,
     /// What becomes of the lengths of bursts.
@@ -275,7 +274,7 @@ impl Bound {
     /// When a film began to play in the run, or for the player that is meant.
     fn start_up(&self, run: &Recording, flow: FlowId, rate: Option<Rate>) -> Option<Duration> {
         match self.details.player {
-            Some(parameters) => played(run, flow, parameters, rate).startup,
+            Some(viewer) => played(run, flow, viewer, rate).startup,
             None => run.totals.flows.get(flow)?.media?.viewed().0,
         }
     }
@@ -286,9 +285,9 @@ impl Bound {
         let live = || flows.iter().filter_map(|flow| flow.live);
         let chosen = || media().filter_map(|media| Some((media.seen?.rung?, media.seen?.switches)));
         let of_mean = |values: Vec<f64>| mean(&values).unwrap_or(f64::NAN);
-        if let Some(parameters) = self.details.player {
+        if let Some(viewer) = self.details.player {
             let each = self.flows.iter().zip(&self.rates);
-            let reports = each.map(|(flow, rate)| played(run, *flow, parameters, *rate));
+            let reports = each.map(|(flow, rate)| played(run, *flow, viewer, *rate));
             let values = reports.map(|report| match self.quantity {
                 Quantity::StartUp => report.startup.map_or(f64::NAN, Duration::as_secs_f64),
                 Quantity::Stalls => f64::from(report.stalls),

@@ -15,6 +15,7 @@ mod numbers;
 mod packets;
 mod published;
 mod quantity;
+pub(crate) mod reading;
 mod runs;
 mod shown;
 mod take;
@@ -31,6 +32,7 @@ use self::document::Document;
 use self::runs::Changes;
 use crate::case::Case;
 use crate::experiment::Experiment;
+use crate::paper::Paper;
 use crate::papers::{PLAN, Papers};
 
 /// The experiments of all folders, by paper and name.
@@ -50,16 +52,21 @@ pub fn load_all(papers: &Papers) -> Result<Vec<Experiment>, Error> {
 /// A file cannot be read, or something in it is wrong; the error says where.
 pub fn load(papers: &Papers, paper: &str, name: &str) -> Result<Experiment, Error> {
     let folder = Path::new(paper).join(name);
-    let source = match papers.paper(paper) {
-        // Where there is neither, it is this one that is missing.
-        Err(Error::Read { file, error }) if error.kind() == ErrorKind::NotFound => {
-            Papers::BuiltIn.paper(paper).or(Err(Error::Read { file, error }))?
-        }
-        source => source?,
-    };
+    let source = self::paper(papers, paper)?;
     let (file, text, written) = read(papers, &folder)?;
     let runs = runs::Runs::load(papers, &folder, (&file, &text), written.runs)?;
     Ok(written.experiment.into_experiment(format!("{paper}-{name}"), source, runs))
+}
+
+/// The paper of a folder.
+fn paper(papers: &Papers, folder: &str) -> Result<Paper, Error> {
+    match papers.paper(folder) {
+        // Where there is neither, it is this one that is missing.
+        Err(Error::Read { file, error }) if error.kind() == ErrorKind::NotFound => {
+            Papers::BuiltIn.paper(folder).or(Err(Error::Read { file, error }))
+        }
+        source => source,
+    }
 }
 
 /// What every run of a plan changes in its scenario: keys as scenarios have them, and their values.

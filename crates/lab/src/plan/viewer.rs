@@ -16,16 +16,28 @@ pub(super) fn media_rate(model: &Model, flow: FlowId) -> Option<Rate> {
     }
 }
 
+/// A player beside the run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Viewer {
+    /// When it starts and stops.
+    pub(super) parameters: Parameters,
+    /// It waits so long before it looks whether it can start.
+    pub(super) waits: Duration,
+}
+
 /// How a player would have fared whose play changes nothing in the run, beside a film that was not played
 /// there.
-pub(super) fn played(
-    run: &Recording,
-    flow: FlowId,
-    parameters: Parameters,
+pub(super) fn played(run: &Recording, flow: FlowId, viewer: Viewer, rate: Option<Rate>) -> PlaybackReport {
+    fared(run.flow(flow), viewer, rate)
+}
+
+fn fared<'a>(
+    samples: impl Iterator<Item = &'a FlowSample>,
+    viewer: Viewer,
     rate: Option<Rate>,
 ) -> PlaybackReport {
-    let mut player = Playback::new(parameters, rate, Time::ZERO);
-    for sample in run.flow(flow) {
+    let mut player = Playback::new(viewer.parameters, rate, Time::ZERO);
+    for sample in samples.filter(|sample| sample.at >= Time::ZERO + viewer.waits) {
         player.advance(sample.at, sample.in_order, false);
     }
     player.report()
@@ -47,9 +59,31 @@ pub(super) fn late<'a>(
 
 #[cfg(test)]
 mod tests {
+    use anabranch_film::playback::StallRule;
     use anabranch_units::Bytes;
 
     use super::*;
+
+    #[test]
+    fn a_player_waits_for_media_or_for_a_time() {
+        // Half of what a player needs comes: 5 s of media after 10 s.
+        let samples: Vec<_> = (1..=40)
+            .map(|second| FlowSample {
+                at: Time::ZERO + Duration::from_secs(second),
+                in_order: Bytes::new(second * 500_000),
+                ..FlowSample::default()
+            })
+            .collect();
+        let fared = |prebuffer: u64, waits: u64| {
+            let stall = StallRule::FixedPause(Duration::from_secs(5));
+            let parameters = Parameters { prebuffer: Duration::from_secs(prebuffer), stall };
+            let viewer = Viewer { parameters, waits: Duration::from_secs(waits) };
+            let report = super::fared(samples.iter(), viewer, Some(Rate::from_mbps(8)));
+            (report.startup.map(Duration::as_secs_f64), report.stalls)
+        };
+        assert_eq!(fared(10, 0), (Some(20.0), 1), "20 s of play until 40 s");
+        assert_eq!(fared(0, 10), (Some(10.0), 3));
+    }
 
     #[test]
     fn what_comes_after_its_play_time_is_late() {
