@@ -146,6 +146,13 @@ const LAB_RUN: &[Example] = &[
     ("anabranch lab run all --quick", "All of them with one seed, for a look"),
     ("anabranch lab run vps-fig3 --seeds 3 --real", "A figure, and what real programs make of it"),
 ];
+const LAB_READINGS: &[Example] = &[
+    ("anabranch lab readings rome", "Every set of what the paper leaves open, the best ones told"),
+    (
+        "anabranch lab readings multitcp --seeds 2 --out readings",
+        "A quicker look, with tables of every set and relation in readings",
+    ),
+];
 const LAB_SWEEP: &[Example] = &[
     ("anabranch lab sweep sweep.toml", "All of it on this machine, into sweep-results/table.csv"),
     (
@@ -253,6 +260,7 @@ const EXTRAS: [Extra; 28] = [
     Extra { command: "lab copy", examples: LAB_COPY, files: &[] },
     Extra { command: "lab run", examples: LAB_RUN, files: &[RESULTS] },
     Extra { command: "lab report", examples: LAB_REPORT, files: &[RESULTS] },
+    Extra { command: "lab readings", examples: LAB_READINGS, files: &[] },
     Extra { command: "lab sweep", examples: LAB_SWEEP, files: &[] },
     Extra { command: "lab merge", examples: LAB_MERGE, files: &[] },
     Extra { command: "lab validate", examples: LAB_VALIDATE, files: &[] },

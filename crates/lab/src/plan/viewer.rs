@@ -78,7 +78,7 @@ mod tests {
             let stall = StallRule::FixedPause(Duration::from_secs(5));
             let parameters = Parameters { prebuffer: Duration::from_secs(prebuffer), stall };
             let viewer = Viewer { parameters, waits: Duration::from_secs(waits) };
-            let report = super::fared(samples.iter(), viewer, Some(Rate::from_mbps(8)));
+            let report = fared(samples.iter(), viewer, Some(Rate::from_mbps(8)));
             (report.startup.map(Duration::as_secs_f64), report.stalls)
         };
         assert_eq!(fared(10, 0), (Some(20.0), 1), "20 s of play until 40 s");

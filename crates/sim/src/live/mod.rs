@@ -49,7 +49,6 @@ pub(crate) struct Stream {
     timer_at: Time,
     delivered: Bytes,
     connections_max: usize,
-    rtt: (u64, u64),
 }
 
 /// A connection as the sender has it.
@@ -86,7 +85,6 @@ impl Stream {
             timer_at: Time::NEVER,
             delivered: Bytes::ZERO,
             connections_max: 0,
-            rtt: (0, 0),
         }
     }
 
@@ -283,7 +281,6 @@ impl Stream {
         let mut counted = FlowCounted {
             delivered: self.delivered.get(),
             retransmitted: self.sender.status().again,
-            rtt: self.rtt,
             ..FlowCounted::default()
         };
         for way in self.ways.iter().map(|way| network.live_way(*way)) {
