@@ -502,9 +502,9 @@ fn an_experiment_without_randomness_runs_once() {
 
 #[test]
 fn an_experiment_runs_with_the_seeds_that_it_needs() {
-    let many = Experiment { least_seeds: 3, ..experiment(&Counter::default()) };
+    let many = Experiment { least_seeds: 7, ..experiment(&Counter::default()) };
     let results = run(std::slice::from_ref(&many), 2, None, &AtomicBool::new(false)).unwrap().remove(0);
-    assert_eq!(results.seeds().collect::<Vec<_>>(), [1, 2, 3]);
+    assert_eq!(results.seeds().collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6, 7]);
 }
 
 #[test]

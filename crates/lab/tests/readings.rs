@@ -82,7 +82,7 @@ fn the_best_set_is_first_with_the_best_of_what_is_of_one_experiment() {
     assert!(lines[1].starts_with("\"wide in one, that is\",short,"), "{table}");
     assert!(lines[2].starts_with("narrow,short,0,0,0"), "{table}");
     assert!(found.best(1).starts_with(lines[1].rsplit(',').nth(2).unwrap()), "{}", found.best(1));
-    assert!(found.relations().contains("two,wide in one"), "{}", found.relations());
+    assert!(found.relations().contains("two,\"wide in one"), "{}", found.relations());
 }
 
 #[test]

@@ -58,8 +58,6 @@ const MOST_RULES: usize = 1000;
 const MOST_POOLS: usize = 100;
 /// Most networks of a pool.
 const MOST_NETWORKS: usize = 1000;
-/// What is said of a number that is no weight.
-const NO_WEIGHT: &str = "a weight is a number from 0.001 to 1000, such as 4";
 
 /// The rules of a file.
 #[derive(Debug, Deserialize)]
@@ -253,7 +251,7 @@ fn one() -> Weight {
 
 fn weight<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Weight, D::Error> {
     let number = f64::deserialize(deserializer)?;
-    Weight::new(number).ok_or_else(|| D::Error::custom(NO_WEIGHT))
+    Weight::new(number).ok_or_else(|| D::Error::custom(need::NO_WEIGHT))
 }
 
 fn weight_of_rule<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Weight>, D::Error> {

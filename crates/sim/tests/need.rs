@@ -94,8 +94,11 @@ fn what_goes_with_no_need_is_told() {
     let tcp = "kind = \"tcp\"\nfrom = \"server\"\nto = \"viewer1\"\n";
     for (changed, told) in [
         (text.replace("by_need = true", "by_need = true, weight = 2"), "either `weight` or `by_need`"),
-        (text.replace("by_need = true", "by_need = 3"), "which is true, false or a table"),
-        (text.replace("by_need = true", "by_need = { low = \"9s\", high = \"3s\" }"), "`low` (9s) is above"),
+        (text.replace("by_need = true", "by_need = 3"), "`by_need` is a table"),
+        (
+            text.replace("by_need = true", "by_need = { low = \"9s\", high = \"3s\" }"),
+            "`low` (9.0 s) is above",
+        ),
         (text.replace("by_need = true", "by_need = { most = 0.2 }"), "`most` (0.2) is below"),
         (text.replace("by_need = true", "by_need = { most = 0 }"), "from 0.001 to 1000"),
         (text.replace("by_need = true", "form = \"window\""), "that is for the form `vps`"),

@@ -239,7 +239,7 @@ const BENCH_RESULTS: (&str, &str) = (
     "What a campaign measured and where; its tables and its plot, which are made from these.",
 );
 
-const EXTRAS: [Extra; 28] = [
+const EXTRAS: [Extra; 29] = [
     Extra { command: "", examples: ALL, files: &[STATE, ROOTS] },
     Extra { command: "play", examples: PLAY, files: &[ROOTS] },
     Extra { command: "fetch", examples: FETCH, files: &[STATE, ROOTS] },

@@ -7,6 +7,9 @@ use anabranch_units::Duration;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
+/// What is said of a number that is no weight.
+pub(super) const NO_WEIGHT: &str = "a weight is a number from 0.001 to 1000, such as 4";
+
 /// What a player tells that the rule goes by; `None`: it tells nothing of this.
 pub(super) fn told(cmcd: &Cmcd) -> Option<Told> {
     let told = Told { buffer: cmcd.buffer, waits: cmcd.is_urgent };
@@ -38,7 +41,7 @@ pub(super) fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<
         text.map_or(Ok(usual), |text| text.parse::<Duration>().map_err(D::Error::custom))
     };
     let weight = |number: Option<f64>, usual| {
-        number.map_or(Some(usual), Weight::new).ok_or_else(|| D::Error::custom(super::NO_WEIGHT))
+        number.map_or(Some(usual), Weight::new).ok_or_else(|| D::Error::custom(NO_WEIGHT))
     };
     let (low, high) = (time(low, usual.low)?, time(high, usual.high)?);
     let (most, least) = (weight(most, usual.most)?, weight(least, usual.least)?);

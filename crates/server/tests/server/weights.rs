@@ -150,7 +150,7 @@ fn what_is_wrong_is_told_with_its_line_and_what_is_right() {
         ("[[rule]]\nby_need = true\nweight = 2\n", 1, "either `weight` or `by_need`"),
         ("[[rule]]\nby_need = false\n", 1, "missing field `weight`"),
         ("[[rule]]\nby_need = \"yes\"\n", 2, "`low`, `high`, `most` and `least`"),
-        ("[[rule]]\nby_need = { low = \"9s\", high = \"3s\" }\n", 2, "`low` (9s) is above `high` (3s)"),
+        ("[[rule]]\nby_need = { low = \"9s\", high = \"3s\" }\n", 2, "`low` (9.0 s) is above `high` (3.0 s)"),
         ("[[rule]]\nby_need = { most = 0.25 }\n", 2, "is below `least`"),
         ("[[rule]]\nby_need = { most = 2000 }\n", 2, "from 0.001 to 1000"),
         ("[[rule]]\nby_need = { more = 2 }\n", 2, "by_need is true, or a table"),
