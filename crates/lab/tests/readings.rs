@@ -89,7 +89,7 @@ fn the_best_set_is_first_with_the_best_of_what_is_of_one_experiment() {
 fn what_is_wrong_is_told_with_its_name() {
     let directory = tempfile::tempdir().unwrap();
     for (wrong, told) in [
-        (READINGS.replace("label = \"short\"", "lable = \"short\""), "label"),
+        (READINGS.replace("label = \"short\"", "labels = \"short\""), "label"),
         (READINGS.replace("\"second\"", "\"N = 99\""), "N = 99"),
         (READINGS.replace("link.a-b.delay", "link.a-c.delay"), "a-c"),
         (READINGS.replace("[\"two\"]", "[\"three\"]"), "three"),

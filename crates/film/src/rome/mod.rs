@@ -40,7 +40,7 @@ pub enum Model {
     #[default]
     Compensation,
     /// The same where all connections together could bring the wanted rate by equation (2). Where they could
-    /// not, the coordinator "does not adjust its rate since [they] cannot make up for a decline" (section
+    /// not, the coordinator "does not adjust its rate since \[they\] cannot make up for a decline" (section
     /// IV-A): it takes what TCP gives.
     CompensationWhereEnough,
 }
