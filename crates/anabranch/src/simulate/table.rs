@@ -26,7 +26,12 @@ pub fn of(summary: &Summary, took: Duration) -> String {
     if shown.clone().any(|flow| flow.media.is_some()) {
         let heading = ["stream", "start-up", "stalls", "stalled", "connections", "most", "came twice"];
         text.push('\n');
-        text += &table(&heading, shown.filter_map(stream));
+        text += &table(&heading, shown.clone().filter_map(stream));
+    }
+    if shown.clone().any(|flow| flow.live.is_some()) {
+        let heading = ["live", "missing", "of", "latency", "99 %", "connections", "given up", "parity"];
+        text.push('\n');
+        text += &table(&heading, shown.filter_map(live));
     }
     let mut links: Vec<&LinkSummary> = summary.links.iter().filter(|link| link.offered_packets > 0).collect();
     let used = |link: &LinkSummary| link.utilisation.unwrap_or(0.0);
@@ -75,6 +80,21 @@ fn stream(flow: &FlowSummary) -> Option<[String; 7]> {
         format!("{:.1}", media.connections_mean),
         media.connections_max.to_string(),
         anabranch_units::Bytes::new(media.duplicate_bytes).to_string(),
+    ])
+}
+
+fn live(flow: &FlowSummary) -> Option<[String; 8]> {
+    let live = flow.live.as_ref()?;
+    let millis = |seconds| optional(seconds, |seconds: f64| format!("{:.0} ms", seconds * 1e3));
+    Some([
+        flow.name.clone(),
+        live.missing_packets.to_string(),
+        live.packets.to_string(),
+        millis(live.latency_median_s),
+        millis(live.latency_99_s),
+        live.connections_max.to_string(),
+        live.given_up_packets.to_string(),
+        live.parity_packets.to_string(),
     ])
 }
 
