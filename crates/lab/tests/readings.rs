@@ -1,7 +1,5 @@
 //! The search of what a paper leaves open.
 
-#![allow(clippy::unwrap_used, reason = "the helpers of tests are tests")]
-
 use std::fs;
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -50,13 +48,16 @@ set = { "link.a-b.delay" = "20s" }
 fn written(directory: &Path, readings: &str) {
     for name in ["one", "two"] {
         let folder = directory.join("mine").join(name);
-        fs::create_dir_all(&folder).unwrap();
-        fs::write(folder.join("plan.toml"), include_str!("plan_folder/plan.toml")).unwrap();
-        fs::write(folder.join("scenario.toml"), include_str!("plan_folder/scenario.toml")).unwrap();
-        fs::write(folder.join("published.csv"), PUBLISHED).unwrap();
+        fs::create_dir_all(&folder).expect("a directory that can be written");
+        fs::write(folder.join("plan.toml"), include_str!("plan_folder/plan.toml"))
+            .expect("a directory that can be written");
+        fs::write(folder.join("scenario.toml"), include_str!("plan_folder/scenario.toml"))
+            .expect("a directory that can be written");
+        fs::write(folder.join("published.csv"), PUBLISHED).expect("a directory that can be written");
     }
-    fs::write(directory.join("mine/paper.toml"), include_str!("plan_folder/paper.toml")).unwrap();
-    fs::write(directory.join("mine/readings.toml"), readings).unwrap();
+    fs::write(directory.join("mine/paper.toml"), include_str!("plan_folder/paper.toml"))
+        .expect("a directory that can be written");
+    fs::write(directory.join("mine/readings.toml"), readings).expect("a directory that can be written");
 }
 
 #[test]

@@ -1,7 +1,5 @@
 //! Players whose server shares its link among them by what they need.
 
-#![allow(clippy::expect_used, reason = "a test may panic")]
-
 use anabranch_sim::Simulation;
 use anabranch_sim::model::Model;
 use anabranch_sim::report::{Seen, Totals};

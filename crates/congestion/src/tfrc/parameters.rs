@@ -55,9 +55,9 @@ pub struct Parameters {
     pub discounting: Option<Ratio>,
     /// How many reports the receiver sends in a round trip when nothing is lost.
     pub feedback_per_rtt: u32,
-    /// The same before the first loss, in slow start, for fourteen round trips at most: each tells what came since the one before, and the rate
-    /// follows each. One that tells of a whole round trip tells of a rate that is half a round trip old, and with
-    /// one in a round trip the rate doubles in two or three.
+    /// The same before the first loss, in slow start, for fourteen round trips at most: each tells what came
+    /// since the one before, and the rate follows each. One that tells of a whole round trip tells of a rate
+    /// that is half a round trip old, and with one in a round trip the rate doubles in two or three.
     pub slow_start_feedback_per_rtt: u32,
     /// The least time between these reports. On a path whose round trip is shorter than the packets are
     /// apart, each packet would bring a report that tells nothing new. The sender waits as long for reports

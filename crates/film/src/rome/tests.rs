@@ -17,11 +17,10 @@ fn packets(sizes: [u64; 3]) -> [Option<Packets>; 3] {
     sizes.map(|size| Some(Packets::new(size)))
 }
 
-/// Three connections on 6 Mbps; cross traffic comes, grows and goes. (rate in kbps, windows) at the end
-/// of each phase.
-fn trace(model: Model) -> Vec<(u64, Vec<Option<u64>>)> {
-    let mut run = run(model, Some(FILM));
-    [0, 3, 9, 0]
+/// Three connections on 6 Mbps beside so many flows in turn: (rate in kbps, windows) at the end of each phase.
+fn phases<const N: usize>(parameters: Parameters, cross_flows: [u64; N]) -> Vec<(u64, Vec<Option<u64>>)> {
+    let mut run = Run::new(Rome::new(parameters), Path::default(), Some(FILM));
+    cross_flows
         .map(|cross_flows| {
             run.path.cross_flows = cross_flows;
             run.intervals(10);
@@ -29,6 +28,11 @@ fn trace(model: Model) -> Vec<(u64, Vec<Option<u64>>)> {
             (run.rate().as_bps() / 1000, windows)
         })
         .to_vec()
+}
+
+/// Cross traffic comes, grows and goes.
+fn trace(model: Model) -> Vec<(u64, Vec<Option<u64>>)> {
+    phases(Parameters { model, ..Parameters::default() }, [0, 3, 9, 0])
 }
 
 #[test]
@@ -48,24 +52,11 @@ fn golden_trace_of_strict_fairness() {
     assert_eq!(trace(Model::StrictFairness), expected);
 }
 
-/// As [`trace`], with 9 and then no other flows.
-fn trace_of(parameters: Parameters) -> Vec<(u64, Vec<Option<u64>>)> {
-    let mut run = Run::new(Rome::new(parameters), Path::default(), Some(FILM));
-    [0, 9, 0]
-        .map(|cross_flows| {
-            run.path.cross_flows = cross_flows;
-            run.intervals(10);
-            let windows = run.windows().into_iter().map(|window| window.map(Packets::get)).collect();
-            (run.rate().as_bps() / 1000, windows)
-        })
-        .to_vec()
-}
-
 #[test]
 fn above_r_plus_the_bound_of_section_iii_d_takes_back_what_is_too_much() {
     let shared = vec![Some(10); 3];
     let expected = [(3000, shared.clone()), (1500, shared.clone()), (3000, shared)];
-    assert_eq!(trace_of(Parameters { above: Above::Share, ..Parameters::default() }), expected);
+    assert_eq!(phases(Parameters { above: Above::Share, ..Parameters::default() }, [0, 9, 0]), expected);
 }
 
 #[test]
