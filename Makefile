@@ -56,13 +56,15 @@ demo: build
 test: setup fmt clippy unit doc wasm
 
 fmt:
-	@if $(CARGO) fmt --version >/dev/null 2>&1; then $(CARGO) fmt --all --check; \
+	@if $(CARGO) fmt --version >/dev/null 2>&1; then \
+		$(CARGO) fmt --all --check && $(CARGO) fmt --manifest-path fuzz/Cargo.toml --check; \
 	else echo "NOT CHECKED: the format, because rustfmt is missing (rustup component add rustfmt)"; fi
 
 clippy:
 	@if $(CARGO) clippy --version >/dev/null 2>&1; then \
 		$(CARGO) clippy --locked --workspace --all-targets -- -D warnings && \
-		$(CARGO) clippy --locked -p anabranch --no-default-features --all-targets -- -D warnings; \
+		$(CARGO) clippy --locked -p anabranch --no-default-features --all-targets -- -D warnings && \
+		$(CARGO) clippy --manifest-path fuzz/Cargo.toml --target-dir target -- -D warnings; \
 	else echo "NOT CHECKED: lints, because clippy is missing (rustup component add clippy)"; fi
 
 unit:

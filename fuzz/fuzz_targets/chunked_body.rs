@@ -3,8 +3,8 @@
 
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use anabranch_http::ChunkedDecoder;
+use libfuzzer_sys::fuzz_target;
 
 /// Decodes a body that arrives in pieces of `piece` bytes; `None` when its framing is broken.
 fn decode(body: &[u8], piece: usize) -> Option<(Vec<u8>, bool)> {

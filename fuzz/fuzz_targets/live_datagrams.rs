@@ -6,11 +6,11 @@
 
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use anabranch_live::fec::Code;
-use anabranch_protocol::live::wire::{Datagram, encode_data, encode_report};
 use anabranch_live::{ConnectionId, Fec, Receiver, Scheme, Sender, Settings, UplinkId};
+use anabranch_protocol::live::wire::{Datagram, encode_data, encode_report};
 use anabranch_units::{Duration, Time};
+use libfuzzer_sys::fuzz_target;
 
 const LATENCY: Duration = Duration::from_millis(300);
 /// What one step may bring about at the most.
@@ -64,7 +64,7 @@ impl Ends {
             }
             2 => {
                 let (millis, rest) = input.split_first_chunk()?;
-                self.now = self.now + Duration::from_millis(u16::from_be_bytes(*millis).into());
+                self.now += Duration::from_millis(u16::from_be_bytes(*millis).into());
                 self.sender.push(&[0x47; 188], self.now);
                 Some(rest)
             }

@@ -2,8 +2,8 @@
 
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use anabranch_protocol::live::hello::{MAX_MESSAGE, Message};
+use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
     let Ok(message) = Message::decode(bytes) else { return };

@@ -2,8 +2,8 @@
 
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use anabranch_media::{MediaProbe, Step};
+use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|film: &[u8]| {
     let size = film.len() as u64;

@@ -3,10 +3,10 @@
 
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use anabranch_media::playlist::{
     PlaylistKind, are_interchangeable, listing, rewrite, rung_sets, variants, with_rungs, with_variant,
 };
+use libfuzzer_sys::fuzz_target;
 use url::Url;
 
 const PREFIX: &str = "http://127.0.0.1:8080/";

@@ -3,11 +3,12 @@
 
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use anabranch_server::{Piece, Representation, Validators, content_reply, precondition_reply};
+use libfuzzer_sys::fuzz_target;
 
 const SIZE: u64 = 1_000_000;
-const NAMES: [&str; 6] = ["range", "if-range", "if-match", "if-none-match", "if-modified-since", "if-unmodified-since"];
+const NAMES: [&str; 6] =
+    ["range", "if-range", "if-match", "if-none-match", "if-modified-since", "if-unmodified-since"];
 
 fuzz_target!(|lines: &[u8]| {
     let mut headers = http::HeaderMap::new();
@@ -20,8 +21,13 @@ fuzz_target!(|lines: &[u8]| {
     let film = Representation {
         size: SIZE,
         media_type: "video/mp4".into(),
-        validators: Validators { etag: "\"a\"".into(), modified: "Sat, 21 Nov 2026 \
-            20:46:34 GMT".parse().ok() },
+        validators: Validators {
+            etag: "\"a\"".into(),
+            modified: "Sat, 21 Nov 2026 \
+            20:46:34 GMT"
+                .parse()
+                .ok(),
+        },
     };
     if let Some(reply) = precondition_reply(&headers, &film) {
         assert!(matches!(reply.status.as_u16(), 304 | 412));

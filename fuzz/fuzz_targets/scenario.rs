@@ -46,6 +46,7 @@ fn is_slow(model: &Model) -> bool {
                 && media.tcp.initial_window.get() <= 100
                 && media.servers.len() * media.connections_per_server <= 64
         }
+        Kind::Live(live) => live.rate <= SLOW,
     };
     links && model.flows.len() <= 8 && model.flows.iter().all(flow) && !model.run.sampling.is_zero()
 }
@@ -60,8 +61,8 @@ fuzz_target!(|text: &str| {
             let is_slow = is_slow(&model);
             let streams = model.flows.iter().any(|flow| matches!(flow.kind, Kind::Media(_)));
             if small && (is_slow || !streams) {
-                let mut simulation = Simulation::new(model)
-                    .unwrap_or_else(|error| panic!("read, but cannot run: {error}"));
+                let mut simulation =
+                    Simulation::new(model).unwrap_or_else(|error| panic!("read, but cannot run: {error}"));
                 if is_slow {
                     let end = simulation.end().min(Time::ZERO + Duration::from_millis(300));
                     simulation.run_until(end, &mut ());

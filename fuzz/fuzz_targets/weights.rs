@@ -5,8 +5,8 @@
 
 use std::net::IpAddr;
 
-use libfuzzer_sys::fuzz_target;
 use anabranch_server::Weights;
+use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
     // The file, a request's target, and what its header CMCD-Request says.
