@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use anabranch_lab::experiment::Experiment;
 use anabranch_lab::outcome::{Outcome, Verdict};
-use anabranch_lab::readings::Search;
+use anabranch_lab::readings::{ReadingsError, Search};
 use anabranch_lab::real::{Real, RealOptions, Testbed};
 use anabranch_lab::results::Results;
 use anabranch_lab::sweep::{self, Sweep};
@@ -207,8 +207,12 @@ fn jobs(wanted: Option<NonZeroUsize>) -> NonZeroUsize {
 
 /// Searches what a paper leaves open.
 async fn search(arguments: ReadingsArguments, output: &Output) -> Result<(), Failure> {
-    let ReadingsArguments { paper, papers, seeds, jobs: wanted, out } = arguments;
-    let search = Search::load(&paper, papers.as_deref()).map_err(|error| marked(&error))?;
+    let ReadingsArguments { paper, papers, only, seeds, jobs: wanted, out } = arguments;
+    let search = Search::load(&paper, papers.as_deref(), &only).map_err(|error| match error {
+        ReadingsError::Unknown { .. } | ReadingsError::None { .. } => Failure::usage(error),
+        _ => marked(&error),
+    })?;
+    let most = if search.is_one_by_one() { search.sets() } else { BEST_SETS };
     let jobs = jobs(wanted);
     let runs = out.join(RUNS);
     fs::create_dir_all(&runs)
@@ -225,7 +229,7 @@ async fn search(arguments: ReadingsArguments, output: &Output) -> Result<(), Fai
     .await?;
     write(&out.join(format!("{paper}-sets.csv")), found.table())?;
     write(&out.join(format!("{paper}-relations.csv")), found.relations())?;
-    print(&found.best(BEST_SETS))
+    print(&found.best(most))
 }
 
 /// Makes the runs of a sweep or of a share of it, and the table when it is all.

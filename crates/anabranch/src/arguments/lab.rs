@@ -182,6 +182,10 @@ pub struct ReadingsArguments {
     /// The paper of this directory in place of the program's own
     #[arg(long, value_name = "DIR")]
     pub papers: Option<PathBuf>,
+    /// Only values with TEXT in their label or in the name of what is open, beside the first ones; more than once:
+    /// any of them
+    #[arg(long, value_name = "TEXT")]
+    pub only: Vec<String>,
     /// Run everything random with seeds 1 to N
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     pub seeds: u64,

@@ -152,6 +152,10 @@ const LAB_READINGS: &[Example] = &[
         "anabranch lab readings multitcp --seeds 2 --out readings",
         "A quicker look, with tables of every set and relation in readings",
     ),
+    (
+        "anabranch lab readings vps --only 'weights of figure 9'",
+        "Other weights there, everything else as in the plans",
+    ),
 ];
 const LAB_SWEEP: &[Example] = &[
     ("anabranch lab sweep sweep.toml", "All of it on this machine, into sweep-results/table.csv"),
