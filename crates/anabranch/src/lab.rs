@@ -209,7 +209,7 @@ fn jobs(wanted: Option<NonZeroUsize>) -> NonZeroUsize {
 async fn search(arguments: ReadingsArguments, output: &Output) -> Result<(), Failure> {
     let ReadingsArguments { paper, papers, only, seeds, jobs: wanted, out } = arguments;
     let search = Search::load(&paper, papers.as_deref(), &only).map_err(|error| match error {
-        ReadingsError::Unknown { .. } | ReadingsError::None { .. } => Failure::usage(error),
+        ReadingsError::Unknown { .. } | ReadingsError::NoValue { .. } => Failure::usage(error),
         _ => marked(&error),
     })?;
     let most = if search.is_one_by_one() { search.sets() } else { BEST_SETS };

@@ -47,7 +47,7 @@ pub enum ReadingsError {
     Many(usize),
     /// Only some values are wanted, and there are none such.
     #[error("no value of what '{paper}' leaves open has '{text}' in its name or label: {}", names.join("; "))]
-    None {
+    NoValue {
         /// The paper.
         paper: String,
         /// What is wanted.
@@ -85,9 +85,9 @@ impl Search {
             return Err(ReadingsError::Unknown { paper: paper.into(), known });
         }
         let mut readings = reading::open(&papers, paper)?;
-        for text in only.iter().filter(|text| !readings.has(text)) {
+        if let Some(text) = only.iter().find(|text| !readings.has(text)) {
             let names = readings.open.iter().map(|open| open.name.clone()).collect();
-            return Err(ReadingsError::None { paper: paper.into(), text: text.clone(), names });
+            return Err(ReadingsError::NoValue { paper: paper.into(), text: text.clone(), names });
         }
         readings.keep(only);
         let open = &readings.open;
