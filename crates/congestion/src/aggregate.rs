@@ -68,6 +68,13 @@ impl Aggregate {
         }
     }
 
+    /// It is known what became of a datagram that left at `sent` ([`MulTfrc::datagram`]).
+    pub fn datagram(&mut self, sent: Time, is_lost: bool) {
+        if let Some(controller) = &mut self.controller {
+            controller.datagram(sent, is_lost);
+        }
+    }
+
     /// What is left of what the stream saved, from 0 to 1 ([`MulTfrc::saved`]); 1 where nothing is reckoned.
     pub fn saved(&self) -> f64 {
         match (self.scheme, &self.controller) {

@@ -72,6 +72,21 @@ struct Outstanding {
     number: u64,
 }
 
+impl Outstanding {
+    fn known(&self, fate: Fate) -> Known {
+        Known { number: self.number, sent: self.sent, fate }
+    }
+}
+
+/// What became of a datagram.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Known {
+    /// Its number among all datagrams of the sender.
+    pub(super) number: u64,
+    pub(super) sent: Time,
+    pub(super) fate: Fate,
+}
+
 /// What is known of a connection.
 #[derive(Clone, Debug)]
 pub(super) struct Connection {
@@ -105,8 +120,8 @@ pub(super) struct Connection {
     arrived: Bytes,
     /// The round trip of the newest datagram that a report told of.
     last_rtt: Option<Duration>,
-    /// What became known and was not taken yet, by the numbers of all datagrams of the sender.
-    fates: Vec<(u64, Fate)>,
+    /// What became known and was not taken yet.
+    fates: Vec<Known>,
 }
 
 impl Connection {
@@ -279,7 +294,7 @@ impl Connection {
         }
         let oldest =
             if self.outstanding.len() > MOST_OUTSTANDING { self.outstanding.pop_first() } else { None };
-        self.fates.extend(oldest.map(|(_, outstanding)| (outstanding.number, Fate::Unknown)));
+        self.fates.extend(oldest.map(|(_, outstanding)| outstanding.known(Fate::Unknown)));
         let rtt = info.rtt.map_or(0, |rtt| u32::try_from(rtt.as_micros()).unwrap_or(u32::MAX).max(1));
         let header = Header {
             sequence: low_bits(info.sequence),
@@ -344,7 +359,7 @@ impl Connection {
                     if report.rate.is_none() && Some(sequence) > self.newest_arrived {
                         self.last_rtt = Some(now.since(outstanding.sent));
                     }
-                    self.fates.push((outstanding.number, Fate::Arrived));
+                    self.fates.push(outstanding.known(Fate::Arrived));
                     self.trial = self.trial.filter(|_| outstanding.load == Load::Probe);
                 }
             }
@@ -398,7 +413,7 @@ impl Connection {
             if self.doubtful.len() > MOST_DOUBTFUL {
                 self.doubtful.pop_first();
             }
-            self.fates.push((outstanding.number, Fate::Lost));
+            self.fates.push(outstanding.known(Fate::Lost));
             lost.extend(outstanding.load.media());
         }
         lost
@@ -468,13 +483,15 @@ impl Connection {
     /// The media packets whose fate is not known.
     pub(super) fn take_outstanding(&mut self) -> Vec<u64> {
         let outstanding = std::mem::take(&mut self.outstanding);
-        self.fates.extend(outstanding.values().map(|outstanding| (outstanding.number, Fate::Unknown)));
+        self.fates.extend(outstanding.values().map(|outstanding| outstanding.known(Fate::Unknown)));
         outstanding.into_values().filter_map(|outstanding| outstanding.load.media()).collect()
     }
 
-    /// What became of datagrams since this was asked before.
-    pub(super) fn take_fates(&mut self) -> Vec<(u64, Fate)> {
-        std::mem::take(&mut self.fates)
+    /// What became of datagrams since this was asked before, in the order in which they left.
+    pub(super) fn take_fates(&mut self) -> Vec<Known> {
+        let mut fates = std::mem::take(&mut self.fates);
+        fates.sort_unstable_by_key(|known| known.number);
+        fates
     }
 }
 

@@ -18,8 +18,8 @@ use anabranch_protocol::live::wire::{
 };
 use anabranch_units::{Bytes, Duration, Time};
 
-use super::bursts::Bursts;
-use super::connection::{Connection, Load};
+use super::bursts::{Bursts, Fate};
+use super::connection::{Connection, Known, Load};
 use super::control::packet_size;
 use super::demand::{self, Demand};
 use super::fitting::Fitting;
@@ -155,7 +155,7 @@ impl Sender {
     pub fn connection_down(&mut self, id: ConnectionId, now: Time) {
         if let Some(mut connection) = self.connections.remove(&id) {
             let lost = connection.take_outstanding();
-            learn(&mut self.bursts, &mut connection);
+            learn(&mut self.bursts, self.links.get_mut(&connection.link), &mut connection);
             let ((sent, gone), past) = (connection.totals(), self.counts.past);
             self.counts.past = (past.0 + sent, past.1 + gone);
             self.counts.past_arrived += connection.arrived();
@@ -227,7 +227,7 @@ impl Sender {
         let Some(connection) = self.connections.get_mut(&id) else { return Ok(()) };
         let link = connection.link;
         let (lost, round_trip) = connection.report(&report, self.queue.len() > 1, self.settings.latency, now);
-        learn(&mut self.bursts, connection);
+        learn(&mut self.bursts, self.links.get_mut(&link), connection);
         let wanted = self.demand.rate(self.queue.size(), now) + self.protection.lacking();
         let usage = Usage { one: connection.rate_of_one(), ..connection.rate().usage(None) };
         let usage = Usage { wanted: Some(wanted - self.brought_beside(link)), ..usage };
@@ -340,7 +340,7 @@ impl Sender {
         let mut lost = Vec::new();
         for connection in self.connections.values_mut().filter(|connection| connection.deadline() <= now) {
             lost.extend(connection.tick(now));
-            learn(&mut self.bursts, connection);
+            learn(&mut self.bursts, self.links.get_mut(&connection.link), connection);
         }
         self.lost(lost, now);
         self.history.tick(now);
@@ -381,8 +381,13 @@ impl Sender {
 }
 
 /// What a connection has learnt about losses.
-fn learn(bursts: &mut Bursts, connection: &mut Connection) {
-    connection.take_fates().into_iter().for_each(|(number, fate)| bursts.known(number, fate));
+fn learn(bursts: &mut Bursts, mut link: Option<&mut Aggregate>, connection: &mut Connection) {
+    for Known { number, sent, fate } in connection.take_fates() {
+        bursts.known(number, fate);
+        if let Some(link) = link.as_mut().filter(|_| fate != Fate::Unknown) {
+            link.datagram(sent, fate == Fate::Lost);
+        }
+    }
 }
 
 #[cfg(test)]

@@ -23,6 +23,10 @@ pub enum Reason {
     RouteChanged,
     /// The stream gives way for a moment, or goes on after it: what it takes for the route may be a queue.
     RouteLookedAt,
+    /// The stream gives way for a moment, or goes on after it: its losses may be those of a queue.
+    LossesLookedAt,
+    /// What is lost is lost in a queue that the stream helps to overflow.
+    LossesOfQueue,
 }
 
 impl fmt::Display for Reason {
@@ -34,6 +38,8 @@ impl fmt::Display for Reason {
             Self::Queue => "the round-trip time tells of a queue",
             Self::Draining => "a long queue is drained",
             Self::RouteLookedAt => "whether the route is as long as it seems is looked at",
+            Self::LossesLookedAt => "whose losses they are is looked at",
+            Self::LossesOfQueue => "what is lost is lost in a queue, so there are fewer",
             Self::RouteChanged => {
                 "the round-trip time stays long and does not vary as a queue does, so the route has changed"
             }

@@ -15,6 +15,7 @@ mod ceiling;
 mod decision;
 mod law;
 mod noise;
+mod origin;
 mod parameters;
 mod path;
 mod probe_rtt;
@@ -28,6 +29,7 @@ use anabranch_units::{Duration, Rate, Ratio, Time};
 use ceiling::Ceiling;
 pub use decision::{Decision, Reason};
 pub use law::Law;
+use origin::Origin;
 pub use parameters::Parameters;
 pub use path::Least;
 use path::LeastRtt;
@@ -62,6 +64,7 @@ pub struct MulTfrc {
     least: LeastRtt,
     startup: Option<Startup>,
     probe_rtt: ProbeRtt,
+    origin: Origin,
     ceiling: Ceiling,
     /// Over the window: whether the rate held the sender back, reports, and what was delivered as a part of
     /// the equation's rate.
@@ -83,6 +86,7 @@ impl MulTfrc {
             least: LeastRtt::new(parameters.least, parameters.tolerance, parameters.tells_jitter),
             startup: parameters.startup.then(Startup::new),
             probe_rtt: ProbeRtt::new(),
+            origin: Origin::new(),
             ceiling: Ceiling::new(),
             need: Need::default(),
             reported: None,
@@ -104,35 +108,58 @@ impl MulTfrc {
         if !self.parameters.startup {
             return self.rtt(now, sample);
         }
+        self.save(now, usage);
+        match self.look_at_losses(now, sample, usage) {
+            Looks::Not => {}
+            Looks::Waits => return None,
+            Looks::Decides(decision) => return Some(decision),
+        }
         self.need.report(usage);
         let path = self.least.rtt();
         let longest = self.least.jitter()
             + path
             + path * Ratio::from_f64(self.parameters.law.goal(self.target, self.parameters.tolerance));
         self.ceiling.report(now, sample, usage, |mean| mean > longest);
-        let least = self.least_needed(now, usage);
+        let least = self.least_needed(usage);
         let decision = self.sample(now, sample, Some(usage));
-        if self.target >= least {
+        let most = self.origin.most().max(least);
+        if (least..=most).contains(&self.target) {
             return decision;
         }
-        self.target = least;
-        let (connections, least) = (self.connections(), self.least.rtt());
-        Some(Decision { connections, target: self.target, average: sample, least, reason: Reason::Needed })
+        let reason = if self.target < least { Reason::Needed } else { Reason::LossesOfQueue };
+        self.target = self.target.clamp(least, most);
+        Some(self.decision(sample, reason))
+    }
+
+    /// It is known what became of a datagram that left at `sent`. They are told in about the order in which
+    /// they left.
+    pub fn datagram(&mut self, sent: Time, is_lost: bool) {
+        self.origin.datagram(sent, is_lost);
+    }
+
+    /// What one connection would have sent beyond the stream, since the last report.
+    fn save(&mut self, now: Time, usage: &Usage) {
+        let passed = now.since(self.reported.replace(now).unwrap_or(now));
+        let Some(wanted) = usage.wanted.filter(|wanted| !wanted.is_zero()) else { return };
+        let one = usage.one.map_or(usage.equation.as_f64() / self.target, Rate::as_f64);
+        let saved = (one - usage.delivered.as_f64()) / wanted.as_f64() * passed.as_secs_f64();
+        self.saved = (self.saved + saved).clamp(0.0, MOST_SAVED);
     }
 
     /// What a stream whose rate is known gets though a queue stands: as many connections as it needs, as long
     /// as it does not send more than one would have sent, all in all.
-    fn least_needed(&mut self, now: Time, usage: &Usage) -> f64 {
-        let passed = now.since(self.reported.replace(now).unwrap_or(now));
-        let (Some(need), Some(wanted)) = (usage.need(), usage.wanted.filter(|wanted| !wanted.is_zero()))
-        else {
+    fn least_needed(&self, usage: &Usage) -> f64 {
+        let Some(need) = usage.need().filter(|_| usage.wanted.is_some_and(|wanted| !wanted.is_zero())) else {
             return 1.0;
         };
-        let one = usage.one.map_or(usage.equation.as_f64() / self.target, Rate::as_f64);
-        let saved = (one - usage.delivered.as_f64()) / wanted.as_f64() * passed.as_secs_f64();
-        self.saved = (self.saved + saved).clamp(0.0, MOST_SAVED);
         let most = if self.saved > 0.0 { MOST_BESIDE_OTHERS } else { 1.0 };
         self.bounded((self.target * need).min(most))
+    }
+
+    /// The number of connections as it is now.
+    fn decision(&self, average: Duration, reason: Reason) -> Decision {
+        let (connections, least) = (self.connections(), self.least.rtt());
+        Decision { connections, target: self.target, average, least, reason }
     }
 
     /// The connections that are of use to it, as a part of those there are.
@@ -159,7 +186,6 @@ impl MulTfrc {
         }
         let average = self.window.sample(now, sample)?;
         self.least.update(average);
-        let least = self.least.rtt();
         let queueing = self.least.queueing(average.mean);
         let need = std::mem::take(&mut self.need);
         let was_draining = self.draining.is_some();
@@ -183,8 +209,25 @@ impl MulTfrc {
         } else {
             Reason::RoomLeft
         };
-        let (connections, target) = (self.connections(), self.target);
-        Some(Decision { connections, target, average: average.mean, least, reason })
+        Some(self.decision(average.mean, reason))
+    }
+
+    /// A report of a stream whose rate is known: whose losses they are is looked at now and then.
+    fn look_at_losses(&mut self, now: Time, sample: Duration, usage: &Usage) -> Looks {
+        if usage.wanted.is_none() {
+            return Looks::Not;
+        }
+        let used = usage.delivered.as_f64() / usage.allowed.as_f64().max(1.0);
+        let target = match self.origin.report(now, sample, self.target, used) {
+            None => return Looks::Not,
+            Some(origin::Step::Wait) => return Looks::Waits,
+            Some(origin::Step::GiveWay(connections) | origin::Step::Over(connections)) => connections,
+        };
+        self.target = self.bounded(target);
+        if let Some(startup) = &mut self.startup {
+            startup.interrupt();
+        }
+        Looks::Decides(self.decision(sample, Reason::LossesLookedAt))
     }
 
     /// A report of a greedy stream: whether the shortest round trip is the route's is looked at now and then.
@@ -200,8 +243,7 @@ impl MulTfrc {
             Some(probe_rtt::Step::Over(seen)) => (self.looked_at_route(&seen), seen.shortest),
         };
         self.target = self.bounded(target);
-        let (connections, target, least) = (self.connections(), self.target, self.least.rtt());
-        Looks::Decides(Decision { connections, target, average, least, reason: Reason::RouteLookedAt })
+        Looks::Decides(self.decision(average, Reason::RouteLookedAt))
     }
 
     /// The number of connections after a look: what was taken for the route may have been a queue, and there was no
@@ -242,8 +284,7 @@ impl MulTfrc {
             self.need = Need::default();
         }
         self.target = self.bounded(self.target * factor);
-        let (connections, target) = (self.connections(), self.target);
-        Some(Decision { connections, target, average, least: self.least.rtt(), reason })
+        Some(self.decision(average, reason))
     }
 
     /// What came at once, and is far beyond what is borne, is a new route or a burst of others'.
@@ -264,8 +305,7 @@ impl MulTfrc {
         self.probe_rtt.forget();
         self.window = Window::new(self.parameters.round_trips);
         self.need = Need::default();
-        let (connections, target, least) = (self.connections(), self.target, self.least.rtt());
-        Decision { connections, target, average: route.level, least, reason: Reason::RouteChanged }
+        self.decision(route.level, Reason::RouteChanged)
     }
 
     /// The next number of connections, not yet bounded.
