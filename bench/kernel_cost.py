@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Time per call of the kernel's congestion controls: ours, and the kernel's CUBIC and Reno behind the same kind of hook.
 
-Usage: bench/kernel_cost.py [--rounds N] [--seconds S] [--anabranch PATH]
+Usage: bench/kernel_cost.py [--rounds N] [--seconds S] [--only TEXT] [--flows N] [--anabranch PATH]
 
 Tables 5.1 and 5.2 of the thesis "Extending TFWC for multimedia applications". iperf3 sends over the same connection (100 Mbps, a queue of 60
 packets) with each control in turn, round by round; the kernel counts the calls of each BPF program and their time (bpf_stats). CUBIC and
@@ -23,7 +23,7 @@ import time
 import raw
 
 HERE = pathlib.Path(__file__).resolve().parent
-RATE_MBPS, QUEUE_BYTES, FLOWS = 100, 60 * 1514, 8
+RATE_MBPS, QUEUE_BYTES = 100, 60 * 1514
 # Title, name of the control, how it is loaded (None: of bench/reference.bpf.c), and its two programs.
 OURS = ("control_cong_avoid", "control_ssthresh")
 CONTROLS = [
@@ -31,9 +31,9 @@ CONTROLS = [
     ("TTFWC(0.4)", "ttfwc", ["ttfwc", "--tuning", "0.4"], *OURS),
     ("TTFWC(0.9)", "ttfwc", ["ttfwc", "--tuning", "0.9"], *OURS),
     ("MulTCP(2)", "multcp", ["multcp", "--flows", "2"], *OURS),
-    # Its eight connections are the members of one group: each event looks at all places of it.
-    ("group of 8", "group", ["group"], "group_cong_avoid", "group_ssthresh"),
-    ("group of 8, its other procedure at each ACK", "group", ["group"], "group_acked", None),
+    # The connections are the members of one group.
+    ("group of {flows}", "group", ["group"], "group_cong_avoid", "group_ssthresh"),
+    ("group of {flows}, its other procedure at each ACK", "group", ["group"], "group_acked", None),
     ("CUBIC", "bench_cubic", None, "cubic_avoid", "cubic_ssthresh"),
     ("CUBIC, its other procedure at each ACK", "bench_cubic", None, "cubic_acked", None),
     ("Reno", "bench_reno", None, "reno_avoid", "reno_ssthresh"),
@@ -104,12 +104,12 @@ def counters():
 
 def measure(control, ends, options):
     """Time and calls of a control's two programs, while it carries."""
-    title, name, load, avoid, recovery = control
+    name, load, avoid, recovery = control
     if load:
         run(options.anabranch, "cc", "load", *load)
     try:
         before = counters()
-        sent = run("ip", "netns", "exec", ends[0], "iperf3", "-J", "-c", "10.78.1.2", "-C", name, "-P", FLOWS, "-t", options.seconds)
+        sent = run("ip", "netns", "exec", ends[0], "iperf3", "-J", "-c", "10.78.1.2", "-C", name, "-P", options.flows, "-t", options.seconds)
         after = counters()
     finally:
         if load:
@@ -122,6 +122,8 @@ def main():
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     arguments.add_argument("--rounds", type=int, default=5)
     arguments.add_argument("--seconds", type=int, default=20)
+    arguments.add_argument("--flows", type=int, default=8, help="connections of iperf3, at most 128")
+    arguments.add_argument("--only", default="", help="controls whose title has this in it")
     arguments.add_argument("--anabranch", type=pathlib.Path, default=HERE.parent / "target/release/anabranch")
     options = arguments.parse_args()
     missing = [name for name in ["ip", "tc", "iperf3", "bpftool", "clang", "sysctl", options.anabranch] if not shutil.which(name)]
@@ -136,8 +138,9 @@ def main():
             STATISTICS.write_text("1")
             time.sleep(1)
             for number in range(options.rounds):
-                for control in CONTROLS:
-                    tell(control[0], number, measure(control, ends, options))
+                for title, *control in CONTROLS:
+                    if options.only in title:
+                        tell(title.format(flows=options.flows), number, measure(control, ends, options))
         finally:
             STATISTICS.write_text(was)
             server.terminate()

@@ -202,7 +202,7 @@ fn sends_until(stream: &mut TcpStream, limit: Duration, is_so: impl Fn() -> bool
 
 #[test]
 fn a_connection_that_found_the_group_full_joins_when_another_ends() {
-    const MOST_MEMBERS: usize = 32;
+    const MOST_MEMBERS: usize = 256;
     if !is_alone("a_connection_that_found_the_group_full_joins_when_another_ends") {
         return;
     }
@@ -223,7 +223,7 @@ fn a_connection_that_found_the_group_full_joins_when_another_ends() {
     let alone: Vec<_> = weights().into_iter().filter(|(_, weight)| weight.is_none()).collect();
     assert_eq!(alone, [(address, None)]);
     // It asks, and asks in vain.
-    assert!(!sends_until(&mut late, Duration::from_millis(2500), is_member), "33 members");
+    assert!(!sends_until(&mut late, Duration::from_millis(2500), is_member), "257 members");
     drop(members.pop());
     assert!(sends_until(&mut late, Duration::from_secs(5), is_member), "it stays alone: {:?}", weights());
     assert_eq!(weights().len(), MOST_MEMBERS);

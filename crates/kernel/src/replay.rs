@@ -3,7 +3,7 @@
 use libbpf_rs::{MapHandle, Object, ProgramInput};
 
 use anabranch_congestion::control::Start;
-use anabranch_congestion::joint::{MOST_MEMBERS, MemberReport};
+use anabranch_congestion::joint::MemberReport;
 use anabranch_congestion::trace::{Event, Windows};
 use anabranch_congestion::vps::Weight;
 use anabranch_units::{Bytes, Time};
@@ -141,7 +141,7 @@ impl ReplayGroup {
     /// # Errors
     /// When the kernel cannot or will not load the program.
     pub fn new() -> Result<Self, Error> {
-        Ok(Self { object: object("replay_group")?, weights: vec![Weight::ONE; MOST_MEMBERS] })
+        Ok(Self { object: object("replay_group")?, weights: vec![Weight::ONE; Setting::MOST_MEMBERS] })
     }
 
     /// A connection joins. Answers its place; `None` when the group is full.

@@ -38,6 +38,8 @@ pub enum Setting {
 impl Setting {
     /// The most flows that a kernel's MulTCP stands for.
     pub const MOST_FLOWS: f64 = 1000.0;
+    /// The most members of a group (bpf/members.h).
+    pub const MOST_MEMBERS: usize = 256;
 
     /// What the kernel calls it.
     pub fn name(self) -> &'static str {

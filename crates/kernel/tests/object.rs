@@ -8,8 +8,17 @@ use std::{env, fs};
 
 use sha2::{Digest, Sha256};
 
-const SOURCES: [&str; 8] =
-    ["control.bpf.c", "fixed.h", "flow.h", "group.h", "multcp.h", "tcp.h", "tfwc.h", "weights.h"];
+const SOURCES: [&str; 9] = [
+    "control.bpf.c",
+    "fixed.h",
+    "flow.h",
+    "group.h",
+    "members.h",
+    "multcp.h",
+    "tcp.h",
+    "tfwc.h",
+    "weights.h",
+];
 
 fn folder() -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("bpf")

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only */
+/* The members of a group, and the sums over them. What a member adds to a sum is kept beside it, so that an acknowledgement takes out and puts in
+   what one member adds, however many there are. */
+#pragma once
+
+#include "fixed.h"
+
+#define MOST_MEMBERS 256
+#define INITIAL_WINDOW 10
+/* Windows end at 2^19 packets, the joint one at 2^24, round trips at 2^22 us, so that no product here is beyond 2^63. */
+#define LARGEST_Q20 (1ULL << 39)
+#define LARGEST_TOTAL_Q20 (1ULL << 44)
+#define LONGEST_US (1U << 22)
+#define FIRST_ROUND_TRIP_US 100000
+#define SILENT_ROUND_TRIPS 4
+#define SILENT_AT_LEAST_NS 250000000ULL
+/* A flow counts for so many times what its member used of it within this time: crates/congestion/src/usage.rs. */
+#define COUNTS_FOR_NS 2000000000ULL
+#define LENDS 4
+/* Time alone changes what a member counts for. So an acknowledgement looks at all of them when the last look is as long ago as they are many:
+   what that takes is then the same small part of a processor's time, and no look is older than 13 ms. */
+#define LOOKS_EVERY_NS 50000ULL
+/* Between two looks a flow grows for so many round trips at the most. */
+#define MOST_ROUNDS_Q30 (1ULL << 34)
+
+/* A connection, and the virtual flow that it brought. */
+struct member {
+	__u64 seen_ns;
+	__u64 cwnd_q20;
+	__u64 ssthresh_q20;
+	/* The flow's recovery ends when the group has delivered this much. */
+	__u64 recovered_at;
+	/* When it was halved last. */
+	__u64 reduced_ns;
+	/* The mean part of the flow's window that was used, as it was when the member was heard of last. */
+	__u64 used_q20;
+	/* What it may have at the most on its way to its part, up to twice that. */
+	__u64 cap_q10;
+	__u32 weight_q16;
+	__u32 srtt_us;
+	__u32 used;
+	__u32 is_limited;
+	__u64 is_taken;
+	/* How much a lost packet is its own, and what the next one adds to that. */
+	__s64 turn_q20;
+	__u64 share_q20;
+
+	/* What it adds to the sums, as it was when it was looked at last: what of its flow's window counts, whether it is heard of (1 or 0), its weight
+	   times its round trip, what it can use at the most, whether that is less than its part, and what it has in flight. */
+	__u64 usable_q20;
+	__u64 counts_q20;
+	__u64 is_heard;
+	__u64 measure;
+	__u64 claim_q10;
+	__u64 is_content;
+	__u64 in_flight;
+	/* By what its flow grows in a round trip, how much of that counts, and what the group had grown and delivered by then. */
+	__u64 each_q20;
+	__u64 rate_q10;
+	__u64 grown_q30;
+	__u64 delivered;
+};
+
+/* What a member hears, and what it is answered. */
+struct heard {
+	__u64 now_ns;
+	__u32 weight_q16;
+	__u32 delivered;
+	__u32 lost;
+	__u32 has_timed_out;
+	__u32 srtt_us;
+	__u32 used;
+	__u32 is_limited;
+	__u32 window;
+	__u64 total_q20;
+};
+
+struct group {
+	struct bpf_spin_lock lock;
+	/* Of each virtual flow, packets. */
+	__u32 initial;
+	__u64 delivered;
+	__u64 lost;
+	__u64 level_q28;
+	/* For how many round trips flows have grown. */
+	__u64 grown_q30;
+	/* When all members were looked at last. */
+	__u64 looked_ns;
+	/* Sums over the members. The last two tell how much the flows have grown since they were looked at: that is rate times grown less rated, all of it
+	   modulo 2^64, so that nothing is lost by rounding however long a group lives. */
+	__u64 usable_q20;
+	__u64 counted;
+	__u64 in_flight;
+	__u64 all;
+	__u64 open;
+	__u64 claimed_q10;
+	__u64 rate_q10;
+	__u64 rated_q40;
+	/* The most packets for a measure that a member wants which is content. */
+	__u64 most_q28;
+	/* No place from here on is taken, and how many before it are. */
+	__u64 top;
+	__u64 count;
+	/* What a loop over the places has found. Here and not in a variable, because the verifier would follow each of its values. */
+	__u64 place;
+	struct member members[MOST_MEMBERS];
+};
+
+/* What a walk over all members goes by, and what it finds. */
+struct walk {
+	struct group *group;
+	__u64 now_ns;
+	__u64 total_q20;
+	/* Up to which measure a part is less than all. */
+	__u64 below;
+	__u64 most_q28;
+	/* Whose turn it is to lose, and how much so. */
+	__u64 place;
+	__s64 turn_q20;
+	/* What is lost and nobody's yet, when it was sent, what was in flight by then, and which part of all windows that is. */
+	__u64 left_q20;
+	__u64 sent_ns;
+	__u64 in_flight;
+	__u64 full_q20;
+	__u64 own;
+	__u64 is_own;
+	__u64 has_timed_out;
+};
+
+/* A field of the group that is read and written each time: the verifier would follow each value of a variable. */
+#define KEPT(field) (*(volatile typeof(field) *)&(field))
+
+#define EACH_PLACE(i) _Pragma("clang loop unroll(disable)") for (__u32 i = 0; i < MOST_MEMBERS; i++)
+
+/* A member by its place, in a way that the verifier can see to be within bounds. */
+static __always_inline struct member *member_at(struct group *group, __u64 place)
+{
+	asm volatile("%0 &= 255" : "+r"(place));
+	return &group->members[place];
+}
+
+/* 1 if a < b, else 0, for differences below 2^63: without a branch, whose both sides the verifier would follow for each member. */
+static __always_inline __u64 is_less(__u64 a, __u64 b)
+{
+	__u64 difference = a - b;
+
+	asm volatile("" : "+r"(difference));
+	return difference >> 63;
+}
+
+static __always_inline __u64 claim(const struct member *member)
+{
+	return member->is_limited ? member->cap_q10 : least(member->cap_q10, (__u64)member->used << 10);
+}
+
+/* What of a flow's window counts: what is used of it lately, and whatever the member needs itself. */
+static __always_inline __u64 usable_q20(const struct member *member)
+{
+	__u64 cwnd = member->cwnd_q20, counts = (cwnd >> 10) * KEPT(member->counts_q20) >> 10;
+	__u64 needs = (KEPT(member->claim_q10) << 10) * KEPT(member->is_heard);
+	__u64 is_in_full = 1 - is_less(KEPT(member->counts_q20), ONE_Q20);
+
+	return cwnd * is_in_full + least(most(counts, needs), cwnd) * (1 - is_in_full);
+}
+
+/* The joint window: what counted when it was looked at, and what has grown since. */
+static __always_inline __u64 total_q20(struct group *group)
+{
+	__u64 seen = least(KEPT(group->usable_q20), LARGEST_TOTAL_Q20);
+	__u64 grown = (KEPT(group->rate_q10) * KEPT(group->grown_q30) - KEPT(group->rated_q40)) >> 20;
+
+	return seen + least(grown, seen);
+}
+
+static __always_inline void take_out(struct group *group, struct member *member)
+{
+	KEPT(group->usable_q20) -= KEPT(member->usable_q20);
+	KEPT(group->counted) -= is_less(0, KEPT(member->usable_q20));
+	KEPT(group->in_flight) -= KEPT(member->in_flight);
+	KEPT(group->all) -= KEPT(member->measure);
+	KEPT(group->open) -= KEPT(member->measure) * (1 - KEPT(member->is_content));
+	KEPT(group->claimed_q10) -= KEPT(member->claim_q10) * KEPT(member->is_content);
+	KEPT(group->rate_q10) -= KEPT(member->rate_q10);
+	KEPT(group->rated_q40) -= KEPT(member->rate_q10) * KEPT(member->grown_q30);
+}
+
+/* It counts as one that wants more, until `judge` has said otherwise. */
+static __always_inline void put_in(struct group *group, struct member *member, __u64 now_ns)
+{
+	__u64 silence_ns = above(now_ns, member->seen_ns);
+	__u64 srtt_us = member->srtt_us ? member->srtt_us : FIRST_ROUND_TRIP_US;
+	__u64 patience_ns = most(member->srtt_us * 1000ULL * SILENT_ROUND_TRIPS, SILENT_AT_LEAST_NS);
+	__u64 each_q20, usable;
+
+	KEPT(member->counts_q20) = least(LENDS * (member->used_q20 * above(COUNTS_FOR_NS, silence_ns) / COUNTS_FOR_NS), ONE_Q20) *
+				   member->is_taken;
+	KEPT(member->is_heard) = member->is_taken * (1 - is_less(patience_ns, silence_ns));
+	KEPT(member->measure) = most(member->weight_q16 * srtt_us >> 10, 1) * KEPT(member->is_heard);
+	KEPT(member->claim_q10) = claim(member);
+	KEPT(member->is_content) = 0;
+	KEPT(member->in_flight) = member->used * KEPT(member->is_heard);
+	usable = usable_q20(member);
+	KEPT(member->usable_q20) = usable;
+	each_q20 = member->cwnd_q20 < member->ssthresh_q20 ? member->cwnd_q20 : ONE_Q20;
+	KEPT(member->each_q20) = each_q20 * (1 - is_less(usable, member->cwnd_q20)) * member->is_taken;
+	/* Where not all of a flow counts, its member's needs do, and they do not grow with it. */
+	KEPT(member->rate_q10) = (KEPT(member->each_q20) >> 10) * is_less(member->recovered_at, KEPT(group->delivered)) *
+				 (1 - is_less(KEPT(member->counts_q20), ONE_Q20));
+	KEPT(member->grown_q30) = KEPT(group->grown_q30);
+	KEPT(member->delivered) = KEPT(group->delivered);
+
+	KEPT(group->usable_q20) += usable;
+	KEPT(group->counted) += is_less(0, usable);
+	KEPT(group->in_flight) += KEPT(member->in_flight);
+	KEPT(group->all) += KEPT(member->measure);
+	KEPT(group->open) += KEPT(member->measure);
+	KEPT(group->rate_q10) += KEPT(member->rate_q10);
+	KEPT(group->rated_q40) += KEPT(member->rate_q10) * KEPT(member->grown_q30);
+}
+
+/* Of what its flow has grown since it was looked at, the part since its recovery has ended. */
+static __always_inline void catch_up(struct group *group, struct member *member)
+{
+	__u64 rounds_q30 = least(KEPT(group->grown_q30) - KEPT(member->grown_q30), MOST_ROUNDS_Q30);
+	__u64 since = KEPT(group->delivered) - KEPT(member->delivered);
+	__u64 beyond = least(since, above(KEPT(group->delivered), member->recovered_at));
+	__u64 part_q20 = (beyond << 20) / most(since, 1);
+
+	__u64 each_q20 = KEPT(member->each_q20);
+
+	rounds_q30 = rounds_q30 * part_q20 >> 20;
+	/* In two parts, so that neither product is beyond 2^63. */
+	KEPT(member->cwnd_q20) = least(member->cwnd_q20 + ((each_q20 >> 10) * rounds_q30 >> 20) + ((each_q20 & 1023) * rounds_q30 >> 30), LARGEST_Q20);
+}
+
+/* Looks at a member: what it adds to the sums is what it is now. */
+static __always_inline void look(struct group *group, struct member *member, __u64 now_ns)
+{
+	take_out(group, member);
+	catch_up(group, member);
+	put_in(group, member, now_ns);
+}
+
+static long look_at_one(__u32 place, struct walk *walk)
+{
+	struct group *group = walk->group;
+
+	bpf_spin_lock(&group->lock);
+	look(group, member_at(group, place), walk->now_ns);
+	bpf_spin_unlock(&group->lock);
+	return 0;
+}
+
+/* Something for each member. The lock is not held from one to the next: what is done to one is done, whoever does something to another in between. */
+static __always_inline void each_member(struct walk *walk, long (*what)(__u32, struct walk *))
+{
+	bpf_loop(KEPT(walk->group->top), (void *)what, walk, 0);
+}
+
+static __always_inline void look_at_all(struct walk *walk)
+{
+	KEPT(walk->group->looked_ns) = walk->now_ns;
+	each_member(walk, look_at_one);
+}
