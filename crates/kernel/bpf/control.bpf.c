@@ -200,220 +200,11 @@ CONTROL(multcp, "multcp", 0);
 /* Where the operator lets everybody take more than a share. Only one of the two is loaded. */
 CONTROL(multcp_anyone, "multcp", TCP_CONG_NON_RESTRICTED);
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct group);
-} group_state SEC(".maps");
+#include "group_control.h"
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 2);
-	__type(key, __u32);
-	__type(value, struct rules);
-} rules SEC(".maps");
-
-static __always_inline struct group *group_now(void)
+/* Writes a line of a flow: addresses, windows, loss events. */
+static __always_inline void tell_flow(struct seq_file *seq, struct sock *sk, const struct flow *flow)
 {
-	__u32 zero = 0;
-
-	return bpf_map_lookup_elem(&group_state, &zero);
-}
-
-/* The socket's weight by the rules that are in force. */
-static __noinline __u32 find_weight(struct sock *sk, __u32 generation)
-{
-	__u32 set = generation & 1;
-	struct rules *found = bpf_map_lookup_elem(&rules, &set);
-
-	return found ? least(most(weight_of(found, sk), LEAST_WEIGHT_Q16), MOST_WEIGHT_Q16) : ONE_Q16;
-}
-
-/* Tells the group what happened to a socket since it was told last, and takes its window. */
-static __noinline void tell_group(struct sock *sk, struct flow *flow, __u32 lost_at_least, __u32 has_timed_out)
-{
-	struct tcp_sock *tp = tcp_of(sk);
-	struct parameters set;
-	struct group *group = group_now();
-	struct heard heard = {};
-	__u32 flight, is_resting;
-
-	if (!group || !flow->place || !parameters_now(&set))
-		return;
-	if (flow->generation != set.generation) {
-		flow->generation = set.generation;
-		flow->weight_q16 = find_weight(sk, set.generation);
-	}
-	heard.now_ns = bpf_ktime_get_ns();
-	heard.weight_q16 = flow->weight_q16;
-	heard.delivered = tp->delivered - flow->told_delivered;
-	heard.lost = most(tp->lost - flow->told_lost, lost_at_least);
-	heard.has_timed_out = has_timed_out;
-	heard.srtt_us = tp->srtt_us >> 3;
-	flight = tp->packets_out - tp->sacked_out + heard.delivered;
-	/* Where the application rests the kernel keeps what was when it sent last. While losses are recovered from little is in flight as well. */
-	is_resting = flow->state == TCP_CA_OPEN && !tp->sacked_out && !has_timed_out && 2 * flight < tp->max_packets_out;
-	heard.used = is_resting ? flight : tp->max_packets_out;
-	heard.is_limited = !is_resting && (BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited) ||
-					   (tp->snd_cwnd < tp->snd_ssthresh && tp->snd_cwnd < 2 * tp->max_packets_out));
-	flow->told_delivered = tp->delivered;
-	flow->told_lost = tp->lost;
-	group_heard(group, flow->place - 1, &heard);
-	flow->window = heard.window;
-	flow->cwnd_q20 = (__u64)heard.window << 20;
-}
-
-/* A place in the group, for a connection that brings this window and threshold. Where there is none it is plain Reno, and asks again later. */
-static __noinline void ask_for_place(struct sock *sk, struct flow *flow, __u32 cwnd, __u32 ssthresh)
-{
-	struct tcp_sock *tp = tcp_of(sk);
-	struct parameters set;
-	struct group *group = group_now();
-	__u32 place;
-
-	if (!group || !parameters_now(&set))
-		return;
-	flow->asked_ns = bpf_ktime_get_ns();
-	flow->told_delivered = tp->delivered;
-	flow->told_lost = tp->lost;
-	flow->generation = set.generation;
-	flow->weight_q16 = find_weight(sk, set.generation);
-	place = group_join(group, flow->weight_q16, cwnd, ssthresh, flow->asked_ns);
-	flow->place = place < MOST_MEMBERS ? place + 1 : 0;
-}
-
-SEC("struct_ops")
-void BPF_PROG(group_init, struct sock *sk)
-{
-	struct flow *flow = bpf_sk_storage_get(&flows, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
-	struct tcp_sock *tp = tcp_of(sk);
-
-	if (!flow)
-		return;
-	flow->cwnd_q20 = (__u64)tp->snd_cwnd << 20;
-	flow->ssthresh_q20 = (__u64)TCP_INFINITE_SSTHRESH << 20;
-	flow->window = tp->snd_cwnd;
-	ask_for_place(sk, flow, 0, TCP_INFINITE_SSTHRESH);
-	tp->snd_ssthresh = TCP_INFINITE_SSTHRESH;
-}
-
-SEC("struct_ops")
-void BPF_PROG(group_release, struct sock *sk)
-{
-	struct flow *flow = bpf_sk_storage_get(&flows, sk, 0, 0);
-	struct group *group = group_now();
-
-	if (!flow || !group || !flow->place)
-		return;
-	group_leave(group, flow->place - 1, bpf_ktime_get_ns());
-	flow->place = 0;
-}
-
-/* Each acknowledgement, whatever is being recovered. */
-SEC("struct_ops")
-void BPF_PROG(group_acked, struct sock *sk, const struct ack_sample *sample)
-{
-	struct flow *flow = bpf_sk_storage_get(&flows, sk, 0, 0);
-	struct tcp_sock *tp = tcp_of(sk);
-
-	if (!flow)
-		return;
-	if (!flow->place) {
-		flow->cwnd_q20 = (__u64)tp->snd_cwnd << 20;
-		flow->ssthresh_q20 = (__u64)tp->snd_ssthresh << 20;
-		if (flow->state != TCP_CA_OPEN || bpf_ktime_get_ns() - flow->asked_ns < ASKS_EVERY_NS)
-			return;
-		ask_for_place(sk, flow, tp->snd_cwnd, tp->snd_ssthresh);
-		flow->window = tp->snd_cwnd;
-		return;
-	}
-	tell_group(sk, flow, 0, 0);
-	/* Recovery goes down to the threshold. */
-	if (flow->state == TCP_CA_RECOVERY || flow->state == TCP_CA_CWR)
-		tp->snd_ssthresh = most(flow->window, 2);
-}
-
-SEC("struct_ops")
-void BPF_PROG(group_cong_avoid, struct sock *sk, __u32 ack, __u32 acked)
-{
-	struct flow *flow = bpf_sk_storage_get(&flows, sk, 0, 0);
-	struct tcp_sock *tp = tcp_of(sk);
-
-	/* Where the group is full a connection is on its own. */
-	if (!flow || !flow->place)
-		tcp_reno_cong_avoid(sk, ack, acked);
-	else
-		tp->snd_cwnd = most(least(flow->window, tp->snd_cwnd_clamp), 1);
-}
-
-SEC("struct_ops")
-__u32 BPF_PROG(group_ssthresh, struct sock *sk)
-{
-	struct flow *flow = bpf_sk_storage_get(&flows, sk, 0, 0);
-	struct tcp_sock *tp = tcp_of(sk);
-
-	if (!flow || !flow->place)
-		return tcp_reno_ssthresh(sk);
-	/* When the timer has run out all that is not SACKed is marked as lost. */
-	tell_group(sk, flow, 1, tp->lost_out + tp->sacked_out >= tp->packets_out);
-	flow->loss_events++;
-	flow->ssthresh_q20 = most(flow->window, 2) << 20;
-	return most(flow->window, 2);
-}
-
-SEC("struct_ops")
-void BPF_PROG(group_set_state, struct sock *sk, __u8 state)
-{
-	struct flow *flow = bpf_sk_storage_get(&flows, sk, 0, 0);
-
-	if (!flow)
-		return;
-	flow->state = state;
-	if (state != TCP_CA_LOSS)
-		return;
-	flow->timeouts++;
-	if (flow->place)
-		tell_group(sk, flow, 0, 1);
-}
-
-SEC("struct_ops")
-__u32 BPF_PROG(group_undo_cwnd, struct sock *sk)
-{
-	struct flow *flow = bpf_sk_storage_get(&flows, sk, 0, 0);
-
-	return flow && flow->place ? most(flow->window, tcp_of(sk)->snd_cwnd) : tcp_reno_undo_cwnd(sk);
-}
-
-/* All members together have as many shares as there are members, wherever each sends: a user's members that send to this machine itself would
-   bring shares to the one that sends through the uplink. So it is as restricted as `multcp`. */
-#define GROUP_CONTROL(variable, choosers)                                                                              \
-	SEC(".struct_ops.link")                                                                                        \
-	struct tcp_congestion_ops variable = {                                                                         \
-		.init = (void *)group_init,                                                                            \
-		.release = (void *)group_release,                                                                      \
-		.pkts_acked = (void *)group_acked,                                                                     \
-		.cong_avoid = (void *)group_cong_avoid,                                                                \
-		.ssthresh = (void *)group_ssthresh,                                                                    \
-		.set_state = (void *)group_set_state,                                                                  \
-		.undo_cwnd = (void *)group_undo_cwnd,                                                                  \
-		.flags = choosers,                                                                                     \
-		.name = "group",                                                                                       \
-	}
-
-GROUP_CONTROL(group, 0);
-GROUP_CONTROL(group_anyone, TCP_CONG_NON_RESTRICTED);
-
-/* Writes a line for each flow: addresses, windows, loss events. */
-SEC("iter/bpf_sk_storage_map")
-int tell_flows(struct bpf_iter__bpf_sk_storage_map *context)
-{
-	struct seq_file *seq = context->meta->seq;
-	struct sock *sk = context->sk;
-	struct flow *flow = context->value;
-
-	if (!sk || !flow)
-		return 0;
 	__u64 mean_q16 = flow->has_history ? tfwc_mean_q16(flow) : 0;
 
 	if (sk->__sk_common.skc_family == AF_INET6)
@@ -424,8 +215,41 @@ int tell_flows(struct bpf_iter__bpf_sk_storage_map *context)
 			       &sk->__sk_common.skc_daddr, bpf_ntohs(sk->__sk_common.skc_dport));
 	BPF_SEQ_PRINTF(seq, "%llu %llu %u %u %llu ", flow->cwnd_q20 >> 20, flow->ssthresh_q20 >> 20, flow->loss_events, flow->timeouts,
 		       mean_q16);
-	/* 0: in no group, or alone because it is full. */
-	BPF_SEQ_PRINTF(seq, "%u\n", flow->place ? flow->weight_q16 : 0);
+	/* 0: in no group, or alone because it is full. Then which, or which it would be in. */
+	BPF_SEQ_PRINTF(seq, "%u %u\n", flow->place ? flow->weight_q16 : 0, flow->group);
+}
+
+SEC("iter/bpf_sk_storage_map")
+int tell_flows(struct bpf_iter__bpf_sk_storage_map *context)
+{
+	struct seq_file *seq = context->meta->seq;
+	struct sock *sk = context->sk;
+	struct flow *flow = context->value;
+
+	if (sk && flow)
+		tell_flow(seq, sk, flow);
+	return 0;
+}
+
+/* The same for members of groups, and behind them a line for each group: which, members, joint window of 2^-20 packets, packets delivered and lost. */
+SEC("iter/bpf_sk_storage_map")
+int tell_members(struct bpf_iter__bpf_sk_storage_map *context)
+{
+	struct seq_file *seq = context->meta->seq;
+	struct sock *sk = context->sk;
+	struct flow *flow = context->value;
+
+	if (sk && flow)
+		tell_flow(seq, sk, flow);
+	if (sk)
+		return 0;
+	for (__u32 number = 0; number < MOST_GROUPS; number++) {
+		struct group *group = group_at(number);
+
+		if (group)
+			BPF_SEQ_PRINTF(seq, "group %u %llu %llu %llu %llu\n", number, group->count, total_q20(group),
+				       above(group->delivered, 1), group->lost);
+	}
 	return 0;
 }
 
@@ -506,7 +330,7 @@ struct group_event {
 SEC("syscall")
 int replay_group(struct group_event *event)
 {
-	struct group *state = group_now();
+	struct group *state = group_at(0);
 	struct heard heard = event->heard;
 
 	if (!state)

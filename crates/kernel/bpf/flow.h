@@ -68,13 +68,15 @@ struct flow {
 	/* TTFWC: something may be added where the increase begins. */
 	__u8 may_add;
 	__u8 padding[3];
-	/* The place in the group, from 1; 0: none. Of which generation of rules the weight is, and what the group was told of. */
+	/* Which group, and the place in it, from 1; 0: none. Of which generation of rules the weight is, and what the group was told of. */
+	__u32 group;
 	__u32 place;
 	__u32 generation;
 	__u32 weight_q16;
 	__u32 told_delivered;
 	__u32 told_lost;
 	__u32 window;
+	__u32 spare;
 	/* The intervals, newest first. */
 	__u32 closed_q4[INTERVALS];
 };

@@ -32,24 +32,29 @@ static __always_inline __u64 judge(struct group *group, struct member *member, _
 	return (claim * is_content << 28) / most(measure, 1);
 }
 
-static long judge_one(__u32 place, struct walk *walk)
+/* Looks at a member and judges it. */
+static long look_at_one(__u32 place, struct walk *walk)
 {
 	struct group *group = walk->group;
+	struct member *member = member_at(group, place);
 	__u64 wanted_q28;
 
 	bpf_spin_lock(&group->lock);
-	wanted_q28 = judge(group, member_at(group, place), walk->below, walk->total_q20 >> 10);
+	look(group, member, walk->now_ns);
+	wanted_q28 = judge(group, member, walk->below, walk->total_q20 >> 10);
 	bpf_spin_unlock(&group->lock);
 	walk->most_q28 = most(walk->most_q28, wanted_q28);
 	return 0;
 }
 
-static __always_inline void judge_all(struct walk *walk)
+/* The joint window is as it was before: what is found out of one member does not change what is found out of the next. */
+static __always_inline void look_at_all(struct walk *walk)
 {
+	KEPT(walk->group->looked_ns) = walk->now_ns;
 	walk->total_q20 = total_q20(walk->group);
 	walk->below = bound(walk->group, walk->total_q20 >> 10);
 	walk->most_q28 = 0;
-	each_member(walk, judge_one);
+	each_member(walk, look_at_one);
 	KEPT(walk->group->most_q28) = walk->most_q28;
 }
 
@@ -81,16 +86,19 @@ static __always_inline __u64 own_part_q10(struct group *group, struct member *ow
 	return part;
 }
 
-static long share_one(__u32 place, struct walk *walk)
-{
-	struct member *member = member_at(walk->group, place);
-
-	member->share_q20 = (member->usable_q20 << 20) / most(walk->total_q20, ONE_Q20);
-	return 0;
-}
-
 /* Several at a time, with the lock held: few enough for others to wait, and for the verifier, which follows such a loop step by step. */
 #define BLOCK 16
+
+static long share_block(__u32 block, struct walk *walk)
+{
+	_Pragma("clang loop unroll(disable)")
+	for (__u32 j = 0; j < BLOCK; j++) {
+		struct member *member = member_at(walk->group, BLOCK * block + j);
+
+		KEPT(member->share_q20) = (KEPT(member->usable_q20) << 20) / walk->total_q20;
+	}
+	return 0;
+}
 
 static long turn_block(__u32 block, struct walk *walk)
 {
@@ -113,6 +121,11 @@ static long turn_block(__u32 block, struct walk *walk)
 	return 0;
 }
 
+static __always_inline void each_block(struct walk *walk, long (*what)(__u32, struct walk *))
+{
+	bpf_loop((KEPT(walk->group->top) + BLOCK - 1) / BLOCK, (void *)what, walk, 0);
+}
+
 /* A lost packet: of the own flow, or else of the one whose turn it is. After a time-out a flow takes a window of them. */
 static long lose_one(__u32 number, struct walk *walk)
 {
@@ -126,12 +139,14 @@ static long lose_one(__u32 number, struct walk *walk)
 		walk->place = walk->own;
 	} else {
 		walk->turn_q20 = -(1LL << 62);
-		bpf_loop((KEPT(group->top) + BLOCK - 1) / BLOCK, turn_block, walk, 0);
+		each_block(walk, turn_block);
 	}
 	if (walk->place >= MOST_MEMBERS)
 		return 1;
 	bpf_spin_lock(&group->lock);
 	member = member_at(group, walk->place);
+	take_out(group, member);
+	catch_up(group, member);
 	KEPT(member->turn_q20) -= walk->is_own ? 0 : ONE_Q20;
 	walk->left_q20 = above(walk->left_q20, walk->has_timed_out ? member->cwnd_q20 : ONE_Q20);
 	/* What was sent before it was halved does not halve it again. */
@@ -140,9 +155,10 @@ static long lose_one(__u32 number, struct walk *walk)
 		KEPT(member->cwnd_q20) = KEPT(member->ssthresh_q20);
 		KEPT(member->recovered_at) = KEPT(group->delivered) + walk->in_flight;
 		KEPT(member->reduced_ns) = walk->now_ns;
-		look(group, member, walk->now_ns);
-		KEPT(member->share_q20) = (KEPT(member->usable_q20) << 20) / most(walk->total_q20, ONE_Q20);
 	}
+	put_in(group, member, walk->now_ns);
+	judge(group, member, walk->below, walk->total_q20 >> 10);
+	KEPT(member->share_q20) = (KEPT(member->usable_q20) << 20) / walk->total_q20;
 	bpf_spin_unlock(&group->lock);
 	return 0;
 }
@@ -153,14 +169,14 @@ static __always_inline void lose(struct walk *walk, const struct heard *heard)
 	struct group *group = walk->group;
 	__u64 gone = heard->has_timed_out ? heard->used : 0;
 
-	look_at_all(walk);
 	walk->total_q20 = most(total_q20(group), ONE_Q20);
+	walk->below = bound(group, walk->total_q20 >> 10);
 	walk->in_flight = KEPT(group->in_flight);
 	walk->full_q20 = least(((walk->in_flight + gone + KEPT(group->counted)) << 36) / (walk->total_q20 >> 4), ONE_Q20);
 	walk->left_q20 = (__u64)heard->lost << 20;
 	walk->has_timed_out = heard->has_timed_out;
 	if (!walk->is_own)
-		each_member(walk, share_one);
+		each_block(walk, share_block);
 	bpf_loop(MOST_LOST, lose_one, walk, 0);
 }
 
@@ -170,7 +186,6 @@ static __always_inline void settle_all(struct walk *walk, struct member *own)
 	struct group *group = walk->group;
 
 	look_at_all(walk);
-	judge_all(walk);
 	bpf_spin_lock(&group->lock);
 	settle(group, own);
 	own_part_q10(group, own);
@@ -298,7 +313,7 @@ static __always_inline void group_heard(struct group *group, __u32 place, struct
 	member = member_at(group, place);
 	if (!member->is_taken)
 		return;
-	is_all = above(heard->now_ns, KEPT(group->looked_ns)) >= LOOKS_EVERY_NS * KEPT(group->count);
+	is_all = above(heard->now_ns, KEPT(group->looked_ns)) >= (heard->lost ? LOOKS_AT_LOSS_NS : LOOKS_EVERY_NS) * KEPT(group->count);
 	if (is_all)
 		look_at_all(&walk);
 
@@ -308,11 +323,6 @@ static __always_inline void group_heard(struct group *group, __u32 place, struct
 	walk.sent_ns = heard->has_timed_out ? member->seen_ns : above(heard->now_ns, least(heard->srtt_us, LONGEST_US) * 1000);
 	take_note(group, member, heard, delivered);
 	look(group, member, heard->now_ns);
-	bpf_spin_unlock(&group->lock);
-	if (is_all)
-		judge_all(&walk);
-
-	bpf_spin_lock(&group->lock);
 	is_full = settle(group, member);
 	part = own_part_q10(group, member);
 	is_in_full = 1 - is_less(KEPT(member->counts_q20), ONE_Q20);
@@ -325,12 +335,12 @@ static __always_inline void group_heard(struct group *group, __u32 place, struct
 	KEPT(group->lost) += heard->lost;
 	look(group, member, heard->now_ns);
 	bpf_spin_unlock(&group->lock);
+	if (is_all)
+		look_at_all(&walk);
 	if (heard->lost)
 		lose(&walk, heard);
-	else if (is_all)
+	if (is_all && heard->lost)
 		look_at_all(&walk);
-	if (is_all || heard->lost)
-		judge_all(&walk);
 
 	bpf_spin_lock(&group->lock);
 	settle(group, member);

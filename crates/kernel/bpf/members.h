@@ -20,6 +20,8 @@
 /* Time alone changes what a member counts for. So an acknowledgement looks at all of them when the last look is as long ago as they are many:
    what that takes is then the same small part of a processor's time, and no look is older than 13 ms. */
 #define LOOKS_EVERY_NS 50000ULL
+/* Whose turn it is to lose is better known exactly. */
+#define LOOKS_AT_LOSS_NS 10000ULL
 /* Between two looks a flow grows for so many round trips at the most. */
 #define MOST_ROUNDS_Q30 (1ULL << 34)
 
@@ -241,24 +243,8 @@ static __always_inline void look(struct group *group, struct member *member, __u
 	put_in(group, member, now_ns);
 }
 
-static long look_at_one(__u32 place, struct walk *walk)
-{
-	struct group *group = walk->group;
-
-	bpf_spin_lock(&group->lock);
-	look(group, member_at(group, place), walk->now_ns);
-	bpf_spin_unlock(&group->lock);
-	return 0;
-}
-
 /* Something for each member. The lock is not held from one to the next: what is done to one is done, whoever does something to another in between. */
 static __always_inline void each_member(struct walk *walk, long (*what)(__u32, struct walk *))
 {
 	bpf_loop(KEPT(walk->group->top), (void *)what, walk, 0);
-}
-
-static __always_inline void look_at_all(struct walk *walk)
-{
-	KEPT(walk->group->looked_ns) = walk->now_ns;
-	each_member(walk, look_at_one);
 }

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only */
-/* Which weight a socket has in the group: the first rule that is for it. User space writes them (src/weights.rs). */
+/* Which group a socket is in and which weight it has there: the first rule that is for it. User space writes them (src/weights.rs). */
 #pragma once
 
 #define MOST_RULES 64
 #define ONE_Q16 (1U << 16)
+#define MOST_GROUPS 16
+#define LONGEST_NAME 32
 
 /* Zero means any, but in the address, where the mask says which bits matter. */
 struct rule {
@@ -13,20 +15,25 @@ struct rule {
 	__u32 weight_q16;
 	__u16 local_port;
 	__u16 remote_port;
+	__u32 group;
+	__u32 padding;
 };
 
 struct rules {
 	__u32 count;
 	__u32 default_q16;
+	/* For user space alone. What no rule is for is in the first group. */
+	char names[MOST_GROUPS][LONGEST_NAME];
 	struct rule rule[MOST_RULES];
 };
 
-static __always_inline __u32 weight_of(const struct rules *rules, struct sock *sk)
+static __always_inline __u32 weight_of(const struct rules *rules, struct sock *sk, __u32 *group)
 {
 	__u32 address[4] = {}, count = rules->count;
 	__u16 local_port = sk->__sk_common.skc_num, remote_port = bpf_ntohs(sk->__sk_common.skc_dport);
 	__u64 cgroup = 0;
 
+	*group = 0;
 	if (sk->__sk_common.skc_family == AF_INET6) {
 		for (int i = 0; i < 4; i++)
 			address[i] = sk->__sk_common.skc_v6_daddr.in6_u.u6_addr32[i];
@@ -49,6 +56,7 @@ static __always_inline __u32 weight_of(const struct rules *rules, struct sock *s
 			continue;
 		if (rule->cgroup && rule->cgroup != cgroup)
 			continue;
+		*group = rule->group < MOST_GROUPS ? rule->group : 0;
 		return rule->weight_q16;
 	}
 	return rules->default_q16;

@@ -2,7 +2,7 @@
 //! programs that any program can then choose.
 //!
 //! - [`Setting`]: which control, with its parameters.
-//! - [`load`], [`change`], [`unload`], [`list`], [`flows`]: what `anabranch cc` does.
+//! - [`load`], [`change`], [`unload`], [`list`], [`flows`], [`groups`]: what `anabranch cc` does.
 //! - [`Rules`], [`load_for`], [`set_rules`], [`rules`](rules()): the weights of the group.
 //! - [`replay`]: the same BPF code on a trace of events, to hold it against `congestion`.
 //!
@@ -38,6 +38,7 @@ mod machine;
 mod object;
 mod pins;
 pub mod replay;
+mod rules;
 mod setting;
 mod status;
 mod weights;
@@ -46,8 +47,9 @@ pub use anabranch_congestion::tfwc::Tuning;
 pub use anabranch_congestion::vps::Weight;
 pub use choosers::Choosers;
 pub use error::Error;
-pub use loaded::{Loaded, change, list, load, load_for, rules, set_rules, unload};
+pub use loaded::{Loaded, change, list, load, load_for, unload};
 pub use pins::DIRECTORY;
+pub use rules::{rules, set_rules};
 pub use setting::{NAMES, Setting};
-pub use status::{FlowStatus, flows};
-pub use weights::{MOST_RULES, Rules, RulesError};
+pub use status::{FlowStatus, GroupStatus, flows, groups};
+pub use weights::{GroupName, MOST_GROUPS, MOST_RULES, Rules, RulesError};

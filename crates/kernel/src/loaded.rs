@@ -6,16 +6,17 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
-use libbpf_rs::{MapCore, MapFlags, MapHandle, Object};
+use libbpf_rs::{MapCore, Object};
 
 use crate::choosers::Choosers;
 use crate::error::Error;
 use crate::machine::{check_kernel, mount_bpf_fs};
-use crate::object::{Wanted, map, prepare, write_parameters};
+use crate::object::{Wanted, map, prepare, teller, write_parameters};
 use crate::pins::{DIRECTORY, FLOWS, Found, LINK, PARAMETERS, RULES, directory, look, pinned, remove};
-use crate::setting::{GENERATION, NAMES, Setting};
+use crate::rules::{read, write_rules};
+use crate::setting::{NAMES, Setting};
 use crate::status;
-use crate::weights::Rules;
+use crate::weights::{Groups, Rules};
 
 /// One acknowledgement may stand for as many packets as it wants to: kernels put many together.
 const UNLIMITED: u32 = u32::MAX;
@@ -63,7 +64,7 @@ pub fn load_for(setting: Setting, rules: &Rules, choosers: Choosers) -> Result<(
         .map_err(|error| Error::refused("take the program", &error))?;
     write_parameters(&map(&object, PARAMETERS)?, &setting.to_bytes(UNLIMITED))?;
     if setting == Setting::Group {
-        write_rules(&map(&object, RULES)?, 0, rules)?;
+        write_rules(&map(&object, RULES)?, 0, &rules.to_bytes(&Groups::default()))?;
     }
     create(Path::new(DIRECTORY))?;
     let home = directory(name);
@@ -97,7 +98,7 @@ fn pin(object: &mut Object, name: &'static str, variable: &str) -> Result<(), Er
         map(object, RULES)?.pin(home.join(RULES)).map_err(refused("keep the weights"))?;
     }
     let sockets = map(object, "flows")?;
-    let tell = object.progs_mut().find(|program| program.name() == "tell_flows");
+    let tell = object.progs_mut().find(|program| program.name() == teller(variable));
     if let Some(tell) = tell {
         use std::os::fd::AsFd;
         let mut list = tell.attach_iter(sockets.as_fd()).map_err(refused("list flows"))?;
@@ -112,49 +113,6 @@ fn pin(object: &mut Object, name: &'static str, variable: &str) -> Result<(), Er
         _ => Error::refused("register the control", &error),
     })?;
     link.pin(home.join(LINK)).map_err(refused("keep the control"))
-}
-
-/// Writes one of the two sets of rules.
-fn write_rules(map: &MapHandle, set: u32, rules: &Rules) -> Result<(), Error> {
-    map.update(&set.to_ne_bytes(), &rules.to_bytes(), MapFlags::ANY)
-        .map_err(|error| Error::refused("set the weights", &error))
-}
-
-/// Changes the group's weights. Each connection has its new one with its next acknowledgement.
-///
-/// # Errors
-/// When the group is not loaded, or the kernel will not.
-pub fn set_rules(rules: &Rules) -> Result<(), Error> {
-    let name = Setting::Group.name();
-    let parameters = pinned(name, PARAMETERS)?;
-    let mut bytes = read(&parameters, 0, name)?;
-    let other = || Error::OtherVersion(name);
-    let place = bytes.get_mut(GENERATION..GENERATION + 4).ok_or_else(other)?;
-    let generation = u32::from_ne_bytes(place.try_into().map_err(|_| other())?).wrapping_add(1);
-    place.copy_from_slice(&generation.to_ne_bytes());
-    // First the set that nobody reads, then the word that says which one is read.
-    write_rules(&pinned(name, RULES)?, generation & 1, rules)?;
-    write_parameters(&parameters, &bytes)
-}
-
-/// The group's weights as they are.
-///
-/// # Errors
-/// When the group is not loaded, or is of another version.
-pub fn rules() -> Result<Rules, Error> {
-    let name = Setting::Group.name();
-    let other = || Error::OtherVersion(name);
-    let bytes = read(&pinned(name, PARAMETERS)?, 0, name)?;
-    let generation = bytes.get(GENERATION..GENERATION + 4).and_then(|word| word.try_into().ok());
-    let set = u32::from_ne_bytes(generation.ok_or_else(other)?) & 1;
-    Rules::from_bytes(&read(&pinned(name, RULES)?, set, name)?).ok_or_else(other)
-}
-
-/// A value of an array of a loaded control.
-fn read(map: &MapHandle, place: u32, name: &'static str) -> Result<Vec<u8>, Error> {
-    let bytes = map.lookup(&place.to_ne_bytes(), MapFlags::ANY);
-    let bytes = bytes.map_err(|error| Error::refused("show the parameters", &error))?;
-    bytes.ok_or(Error::OtherVersion(name))
 }
 
 /// Changes the parameters of a loaded control; its flows go by them from their next event on.

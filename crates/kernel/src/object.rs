@@ -17,6 +17,18 @@ pub(crate) enum Wanted {
     Replay(&'static str),
 }
 
+/// What the group alone has: a megabyte of members, and its rules.
+const GROUP_MAPS: [&str; 2] = ["group_state", "rules"];
+
+fn is_of_group(wanted: Wanted) -> bool {
+    matches!(wanted, Wanted::Control("group" | "group_anyone") | Wanted::Replay("replay_group"))
+}
+
+/// The program that lists the flows of a control.
+pub(crate) fn teller(variable: &str) -> &'static str {
+    if matches!(variable, "group" | "group_anyone") { "tell_members" } else { "tell_flows" }
+}
+
 /// The object with the programs that are needed.
 pub(crate) fn prepare(wanted: Wanted) -> Result<OpenObject, Error> {
     libbpf_rs::set_print(None);
@@ -24,17 +36,22 @@ pub(crate) fn prepare(wanted: Wanted) -> Result<OpenObject, Error> {
         .open_memory(OBJECT)
         .map_err(|error| Error::refused("open the program", &error))?;
     for mut map in object.maps_mut() {
-        if VARIABLES.iter().any(|name| map.name() == *name) {
-            let is_wanted = matches!(wanted, Wanted::Control(control) if map.name() == control);
-            map.set_autocreate(is_wanted).map_err(|error| Error::refused("choose a control", &error))?;
-        }
+        let name = map.name().to_string_lossy().into_owned();
+        let is_wanted = match wanted {
+            _ if GROUP_MAPS.contains(&name.as_str()) => is_of_group(wanted),
+            Wanted::Control(control) => name == control || !VARIABLES.contains(&name.as_str()),
+            Wanted::Replay(_) => !VARIABLES.contains(&name.as_str()),
+        };
+        map.set_autocreate(is_wanted).map_err(|error| Error::refused("choose a control", &error))?;
     }
     for mut program in object.progs_mut() {
         let name = program.name().to_string_lossy();
         program.set_autoload(match wanted {
             Wanted::Replay(replay) => name == replay,
-            Wanted::Control("group" | "group_anyone") => name.starts_with("group_") || name == "tell_flows",
-            Wanted::Control(_) => name.starts_with("control_") || name == "tell_flows",
+            Wanted::Control(control) => {
+                let begins = if is_of_group(wanted) { "group_" } else { "control_" };
+                name.starts_with(begins) || name == teller(control)
+            }
         });
     }
     Ok(object)

@@ -13,8 +13,10 @@
 //! local_port = 8080
 //! cgroup = "/sys/fs/cgroup/system.slice/camera.service"   # that the connection was made in
 //! weight = 2
+//! group = "cameras"            # the group that it shares in; "default" where none is said
 //! ```
 
+mod groups;
 mod network;
 
 use std::fmt;
@@ -28,6 +30,9 @@ use anabranch_congestion::vps::Weight;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
+pub(crate) use groups::Groups;
+use groups::NAMES_SIZE;
+pub use groups::{GroupName, MOST_GROUPS};
 use network::Network;
 
 /// Most rules (bpf/weights.h); a connection's weight is looked up among them when it begins, and when they
@@ -35,9 +40,10 @@ use network::Network;
 pub const MOST_RULES: usize = 64;
 /// A larger file is none of weights.
 const LARGEST_FILE: u64 = 1 << 20;
-/// Bytes of `struct rule` and of what is before the rules in `struct rules`.
-const RULE_SIZE: usize = 48;
-const HEAD_SIZE: usize = 8;
+/// Bytes of `struct rule`, of what is before the names and of what is before the rules in `struct rules`.
+const RULE_SIZE: usize = 56;
+const COUNT_SIZE: usize = 8;
+const HEAD_SIZE: usize = COUNT_SIZE + NAMES_SIZE;
 /// Bytes of `struct rules`.
 pub(crate) const RULES_SIZE: usize = HEAD_SIZE + MOST_RULES * RULE_SIZE;
 const ONE_Q16: f64 = 65_536.0;
@@ -67,6 +73,8 @@ struct Rule {
     /// The number of its directory.
     #[serde(default, deserialize_with = "cgroup")]
     cgroup: Option<u64>,
+    #[serde(default = "default_group", deserialize_with = "group")]
+    group: GroupName,
 }
 
 /// A file of weights that cannot be used.
@@ -126,11 +134,13 @@ impl Rules {
         self.rules.is_empty()
     }
 
-    /// `struct rules`.
-    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+    /// `struct rules`, where groups that were there `before` keep their numbers.
+    pub(crate) fn to_bytes(&self, before: &Groups) -> Vec<u8> {
+        let groups = Groups::following(before, self.rules.iter().map(|rule| rule.group));
         let mut bytes = Vec::with_capacity(RULES_SIZE);
         bytes.extend((self.rules.len() as u32).to_ne_bytes());
         bytes.extend(fixed(self.default).to_ne_bytes());
+        bytes.extend(groups.to_bytes());
         for rule in &self.rules {
             let remote = rule.remote.unwrap_or(Network { address: 0, mask: 0 });
             bytes.extend(remote.address.to_be_bytes());
@@ -139,16 +149,19 @@ impl Rules {
             bytes.extend(fixed(rule.weight).to_ne_bytes());
             bytes.extend(rule.local_port.unwrap_or(0).to_ne_bytes());
             bytes.extend(rule.remote_port.unwrap_or(0).to_ne_bytes());
+            bytes.extend(groups.number(rule.group).unwrap_or(0).to_ne_bytes());
+            bytes.extend([0; 4]);
         }
         bytes.resize(RULES_SIZE, 0);
         bytes
     }
 
-    /// The inverse of [`Rules::to_bytes`].
-    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+    /// The inverse of [`Rules::to_bytes`], with the groups by their numbers.
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<(Self, Groups)> {
         if bytes.len() != RULES_SIZE {
             return None;
         }
+        let groups = Groups::from_bytes(bytes.get(COUNT_SIZE..HEAD_SIZE)?)?;
         let count = u32::from_ne_bytes(*bytes.first_chunk()?) as usize;
         if count > MOST_RULES {
             return None;
@@ -165,10 +178,11 @@ impl Rules {
                 remote_port: Some(port(46)?).filter(|port| *port != 0),
                 local_port: Some(port(44)?).filter(|port| *port != 0),
                 cgroup: Some(cgroup).filter(|cgroup| *cgroup != 0),
+                group: groups.name(u32::from_ne_bytes(*bytes.get(48..)?.first_chunk()?))?,
             })
         };
         let rules = bytes.get(HEAD_SIZE..)?.chunks_exact(RULE_SIZE).take(count).map(rule);
-        Some(Self { default: weight(bytes.get(4..)?)?, rules: rules.collect::<Option<_>>()? })
+        Some((Self { default: weight(bytes.get(4..)?)?, rules: rules.collect::<Option<_>>()? }, groups))
     }
 }
 
@@ -201,7 +215,9 @@ impl fmt::Display for Rules {
                 rule.cgroup.map(|cgroup| format!("cgroup number {cgroup}")),
             ];
             let told: Vec<_> = told.into_iter().flatten().collect();
-            writeln!(f, ": {}", if told.is_empty() { "all".to_owned() } else { told.join(", ") })?;
+            write!(f, ": {}", if told.is_empty() { "all".to_owned() } else { told.join(", ") })?;
+            let is_named = rule.group != GroupName::DEFAULT;
+            writeln!(f, "{}", if is_named { format!(", in group {}", rule.group) } else { String::new() })?;
         }
         writeln!(f, "  {}: all others", self.default)
     }
@@ -237,12 +253,32 @@ fn cgroup<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::
     Ok(Some(found.ino()))
 }
 
+fn default_group() -> GroupName {
+    GroupName::DEFAULT
+}
+
+fn group<'de, D: Deserializer<'de>>(deserializer: D) -> Result<GroupName, D::Error> {
+    String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+}
+
 fn bounded<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Rule>, D::Error> {
     let rules = Vec::<Rule>::deserialize(deserializer)?;
     if rules.len() > MOST_RULES {
         return Err(D::Error::custom(format!(
             "there are {} rules, at most {MOST_RULES} are allowed",
             rules.len()
+        )));
+    }
+    let mut names = vec![GroupName::DEFAULT];
+    for rule in &rules {
+        if !names.contains(&rule.group) {
+            names.push(rule.group);
+        }
+    }
+    if names.len() > MOST_GROUPS {
+        return Err(D::Error::custom(format!(
+            "there are {} groups with 'default', at most {MOST_GROUPS} are allowed",
+            names.len()
         )));
     }
     Ok(rules)
@@ -253,23 +289,30 @@ mod tests {
     use super::*;
 
     const FILE: &str = "default = 0.5\n[[rule]]\nremote = \"10.0.0.0/8\"\nremote_port = 1935\nweight = 4\n\
-                        [[rule]]\nremote = \"2001:db8::/32\"\nlocal_port = 9\ncgroup = \"/proc\"\nweight = 1000\n";
+                        [[rule]]\nremote = \"2001:db8::/32\"\nlocal_port = 9\ncgroup = \"/proc\"\nweight = 1000\n\
+                        group = \"cameras\"\n";
 
     #[test]
     fn what_is_written_is_read() {
         let rules: Rules = FILE.parse().unwrap();
-        assert_eq!(Rules::from_bytes(&rules.to_bytes()), Some(rules.clone()));
+        let bytes = rules.to_bytes(&Groups::default());
+        let (read, groups) = Rules::from_bytes(&bytes).unwrap();
+        assert_eq!((read, groups.name(1).unwrap().as_str()), (rules.clone(), "cameras"));
+        assert_eq!(rules.to_bytes(&groups), bytes);
         let told = rules.to_string();
         for line in [
             "4: remote 10.0.0.0/8, remote port 1935\n",
             "1000: remote 2001:db8::/32, local port 9, cgroup number ",
+            ", in group cameras\n",
             "0.5: all others\n",
         ] {
             assert!(told.contains(line), "{told}");
         }
-        assert_eq!(Rules::from_bytes(&rules.to_bytes()[1..]), None);
-        for (place, garbage) in [(0, 65u32), (4, 0), (4, u32::MAX), (HEAD_SIZE + 40, 0)] {
-            let mut bytes = rules.to_bytes();
+        assert_eq!(Rules::from_bytes(&bytes[1..]), None);
+        for (place, garbage) in
+            [(0, 65u32), (4, 0), (4, u32::MAX), (8, 0), (HEAD_SIZE + 40, 0), (HEAD_SIZE + 48, 2)]
+        {
+            let mut bytes = bytes.clone();
             bytes[place..place + 4].copy_from_slice(&garbage.to_ne_bytes());
             assert_eq!(Rules::from_bytes(&bytes), None, "{garbage} at {place}");
         }
@@ -279,6 +322,8 @@ mod tests {
     #[test]
     fn what_is_wrong_is_told_with_its_line() {
         let many = "[[rule]]\nweight = 1\n".repeat(MOST_RULES + 1);
+        let groups: String =
+            (0..MOST_GROUPS).map(|n| format!("[[rule]]\nweight = 1\ngroup = \"g{n}\"\n")).collect();
         for (text, line, reason) in [
             ("default = 0", "line 1", "from 0.001 to 1000"),
             ("default = nan", "line 1", "from 0.001 to 1000"),
@@ -291,7 +336,9 @@ mod tests {
             ("[[rule]]\nweight = 1\ncgroup = \"/no/such\"", "line 3", "/no/such"),
             ("[[rule]]\nweight = 1\nport = 5", "line 3", "unknown field `port`"),
             ("[[rule", "line 1", ""),
+            ("[[rule]]\nweight = 1\ngroup = \"a b\"", "line 3", "1 to 31 letters"),
             (many.as_str(), "line 1", "at most 64"),
+            (groups.as_str(), "line 1", "at most 16"),
         ] {
             let problem = text.parse::<Rules>().unwrap_err();
             assert!(problem.contains(line) && problem.contains(reason), "{text}: {problem}");

@@ -8,11 +8,12 @@ use std::{env, fs};
 
 use sha2::{Digest, Sha256};
 
-const SOURCES: [&str; 9] = [
+const SOURCES: [&str; 10] = [
     "control.bpf.c",
     "fixed.h",
     "flow.h",
     "group.h",
+    "group_control.h",
     "members.h",
     "multcp.h",
     "tcp.h",
