@@ -1,8 +1,10 @@
 //! `anabranch cc`: congestion controls for the kernel's TCP.
 
+mod status;
+
 use std::io::{self, Write};
 
-use anabranch_kernel::{Choosers, FlowStatus, NAMES, Rules, Setting};
+use anabranch_kernel::{Choosers, Rules, Setting};
 
 use crate::arguments::{CcArguments, CcCommand, ControlArguments, ControlName, LoadArguments};
 use crate::failure::Failure;
@@ -29,7 +31,7 @@ pub fn run(arguments: CcArguments, output: &Output) -> Result<(), Failure> {
         }
         CcCommand::Unload { control } => unload(control.name(), output),
         CcCommand::List => list(),
-        CcCommand::Status { control, json } => status(control, json),
+        CcCommand::Status(arguments) => print(&status::tell(&arguments)?),
     }
 }
 
@@ -125,66 +127,6 @@ fn list() -> Result<(), Failure> {
         }
     }
     print(if text.is_empty() { "none is loaded\n" } else { &text })
-}
-
-fn status(control: Option<ControlName>, json: bool) -> Result<(), Failure> {
-    let names = match control {
-        Some(control) => vec![control.name()],
-        None => {
-            let loaded = anabranch_kernel::list().map_err(Failure::failed)?;
-            NAMES.into_iter().filter(|name| loaded.iter().any(|one| one.setting.name() == *name)).collect()
-        }
-    };
-    let mut text = String::new();
-    if !json {
-        text += &format!(
-            "{:<8}{:<24}{:<24}{:>8}{:>10}{:>13}{:>10}{:>17}{:>9}\n",
-            "control",
-            "local",
-            "remote",
-            "cwnd",
-            "ssthresh",
-            "loss events",
-            "timeouts",
-            "loss event rate",
-            "weight"
-        );
-    }
-    for name in names {
-        for flow in anabranch_kernel::flows(name).map_err(Failure::failed)? {
-            text += &if json { json_line(name, &flow) } else { line(name, &flow) };
-        }
-    }
-    print(&text)
-}
-
-fn line(name: &str, flow: &FlowStatus) -> String {
-    let ssthresh = flow.ssthresh.map_or("-".to_owned(), |packets| packets.get().to_string());
-    let rate = flow.loss_event_rate.map_or("-".to_owned(), |rate| format!("{:.4} %", 100.0 * rate));
-    let weight = flow.weight.map_or("-".to_owned(), |weight| weight.to_string());
-    format!(
-        "{name:<8}{:<24}{:<24}{:>8}{ssthresh:>10}{:>13}{:>10}{rate:>17}{weight:>9}\n",
-        flow.local.to_string(),
-        flow.remote.to_string(),
-        flow.cwnd.get(),
-        flow.loss_events,
-        flow.timeouts,
-    )
-}
-
-fn json_line(name: &str, flow: &FlowStatus) -> String {
-    let line = serde_json::json!({
-        "control": name,
-        "local": flow.local.to_string(),
-        "remote": flow.remote.to_string(),
-        "cwnd_packets": flow.cwnd.get(),
-        "ssthresh_packets": flow.ssthresh.map(anabranch_units::Packets::get),
-        "loss_events": flow.loss_events,
-        "timeouts": flow.timeouts,
-        "loss_event_rate": flow.loss_event_rate,
-        "weight": flow.weight.map(anabranch_kernel::Weight::get),
-    });
-    format!("{line}\n")
 }
 
 fn print(text: &str) -> Result<(), Failure> {

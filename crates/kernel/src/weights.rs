@@ -289,8 +289,8 @@ mod tests {
     use super::*;
 
     const FILE: &str = "default = 0.5\n[[rule]]\nremote = \"10.0.0.0/8\"\nremote_port = 1935\nweight = 4\n\
-                        [[rule]]\nremote = \"2001:db8::/32\"\nlocal_port = 9\ncgroup = \"/proc\"\nweight = 1000\n\
-                        group = \"cameras\"\n";
+                        [[rule]]\nremote = \"2001:db8::/32\"\nlocal_port = 9\ncgroup = \"/proc\"\n\
+                        weight = 1000\ngroup = \"cameras\"\n";
 
     #[test]
     fn what_is_written_is_read() {

@@ -1,4 +1,5 @@
-//! A group with all its places taken against the core's, which has fewer: those that it lacks are gone, or rest.
+//! A group with all its places taken against the core's, which has fewer: those that it lacks are gone, or
+//! rest.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 

@@ -30,14 +30,26 @@ pub enum CcCommand {
     /// List the controls that are loaded
     List,
     /// Show the connections of the loaded controls: windows, loss events
-    Status {
-        /// Of which control [default: all that are loaded]
-        #[arg(value_name = "CONTROL")]
-        control: Option<ControlName>,
-        /// A line of JSON for each connection
-        #[arg(long)]
-        json: bool,
-    },
+    Status(StatusArguments),
+}
+
+/// What is shown, and how.
+#[derive(Args, Debug)]
+pub struct StatusArguments {
+    /// Of which control [default: all that are loaded]
+    #[arg(value_name = "CONTROL")]
+    pub control: Option<ControlName>,
+    /// The groups of the control group, in place of connections: members, joint window, packets delivered and
+    /// lost
+    #[arg(long)]
+    pub groups: bool,
+    /// A line of JSON for each connection or group
+    #[arg(long)]
+    pub json: bool,
+    /// Connections and groups as metrics for Prometheus, such as node_exporter's textfile collector reads
+    /// (docs/kernel.md)
+    #[arg(long, conflicts_with_all = ["groups", "json"])]
+    pub prometheus: bool,
 }
 
 /// A control with its parameters, and who may choose it.

@@ -32,7 +32,7 @@ use clap_complete::Shell;
 
 pub use access::{AccessArguments, PageOrigin};
 #[cfg(all(feature = "kernel", target_os = "linux"))]
-pub use cc::{CcArguments, CcCommand, ControlArguments, ControlName, LoadArguments};
+pub use cc::{CcArguments, CcCommand, ControlArguments, ControlName, LoadArguments, StatusArguments};
 pub use demo::DemoArguments;
 pub use fetch::FetchArguments;
 #[cfg(feature = "lab")]
