@@ -132,11 +132,14 @@ fn old_segments_go_and_two_receivers_do_not_share_a_directory() {
 const PAGE: &str = r#"<video muted autoplay></video><script src="hls.js"></script><script>
 const video = document.querySelector("video");
 const say = text => fetch("said/" + text);
-let began;
+// The time of day of a moment of the media comes from the playlist's EXT-X-PROGRAM-DATE-TIME.
+let began, date;
 video.ontimeupdate = () => {
     began ??= video.currentTime;
     const { totalVideoFrames } = video.getVideoPlaybackQuality();
     say(`at-${Math.floor(video.currentTime - began)}-height-${video.videoHeight}-shown-${totalVideoFrames}`);
+    if (hls.playingDate) date ??= hls.playingDate - video.currentTime * 1000;
+    if (date) say(`behind-${Math.floor((Date.now() - date) / 1000 - video.currentTime)}-s`);
 };
 video.onerror = () => say("error-" + video.error.message);
 const hls = new Hls();
@@ -170,5 +173,37 @@ fn a_page_with_hls_js_plays_it_in_chromium() {
         sends(directory, &receiver);
         said().contains("/said/at-5-height-240-shown-")
     });
+    assert!(!said().contains("/said/error"), "{}", said());
+}
+
+/// With parts a page is less than three seconds behind what comes in; three segments would be six.
+#[test]
+fn with_parts_a_page_in_chromium_is_close_to_the_stream() {
+    let Some(library) = std::env::var_os("ANABRANCH_HLS_JS") else {
+        return anabranch_testkit::skipped("no hls.js: ANABRANCH_HLS_JS names no file");
+    };
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    let options = ["-t", "60", "-g", "50", "-keyint_min", "50", "-sc_threshold", "0", "-bf", "0"];
+    if film_with(directory, &options).is_none() {
+        return;
+    }
+    let receiver = Receiver::at("127.0.0.1:0", directory, &["--hls", "hls", "--hls-part", "300ms", "--keep"]);
+    let log = directory.join("access.log");
+    let server = Server::start(&directory.join("hls"), &["--access-log", log.to_str().unwrap()]);
+    fs::copy(library, directory.join("hls/hls.js")).unwrap();
+    fs::write(directory.join("hls/page.html"), PAGE).unwrap();
+    let options = ["--input", "film.ts", "--token", TOKEN, "--latency", "500ms"];
+    let mut sender = send(directory, receiver.address, &receiver.fingerprint, &options).spawn().unwrap();
+    wait_long_until("four segments", || playlist(directory).contains("live-3.ts"));
+    let said = || fs::read_to_string(&log).unwrap_or_default();
+    if let Some(_browser) = Browser::open(&format!("{}page.html", server.url)) {
+        wait_long_until("five seconds of pictures", || said().contains("/said/at-5-height-240-shown-"));
+        wait_long_until("less than three seconds behind", || {
+            ["0", "1", "2"].iter().any(|seconds| said().contains(&format!("/said/behind-{seconds}-s")))
+        });
+    }
+    sender.kill().unwrap();
+    sender.wait().unwrap();
     assert!(!said().contains("/said/error"), "{}", said());
 }

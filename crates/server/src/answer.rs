@@ -15,6 +15,7 @@ use super::files::{self, Found, Opened};
 use super::io_guard::BusyGuard;
 use super::log::Entry;
 use super::metrics::increment;
+use super::reload::Wanted;
 use super::reply::{Reply, Representation, content_reply, precondition_reply};
 use super::source::Source;
 use super::stripe;
@@ -154,6 +155,15 @@ async fn respond<B>(context: &Context, request: &mut Request<B>) -> io::Result<A
         }
     }
     let (root, path) = (context.shared.root.clone(), request.uri().path());
+    match Wanted::of(path, request.uri().query()) {
+        Ok(None) => {}
+        Ok(Some(wanted)) => {
+            if let Err(status) = context.shared.reloads.wait(&root, path, wanted).await {
+                return Ok(Reply::page(status).into());
+            }
+        }
+        Err(status) => return Ok(Reply::page(status).into()),
+    }
     let found = match files::find_cached(&root, path) {
         Some(opened) => Found::File(opened),
         None => {

@@ -51,6 +51,7 @@ mod metrics;
 mod passage;
 mod pieces;
 mod range;
+mod reload;
 mod reply;
 mod shape;
 mod shared;
@@ -156,6 +157,7 @@ impl Server {
             shaper,
             log,
             groups: Arc::default(),
+            reloads: reload::Reloads::default(),
             pools: config.http3.as_ref().map(Http3::pools),
             config,
         };

@@ -8,6 +8,7 @@ use anabranch_quic::Pools;
 use super::config::Config;
 use super::limits::Limits;
 use super::metrics::Metrics;
+use super::reload::Reloads;
 use super::stripe::Groups;
 use super::{body, caps, log, shape};
 
@@ -25,6 +26,8 @@ pub(super) struct Shared {
     pub(super) links: caps::Links,
     pub(super) log: Option<log::Log>,
     pub(super) groups: Arc<Groups>,
+    /// The playlists that answers wait for.
+    pub(super) reloads: Reloads,
     /// The pools of HTTP/3's clients.
     pub(super) pools: Option<Pools>,
 }

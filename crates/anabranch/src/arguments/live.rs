@@ -131,6 +131,10 @@ pub struct HlsArguments {
     /// HLS: begin a segment with the first key frame after this time
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = segment, requires = "directory")]
     pub hls_segment: Duration,
+    /// HLS: with low latency, by parts of segments that are no longer than this, such as 300ms: players are
+    /// three parts behind; 'anabranch serve' gives them (docs/live.md)
+    #[arg(long, value_name = "TIME", value_parser = part, requires = "directory")]
+    pub hls_part: Option<Duration>,
     /// HLS: list the segments of this time, at least three; as many that were listed are kept beside them
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = window, requires = "directory")]
     pub hls_window: Duration,
@@ -334,6 +338,10 @@ fn host_and_port(input: &str) -> Result<String, String> {
 
 fn segment(input: &str) -> Result<Duration, String> {
     between(input, Duration::from_secs(1), Duration::from_secs(20))
+}
+
+fn part(input: &str) -> Result<Duration, String> {
+    between(input, Duration::from_millis(100), Duration::from_secs(1))
 }
 
 fn window(input: &str) -> Result<Duration, String> {

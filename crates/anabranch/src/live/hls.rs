@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use anabranch_contribution::PacketStream;
-use anabranch_media::segments::{Cut, Segmenter, Window};
+use anabranch_media::segments::{Cut, Part, Segmenter, Window};
 use anabranch_units::Bytes;
 use tokio::time::timeout;
 
@@ -37,6 +37,8 @@ struct Files {
     window: Window,
     /// Nobody else writes here as long as it is open.
     _lock: File,
+    /// Segments that were added.
+    added: u64,
 }
 
 impl Directory {
@@ -52,12 +54,18 @@ impl Directory {
         let failure = |error: &dyn std::fmt::Display| {
             Failure::failed(format_args!("HLS in {}: {error}", path.display()))
         };
-        let window = Window::new(SEGMENT, arguments.hls_window, arguments.hls_space);
+        let mut window = Window::new(SEGMENT, arguments.hls_window, arguments.hls_space);
+        if let Some(target) = arguments.hls_part {
+            window = window.with_parts(target);
+        }
         let wanted = path.to_owned();
         let opened = tokio::task::spawn_blocking(move || Files::open(wanted, window)).await;
         let files = opened.map_err(|error| failure(&error))?.map_err(|error| failure(&error))?;
         let most = LARGEST_SEGMENT.min(Bytes::new(arguments.hls_space.get() / 4));
-        let segmenter = Segmenter::new(arguments.hls_segment, most, files.window.target());
+        let mut segmenter = Segmenter::new(arguments.hls_segment, most, files.window.target());
+        if let Some(target) = arguments.hls_part {
+            segmenter = segmenter.with_parts(target);
+        }
         output.say(format_args!("HLS comes to {}", path.join(PLAYLIST).display()));
         Ok(Self { files, segmenter })
     }
@@ -73,19 +81,18 @@ impl Directory {
                 Ok(None) => (self.segmenter.finish(), true),
                 Err(_) => (self.segmenter.finish(), false),
             };
-            let Some(target) = self.segmenter.target() else {
-                if is_last {
-                    return Ok(());
-                }
-                continue;
-            };
-            if cuts.is_empty() && !is_last {
+            let (parts, target) = (self.segmenter.take_parts(), self.segmenter.target());
+            if cuts.is_empty() && parts.is_empty() && !is_last {
                 continue;
             }
             let mut files = self.files;
             let written = tokio::task::spawn_blocking(move || {
-                let written = cuts.iter().try_for_each(|cut| files.add(cut, target));
-                written.and_then(|()| files.list(is_last)).map(|()| files)
+                files.write_all(&parts, &cuts, target)?;
+                // Until a segment is whole there is nothing to list.
+                if target.is_some() {
+                    files.list(is_last)?;
+                }
+                Ok(files)
             });
             let failure = |error: io::Error| Failure::failed(format_args!("cannot write HLS: {error}"));
             self.files = written.await.map_err(|error| failure(error.into()))?.map_err(failure)?;
@@ -115,23 +122,47 @@ impl Files {
         }
         for entry in fs::read_dir(&path)? {
             let name = entry?.file_name();
-            let number = name.to_str().and_then(|name| window.number(name));
-            if number.is_some_and(|number| !window.has(number)) {
-                fs::remove_file(path.join(&name))?;
+            let Some(name) = name.to_str() else { continue };
+            if window.is_part(name) || window.number(name).is_some_and(|number| !window.has(number)) {
+                fs::remove_file(path.join(name))?;
             }
         }
-        Ok(Self { path, window, _lock: lock })
+        Ok(Self { path, window, _lock: lock, added: 0 })
+    }
+
+    /// Parts and segments, each after those before it; there is a target duration when a segment is whole.
+    fn write_all(
+        &mut self,
+        parts: &[Part],
+        cuts: &[Cut],
+        target: Option<anabranch_units::Duration>,
+    ) -> io::Result<()> {
+        let mut parts = parts.iter().peekable();
+        for cut in cuts {
+            while let Some(part) = parts.next_if(|part| part.segment <= self.added) {
+                self.add_part(part)?;
+            }
+            self.add(cut, target.unwrap_or_default())?;
+        }
+        parts.try_for_each(|part| self.add_part(part))
+    }
+
+    fn add_part(&mut self, part: &Part) -> io::Result<()> {
+        self.write(&self.window.part_file(), &part.bytes)?;
+        self.window.push_part(part);
+        Ok(())
     }
 
     fn add(&mut self, cut: &Cut, target: anabranch_units::Duration) -> io::Result<()> {
         let name = self.window.file(self.window.next());
         self.write(&name, &cut.bytes)?;
         for gone in self.window.push(cut, target) {
-            match fs::remove_file(self.path.join(self.window.file(gone))) {
+            match fs::remove_file(self.path.join(gone)) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 _ => {}
             }
         }
+        self.added += 1;
         Ok(())
     }
 

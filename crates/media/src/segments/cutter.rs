@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use anabranch_units::{Bytes, Duration};
 use mpeg2ts_reader::packet::{Packet, Pid};
 
+use super::parts::{Part, Start};
 use super::program::{Lead, Program, Role};
 use super::unit::{Codec, Stamp, Unit, begins};
 
@@ -50,6 +51,13 @@ pub struct Segmenter {
     /// The time of day of a time stamp.
     anchor: Option<(Stamp, Duration)>,
     ready: Vec<Cut>,
+    /// How long parts are at the most, if there are to be any; those that are whole, and those that wait for the last one
+    /// of the segment before.
+    part_target: Option<Duration>,
+    parts: Vec<Part>,
+    waiting: Vec<Part>,
+    /// Segments that have ended.
+    ended: u64,
 }
 
 /// The segment that grows.
@@ -61,11 +69,30 @@ struct Open {
     step: Duration,
     date: Duration,
     is_discontinuity: bool,
+    part: Growing,
+}
+
+impl Open {
+    /// What its first part tells.
+    fn start(&self) -> Option<Start> {
+        let Self { date, is_discontinuity, .. } = *self;
+        (self.part.from == 0).then_some(Start { date, is_discontinuity })
+    }
+}
+
+/// The part that grows.
+struct Growing {
+    /// Where it begins among the segment's bytes.
+    from: usize,
+    begins: Stamp,
+    is_independent: bool,
 }
 
 /// A segment that lacks the rest of what began in it.
 struct Closing {
     cut: Cut,
+    /// Its last part: where it begins, and all but its bytes.
+    last: (usize, Part),
     /// The streams that go on in it.
     pids: Vec<Pid>,
 }
@@ -86,7 +113,23 @@ impl Segmenter {
             is_apart: target.is_some(),
             anchor: None,
             ready: Vec::new(),
+            part_target: None,
+            parts: Vec::new(),
+            waiting: Vec::new(),
+            ended: 0,
         }
+    }
+
+    /// There are to be parts, no longer than `target` each: of whole pictures, as many as fit.
+    #[must_use]
+    pub fn with_parts(mut self, target: Duration) -> Self {
+        self.part_target = Some(target);
+        self
+    }
+
+    /// The parts that have become whole, those of a segment before the segment itself.
+    pub fn take_parts(&mut self) -> Vec<Part> {
+        std::mem::take(&mut self.parts)
     }
 
     /// What no segment is longer than, in whole seconds; known with the first segment.
@@ -163,7 +206,24 @@ impl Segmenter {
         if (unit.is_key && is_long) || length + open.step >= limit + ROUNDING {
             self.end(length);
             self.begin(decoded, now);
+        } else {
+            self.end_part(decoded, unit.is_key);
         }
+    }
+
+    /// Ends the part that grows where the picture at `next` would make it too long.
+    fn end_part(&mut self, next: Stamp, is_key: bool) {
+        let (Some(target), Some(open)) = (self.part_target, &mut self.open) else { return };
+        let duration = next.since(open.part.begins).unwrap_or(Duration::ZERO);
+        if duration.is_zero() || duration + open.step <= target {
+            return;
+        }
+        let start = open.start();
+        let growing = Growing { from: open.bytes.len(), begins: next, is_independent: is_key };
+        let Growing { from, is_independent, .. } = std::mem::replace(&mut open.part, growing);
+        let bytes = open.bytes[from..].to_vec();
+        let part = Part { segment: self.ended, bytes, duration, is_independent, start };
+        if self.closing.is_some() { self.waiting.push(part) } else { self.parts.push(part) }
     }
 
     /// A packet of a stream that does not lead: what is still to come of its last unit.
@@ -191,21 +251,33 @@ impl Segmenter {
             step: PICTURE,
             date,
             is_discontinuity: std::mem::take(&mut self.is_apart),
+            part: Growing { from: 0, begins, is_independent: true },
         });
     }
 
     /// Ends the segment that grows; streams that are in the midst of a unit go on in it.
     fn end(&mut self, duration: Duration) {
         if let Some(closing) = self.closing.take() {
-            self.ready.push(closing.cut);
+            self.close(closing);
         }
         let Some(open) = self.open.take() else { return };
         self.target.get_or_insert(rounded(duration).max(rounded(self.wanted)));
-        let Open { bytes, date, is_discontinuity, .. } = open;
+        let start = open.start();
+        let Open { bytes, date, is_discontinuity, part, .. } = open;
+        let before = part.begins.since(open.begins).unwrap_or(Duration::ZERO);
+        let last = Part {
+            segment: self.ended,
+            bytes: Vec::new(),
+            duration: duration - before,
+            is_independent: part.is_independent,
+            start,
+        };
+        self.ended += 1;
         let lead = self.program.lead().map(|Lead { pid, .. }| pid);
         let unfinished = self.left.iter().filter(|(pid, left)| Some(**pid) != lead && **left != Some(0));
         let pids = unfinished.map(|(pid, _)| *pid).collect();
-        self.closing = Some(Closing { cut: Cut { bytes, duration, date, is_discontinuity }, pids });
+        let cut = Cut { bytes, duration, date, is_discontinuity };
+        self.closing = Some(Closing { cut, last: (part.from, last), pids });
         self.close_if_whole();
     }
 
@@ -214,7 +286,19 @@ impl Segmenter {
             let is_large = Bytes::of(closing.cut.bytes.len()) > self.most;
             is_large || closing.pids.iter().all(|pid| self.left.get(pid) == Some(&Some(0)))
         });
-        self.ready.extend(whole.map(|closing| closing.cut));
+        if let Some(closing) = whole {
+            self.close(closing);
+        }
+    }
+
+    /// A segment is whole, and with it its last part.
+    fn close(&mut self, closing: Closing) {
+        let Closing { cut, last: (from, last), .. } = closing;
+        if self.part_target.is_some() {
+            self.parts.push(Part { bytes: cut.bytes[from..].to_vec(), ..last });
+            self.parts.append(&mut self.waiting);
+        }
+        self.ready.push(cut);
     }
 
     /// Ends everything here: what comes does not belong to it.
@@ -223,7 +307,9 @@ impl Segmenter {
             let length = open.last.since(open.begins).unwrap_or(Duration::ZERO) + open.step;
             self.end(length);
         }
-        self.ready.extend(self.closing.take().map(|closing| closing.cut));
+        if let Some(closing) = self.closing.take() {
+            self.close(closing);
+        }
         self.left.clear();
         self.anchor = None;
         self.is_apart = self.is_apart || self.target.is_some();

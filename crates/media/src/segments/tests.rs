@@ -233,7 +233,7 @@ fn the_window_moves_and_keeps_what_players_still_get() {
     for number in 0..100 {
         there.insert(number);
         for gone in window.push(&cut(number % 10 == 5, 1000), TARGET) {
-            assert!(there.remove(&gone));
+            assert!(there.remove(&window.number(&gone).unwrap()));
         }
         assert!(there.iter().all(|number| window.has(*number)) && there.len() <= 10, "{there:?}");
     }
@@ -251,11 +251,90 @@ fn the_disk_is_used_no_more_than_it_may_be() {
         let size = if number == 40 { 2 << 20 } else { 300_000 };
         sizes.borrow_mut().insert(number, size);
         for gone in window.push(&cut(false, size), TARGET) {
-            sizes.borrow_mut().remove(&gone);
+            sizes.borrow_mut().remove(&window.number(&gone).unwrap());
         }
         let sum: usize = sizes.borrow().values().sum();
         assert!(sum <= 1 << 20 || sizes.borrow().len() == 1, "{sum}");
     }
+}
+
+#[test]
+fn parts_are_whole_pictures_and_make_the_segment() {
+    let mut segmenter = segmenter().with_parts(Duration::from_millis(300));
+    let (mut parts, mut cuts) = (Vec::new(), Vec::new());
+    for packets in film(0, 5000, 1000).chunks(Packet::SIZE) {
+        cuts.extend(segmenter.push(packets, NOW));
+        parts.extend(segmenter.take_parts());
+        // A player has a part when the picture after it begins.
+        let whole: Duration = parts.iter().map(|part| part.duration).sum();
+        assert!(whole <= Duration::from_millis(5000));
+    }
+    cuts.extend(segmenter.finish());
+    parts.extend(segmenter.take_parts());
+    assert_eq!(durations(&cuts), [2000, 2000, 1000]);
+    for (number, cut) in cuts.iter().enumerate() {
+        let mine: Vec<&Part> = parts.iter().filter(|part| part.segment == number as u64).collect();
+        let lengths: Vec<u64> = mine.iter().map(|part| part.duration.as_millis()).collect();
+        let expected =
+            if number < 2 { vec![280, 280, 280, 280, 280, 280, 280, 40] } else { vec![280, 280, 280, 160] };
+        assert_eq!(lengths, expected);
+        let bytes: Vec<u8> = mine.iter().flat_map(|part| part.bytes.clone()).collect();
+        assert!(bytes == cut.bytes, "segment {number}");
+        assert!(mine[0].is_independent && !mine[1].is_independent);
+        assert_eq!(mine[0].start, Some(Start { date: cut.date, is_discontinuity: false }));
+        assert!(mine[1..].iter().all(|part| part.start.is_none()));
+    }
+    assert!(parts.is_sorted_by_key(|part| part.segment));
+}
+
+#[test]
+fn the_playlist_has_the_newest_parts() {
+    let mut window = window().with_parts(Duration::from_millis(300));
+    let mut there = BTreeSet::new();
+    for number in 0..20 {
+        for part in 0..7 {
+            assert_eq!(window.part_file(), format!("live-{number}.{part}.ts"));
+            there.insert(window.part_file());
+            let (bytes, duration) = (vec![0; 188], Duration::from_millis(286));
+            let start = (part == 0).then_some(Start { date: NOW, is_discontinuity: false });
+            window.push_part(&Part { segment: number, bytes, duration, is_independent: part == 0, start });
+        }
+        there.insert(format!("live-{number}.ts"));
+        for gone in window.push(&cut(false, 7 * 188), TARGET) {
+            assert!(there.remove(&gone), "{gone}");
+        }
+        // Those of three segments are listed, and those of one more are still there.
+        let files = there.iter().filter(|file| window.is_part(file)).count();
+        assert!(files <= 5 * 7, "{there:?}");
+    }
+    let start = Some(Start { date: NOW, is_discontinuity: true });
+    let (bytes, duration) = (vec![0; 188], TARGET / 8);
+    window.push_part(&Part { segment: 20, bytes, duration, is_independent: true, start });
+    let text = String::from_utf8(window.playlist(false)).unwrap();
+    assert!(
+        text.starts_with(
+            "#EXTM3U\n#EXT-X-SERVER-CONTROL:CAN-BLOCK-RELOAD=YES,PART-HOLD-BACK=0.900\n\
+             #EXT-X-PART-INF:PART-TARGET=0.300\n#EXT-X-VERSION:9\n"
+        ),
+        "{text}"
+    );
+    assert!(
+        text.ends_with(
+            "live-19.ts\n#EXT-X-DISCONTINUITY\n#EXT-X-PROGRAM-DATE-TIME:1970-01-12T13:46:40.000Z\n\
+             #EXT-X-PART:DURATION=0.250,URI=\"live-20.0.ts\",INDEPENDENT=YES\n"
+        ),
+        "{text}"
+    );
+    assert!(text.contains("URI=\"live-17.0.ts\"") && !text.contains("live-16.0.ts"), "{text}");
+    // All that is listed is there.
+    let listed = text.split('"').skip(1).step_by(2).filter(|file| *file != "live-20.0.ts");
+    assert!(listed.clone().count() > 14 && listed.clone().all(|file| there.contains(file)), "{text}");
+    assert!(!String::from_utf8(window.playlist(true)).unwrap().contains("PART"));
+    // A program that is started again lists no part of the one before.
+    let mut second = self::window().with_parts(Duration::from_millis(300));
+    second.resume(text.as_bytes(), |_| Some(Bytes::new(1000))).unwrap();
+    assert_eq!(second.next(), 20);
+    assert!(!String::from_utf8(second.playlist(false)).unwrap().contains("X-PART:"));
 }
 
 #[test]

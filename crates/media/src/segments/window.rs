@@ -3,14 +3,16 @@
 use std::collections::VecDeque;
 
 use anabranch_units::{Bytes, Duration};
-use chrono::DateTime;
 use m3u8_rs::{MediaPlaylist, MediaSegment, Playlist};
 
 use super::cutter::Cut;
+use super::parts::{Part, Parts, time_of_day};
 use crate::playlist::LARGEST_PLAYLIST;
 
 /// Version of the format: durations are decimal (RFC 8216, section 7).
 const VERSION: usize = 3;
+/// The same with parts of segments.
+const VERSION_WITH_PARTS: usize = 9;
 /// Fewest segments that are listed: players keep a distance of three target durations to the end (6.3.3).
 const LEAST: usize = 3;
 /// Most segments that are listed, and most that are kept beside these.
@@ -50,6 +52,7 @@ pub struct Window {
     kept: VecDeque<(Listed, Duration)>,
     next: u64,
     discontinuities: u64,
+    parts: Option<Parts>,
 }
 
 impl Window {
@@ -65,7 +68,15 @@ impl Window {
             kept: VecDeque::new(),
             next: 0,
             discontinuities: 0,
+            parts: None,
         }
+    }
+
+    /// There are parts of segments as well, no longer than `target` each.
+    #[must_use]
+    pub fn with_parts(mut self, target: Duration) -> Self {
+        self.parts = Some(Parts::new(target));
+        self
     }
 
     /// Goes on with the playlist of a program that has ended; `size` tells how large the file of a number is, if
@@ -87,7 +98,9 @@ impl Window {
         self.target = Duration::from_secs(before.target_duration.min(MOST_TARGET_SECONDS));
         self.discontinuities = before.discontinuity_sequence;
         self.next = before.media_sequence;
-        for segment in before.segments {
+        for mut segment in before.segments {
+            // Parts of the program that has ended.
+            segment.unknown_tags.clear();
             // Numbers that are not in order are not ours.
             if self.number(&segment.uri) != Some(self.next) {
                 return Err(WindowError::Format);
@@ -122,6 +135,30 @@ impl Window {
         format!("{}{number}{}", self.name.0, self.name.1)
     }
 
+    /// Whether a file of this name is a part of a segment.
+    pub fn is_part(&self, file: &str) -> bool {
+        let numbers = file.strip_prefix(self.name.0).and_then(|rest| rest.strip_suffix(self.name.1));
+        numbers.and_then(|numbers| numbers.split_once('.')).is_some_and(|(segment, part)| {
+            [segment, part]
+                .iter()
+                .all(|number| number.parse::<u64>().is_ok_and(|it| it.to_string() == *number))
+        })
+    }
+
+    /// The name of the file of the next part of the next segment.
+    pub fn part_file(&self) -> String {
+        let count = self.parts.as_ref().map_or(0, Parts::count);
+        format!("{}{}.{count}{}", self.name.0, self.next, self.name.1)
+    }
+
+    /// Another part of the next segment, whose file is there.
+    pub fn push_part(&mut self, part: &Part) {
+        let file = self.part_file();
+        if let Some(parts) = &mut self.parts {
+            parts.push(part, file);
+        }
+    }
+
     /// Whether a segment's file is still needed.
     pub fn has(&self, number: u64) -> bool {
         let kept = self.kept.iter().map(|(listed, _)| listed);
@@ -133,25 +170,23 @@ impl Window {
         self.next
     }
 
-    /// Another segment, whose file is there, and the target duration as it is now. Answers with the numbers
-    /// of those that nobody needs any more.
-    pub fn push(&mut self, cut: &Cut, target: Duration) -> Vec<u64> {
+    /// Another segment, whose file is there, and the target duration as it is now. Answers with the
+    /// files that nobody needs any more.
+    pub fn push(&mut self, cut: &Cut, target: Duration) -> Vec<String> {
         self.target = target;
         let segment = MediaSegment {
             uri: self.file(self.next),
             // A millisecond is what players reckon with.
             duration: (cut.duration.as_secs_f64() * 1000.0).round() as f32 / 1000.0,
             discontinuity: cut.is_discontinuity,
-            program_date_time: i64::try_from(cut.date.as_millis())
-                .ok()
-                .and_then(DateTime::from_timestamp_millis)
-                .map(|date| date.fixed_offset()),
+            program_date_time: time_of_day(cut.date).map(|date| date.fixed_offset()),
             ..MediaSegment::default()
         };
         let (number, duration) = (self.next, cut.duration);
         self.listed.push_back(Listed { number, size: Bytes::of(cut.bytes.len()), duration, segment });
         self.next += 1;
         self.kept.iter_mut().for_each(|(_, since)| *since += duration);
+        let parts = self.parts.as_mut().map(|parts| parts.whole(duration, target));
         let mut gone = Vec::new();
         while self.is_long() {
             self.retire();
@@ -168,23 +203,34 @@ impl Window {
             self.retire();
             gone.extend(self.kept.pop_front().map(|(listed, _)| listed.number));
         }
-        gone
+        gone.into_iter().map(|number| self.file(number)).chain(parts.into_iter().flatten()).collect()
     }
 
     /// The playlist; the last one when nothing comes any more.
     pub fn playlist(&self, is_last: bool) -> Vec<u8> {
+        let parts = self.parts.as_ref().filter(|_| !is_last);
+        let newest = self.listed.len().saturating_sub(1);
+        let segment = |(place, listed): (usize, &Listed)| MediaSegment {
+            unknown_tags: parts.map(|parts| parts.of_segment(newest - place)).unwrap_or_default(),
+            ..listed.segment.clone()
+        };
         let playlist = MediaPlaylist {
-            version: Some(VERSION),
+            version: Some(if parts.is_some() { VERSION_WITH_PARTS } else { VERSION }),
             target_duration: self.target.as_millis() / 1000,
             media_sequence: self.listed.front().map_or(self.next, |listed| listed.number),
             discontinuity_sequence: self.discontinuities,
-            segments: self.listed.iter().map(|listed| listed.segment.clone()).collect(),
+            segments: self.listed.iter().enumerate().map(segment).collect(),
             end_list: is_last,
             ..MediaPlaylist::default()
         };
         let mut text = Vec::new();
         // Memory takes everything.
         let _ = playlist.write_to(&mut text);
+        let Some(parts) = parts else { return text };
+        // The writer knows no tags of the playlist but its own.
+        let first = text.iter().position(|byte| *byte == b'\n').map_or(text.len(), |end| end + 1);
+        text.splice(first..first, parts.header().into_bytes());
+        text.extend(parts.of_growing().into_bytes());
         text
     }
 
@@ -194,7 +240,8 @@ impl Window {
 
     fn size(&self) -> Bytes {
         let kept = self.kept.iter().map(|(listed, _)| listed);
-        self.listed.iter().chain(kept).fold(Bytes::ZERO, |sum, listed| sum + listed.size)
+        let parts = self.parts.as_ref().map_or(Bytes::ZERO, Parts::size);
+        self.listed.iter().chain(kept).fold(parts, |sum, listed| sum + listed.size)
     }
 
     /// Whether the first segment is beyond what is listed: without it there is still enough.
