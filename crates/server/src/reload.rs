@@ -15,7 +15,7 @@ use http::StatusCode;
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
-use super::files::{self, Found};
+use super::files::{self, Found, plain};
 
 /// How often a file is looked at.
 const LOOKS: Duration = Duration::from_millis(20);
@@ -130,22 +130,31 @@ impl Reloads {
     }
 
     fn watch(&self, root: &Arc<Path>, path: &str) -> Option<watch::Receiver<Option<Come>>> {
+        // However its path is written, a playlist is looked at once.
+        let key = plain(path);
         let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(receiver) = watched.get(path) {
+        if let Some(receiver) = watched.get(&key) {
             return Some(receiver.clone());
         }
         if watched.len() >= MOST_WATCHED {
             return None;
         }
         let (sender, receiver) = watch::channel(None);
-        watched.insert(path.to_owned(), receiver.clone());
-        tokio::spawn(look(self.watched.clone(), Arc::clone(root), path.to_owned(), sender));
+        watched.insert(key.clone(), receiver.clone());
+        let (all, root, path) = (self.watched.clone(), Arc::clone(root), path.to_owned());
+        tokio::spawn(look(all, key, root, path, sender));
         Some(receiver)
     }
 }
 
 /// Tells how far a playlist has come for as long as anybody waits.
-async fn look(watched: Watched, root: Arc<Path>, path: String, sender: watch::Sender<Option<Come>>) {
+async fn look(
+    watched: Watched,
+    key: String,
+    root: Arc<Path>,
+    path: String,
+    sender: watch::Sender<Option<Come>>,
+) {
     let mut looks = interval(LOOKS);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut before = None;
@@ -155,6 +164,7 @@ async fn look(watched: Watched, root: Arc<Path>, path: String, sender: watch::Se
         let read = tokio::task::spawn_blocking(move || read(&below, &asked, before.as_ref()));
         let (seen, come) = match read.await {
             Ok(Ok(Some(read))) => read,
+            // It is gone, or no playlist.
             _ => break,
         };
         before = seen;
@@ -164,11 +174,11 @@ async fn look(watched: Watched, root: Arc<Path>, path: String, sender: watch::Se
         let mut watched = watched.lock().unwrap_or_else(PoisonError::into_inner);
         // The one in the table is nobody's.
         if sender.receiver_count() <= 1 {
-            watched.remove(&path);
+            watched.remove(&key);
             return;
         }
     }
-    watched.lock().unwrap_or_else(PoisonError::into_inner).remove(&path);
+    watched.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
 }
 
 /// What tells a playlist from the one before it.

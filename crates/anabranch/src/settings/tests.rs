@@ -484,7 +484,8 @@ fn options_of_live_media_mean_what_they_say() {
     assert_eq!(receive.output, Some(Endpoint::File("film.ts".into())));
     assert!(receive.keep && receive.latency == Duration::from_millis(200));
     let Command::Receive(receive) = parse(
-        "anabranch receive --listen 0.0.0.0:1 --hls live --hls-segment 4s --hls-window 1m --hls-space 2GiB ",
+        "anabranch receive --listen 0.0.0.0:1 --hls live --hls-segment 4s --hls-window 1m --hls-space 2GiB \
+         --hls-part 300ms",
     )
     .unwrap() else {
         panic!()
@@ -492,7 +493,8 @@ fn options_of_live_media_mean_what_they_say() {
     let hls = receive.hls;
     assert_eq!((receive.output, hls.directory), (None, Some("live".into())));
     assert_eq!((hls.hls_segment, hls.hls_window), (Duration::from_secs(4), Duration::from_secs(60)));
-    assert_eq!(hls.hls_space, Bytes::mib(2048));
+    assert_eq!((hls.hls_space, hls.hls_part), (Bytes::mib(2048), Some(Duration::from_millis(300))));
+    assert!(parse("anabranch receive --listen 0.0.0.0:1 --hls live --hls-part 5ms").is_err());
     for (written, kept) in [("none", Kept::Nowhere), ("/a/b.pem", Kept::File("/a/b.pem".into()))] {
         let Command::Receive(receive) =
             parse(&format!("anabranch receive --listen 0.0.0.0:1 --identity {written}")).unwrap()
