@@ -1,6 +1,6 @@
 //! Several groups of the kernel's connections, from the command line. It needs root.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 #[path = "../../kernel/tests/machine/mod.rs"]
 mod machine;

@@ -6,7 +6,7 @@ mod browser_support;
 mod common;
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use browser_support::Browser;
@@ -148,6 +148,15 @@ hls.loadSource("live.m3u8");
 hls.attachMedia(video);
 </script>"#;
 
+/// Serves the directory with the page, and tells the log.
+fn serves(directory: &Path, library: &Path) -> (Server, PathBuf) {
+    let log = directory.join("access.log");
+    let server = Server::start(&directory.join("hls"), &["--access-log", log.to_str().unwrap()]);
+    fs::copy(library, directory.join("hls/hls.js")).unwrap();
+    fs::write(directory.join("hls/page.html"), PAGE).unwrap();
+    (server, log)
+}
+
 /// A page plays on, over the place where the sender begins again. hls.js comes from a file that is told (npm's
 /// package of that name).
 #[test]
@@ -161,10 +170,7 @@ fn a_page_with_hls_js_plays_it_in_chromium() {
         return;
     }
     let receiver = Receiver::at("127.0.0.1:0", directory, &[&HLS[..], &["--keep"]].concat());
-    let log = directory.join("access.log");
-    let server = Server::start(&directory.join("hls"), &["--access-log", log.to_str().unwrap()]);
-    fs::copy(library, directory.join("hls/hls.js")).unwrap();
-    fs::write(directory.join("hls/page.html"), PAGE).unwrap();
+    let (server, log) = serves(directory, Path::new(&library));
     sends(directory, &receiver);
     let Some(_browser) = Browser::open(&format!("{}page.html", server.url)) else { return };
     // Films of three seconds, of which each begins at the same time stamps.
@@ -189,10 +195,7 @@ fn with_parts_a_page_in_chromium_is_close_to_the_stream() {
         return;
     }
     let receiver = Receiver::at("127.0.0.1:0", directory, &["--hls", "hls", "--hls-part", "300ms", "--keep"]);
-    let log = directory.join("access.log");
-    let server = Server::start(&directory.join("hls"), &["--access-log", log.to_str().unwrap()]);
-    fs::copy(library, directory.join("hls/hls.js")).unwrap();
-    fs::write(directory.join("hls/page.html"), PAGE).unwrap();
+    let (server, log) = serves(directory, Path::new(&library));
     let options = ["--input", "film.ts", "--token", TOKEN, "--latency", "500ms"];
     let mut sender = send(directory, receiver.address, &receiver.fingerprint, &options).spawn().unwrap();
     wait_long_until("four segments", || playlist(directory).contains("live-3.ts"));

@@ -1,7 +1,7 @@
 //! A group with all its places taken against the core's, which has fewer: those that it lacks are gone, or
 //! rest.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use anabranch_congestion::joint::{JointWindow, MOST_MEMBERS, MemberReport};
 use anabranch_kernel::replay::ReplayGroup;

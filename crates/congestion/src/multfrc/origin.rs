@@ -31,9 +31,9 @@ const COUNTS: u64 = 4;
 const FEW: f64 = 2.0;
 /// Less than this part of the loss events while the stream gives way shows that they are a queue's.
 const RATIO: f64 = 0.35;
-/// One of the two is so many times as likely as the other (as a logarithm); and a queue, where they were the link's
-/// until now: a stream alone has nothing to gain by being wrong.
+/// A verdict needs one of the two to be so many times as likely as the other (as a logarithm).
 const ENOUGH: f64 = 2.0;
+/// The same for a queue where the last verdict was not one: a stream alone loses by a wrong one.
 const ENOUGH_AT_FIRST: f64 = 3.5;
 /// Events in between without which there is nothing to compare.
 const LEAST_EVENTS: f64 = 3.0;
@@ -256,14 +256,9 @@ mod tests {
     #[test]
     fn where_others_fill_a_queue_few_are_left() {
         // Whoever gives way makes room; as soon as others have taken it, more is lost the more there are.
-        let origin =
-            run(
-                10.0,
-                600,
-                |sends, connections| {
-                    if sends < connections { 0.0 } else { 0.0006 * connections * connections }
-                },
-            );
+        let loss =
+            |sends, connections: f64| if sends < connections { 0.0 } else { 0.0006 * connections.powi(2) };
+        let origin = run(10.0, 600, loss);
         assert!((FEW..=FEW / PART).contains(&origin.most()), "{origin:?}");
     }
 
