@@ -116,11 +116,20 @@ async fn run_experiments(arguments: RunArguments, output: &Output) -> Result<(),
     })
     .await?;
     if let Some((real, testbed)) = real {
-        output.say(format_args!("with real programs, one run after the other: {}", told(&real, seeds)));
+        output.say(format_args!(
+            "with real programs, one run after the other: {}",
+            told(&real, arguments.real_seeds)
+        ));
         let out = arguments.out.clone();
         outcomes = in_background(output, true, move |stop, progress| {
-            let options =
-                RealOptions { seeds, testbed: &testbed, directory: &out, cache: &runs, stop, progress };
+            let options = RealOptions {
+                seeds: arguments.real_seeds,
+                testbed: &testbed,
+                directory: &out,
+                cache: &runs,
+                stop,
+                progress,
+            };
             measure(&chosen, &results, &real, outcomes, &options)
         })
         .await?;

@@ -71,7 +71,7 @@ impl Comparison {
                 });
             }
         }
-        let command = format!("anabranch lab run {} --seeds {seeds} --real", experiment.id);
+        let command = format!("anabranch lab run {} --real --real-seeds {seeds}", experiment.id);
         Self { seeds, command, differs: real.differs.clone(), rows }
     }
 }

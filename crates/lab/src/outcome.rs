@@ -81,6 +81,9 @@ pub struct Judgement {
     pub measured: Option<Estimate>,
     /// The verdict.
     pub verdict: Verdict,
+    /// Whether it differs by less than its interval, so that more seeds may have it either way.
+    #[serde(default)]
+    pub is_level: bool,
     /// Why it differs, as far as that is known.
     pub cause: Option<String>,
     /// The settings among those that show the cause in which it does reproduce.
@@ -199,6 +202,11 @@ fn judge(relation: &Relation, results: &Results) -> Judgement {
         expected: relation.expected.to_string(),
         measured,
         verdict,
+        is_level: verdict == Verdict::Differs
+            && missing.is_empty()
+            && measured
+                .and_then(|estimate| estimate.interval())
+                .is_some_and(|ends| ends.into_iter().any(|end| relation.expected.holds(end))),
         cause: (!causes.is_empty()).then(|| causes.join("; ")),
         reproduces_in: match (verdict, &relation.cause) {
             (Verdict::Differs, Some(cause)) => {

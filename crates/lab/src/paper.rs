@@ -13,6 +13,9 @@ pub struct Paper {
     pub name: String,
     /// Who wrote it, its title and its year.
     pub citation: String,
+    /// Whether its experiments are our own, and publish nothing that could be reproduced.
+    #[serde(default)]
+    pub is_ours: bool,
 }
 
 impl fmt::Display for Paper {

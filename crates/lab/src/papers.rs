@@ -133,8 +133,9 @@ fn read_paper(mut table: Table<'_>) -> Result<Paper, Fault> {
     let name = table.need("name", paper_name);
     let place = table.need("place", |item| item.whole(0..=1_000_000));
     let citation = table.need("citation", |item| item.text().map(ToOwned::to_owned));
+    let is_ours = table.get("is_ours", |item| item.flag());
     table.finish()?;
-    Ok(Paper { place: place?, name: name?, citation: citation? })
+    Ok(Paper { place: place?, name: name?, citation: citation?, is_ours: is_ours.unwrap_or(false) })
 }
 
 /// It is the name of a page as well.

@@ -2,13 +2,17 @@
 
 use std::fmt::Write;
 
+use crate::comparison::{Compared, Comparison};
 use crate::elsewhere;
 use crate::outcome::{Judgement, Outcome, Verdict};
 use crate::paper::Paper;
 use crate::report::papers;
+use crate::statistics::significant;
 
 /// A verdict over fewer seeds is told apart: the interval is wide or missing.
 const SEEDS: usize = 5;
+/// Within a fifth of one, either way.
+const NEAR: (f64, f64) = (1.0 / 1.2, 1.2);
 const NOT_FOUND: &str = "cause not found";
 
 const PREFACE: &str = "# Are the papers right?\n\n\
@@ -21,23 +25,39 @@ const PREFACE: &str = "# Are the papers right?\n\n\
 /// The page.
 pub fn page(outcomes: &[Outcome]) -> String {
     let mut text = format!("{PREFACE}\n## Counts\n\n");
-    text += "| paper | experiments | relations | reproduce | differ | of these, reproduce in a run that shows the \
-             cause | cause not found |\n\
-             | --- | ---: | ---: | ---: | ---: | ---: | ---: |\n";
-    let papers = papers(outcomes);
-    // Writing to a string does not fail.
-    for paper in &papers {
-        let own: Vec<&Outcome> = outcomes.iter().filter(|outcome| outcome.paper == *paper).collect();
-        let _ = writeln!(text, "| {paper} | {} |", counts(&own));
-    }
-    let _ = writeln!(text, "| all | {} |", counts(&outcomes.iter().collect::<Vec<_>>()));
+    let (own, papers): (Vec<Paper>, Vec<Paper>) =
+        papers(outcomes).into_iter().partition(|paper| paper.is_ours);
+    count(&papers, outcomes, &mut text);
     text += "\nOurs beside the papers' schemes is in a table of its own, and not in these counts.\n";
     few_seeds(outcomes, &mut text);
     for paper in papers {
         differences(&paper, outcomes, &mut text);
     }
-    ours(outcomes, &mut text);
+    ours(&outcomes.iter().filter(|outcome| !outcome.paper.is_ours).collect::<Vec<_>>(), &mut text);
+    real(outcomes, &mut text);
+    if !own.is_empty() {
+        text += "\n## Experiments of our own\n\nTheir relations are bars that we set ourselves.\n\n";
+        count(&own, outcomes, &mut text);
+        for paper in own {
+            differences(&paper, outcomes, &mut text);
+        }
+    }
     text
+}
+
+/// A row for each paper, and one for all.
+fn count(papers: &[Paper], outcomes: &[Outcome], text: &mut String) {
+    *text += "| paper | experiments | relations | reproduce | differ | of these, reproduce in a run that shows the \
+              cause | cause not found |\n\
+              | --- | ---: | ---: | ---: | ---: | ---: | ---: |\n";
+    let of = |papers: &[Paper]| -> Vec<&Outcome> {
+        outcomes.iter().filter(|outcome| papers.contains(&outcome.paper)).collect()
+    };
+    // Writing to a string does not fail.
+    for paper in papers {
+        let _ = writeln!(text, "| {paper} | {} |", counts(&of(std::slice::from_ref(paper))));
+    }
+    let _ = writeln!(text, "| all | {} |", counts(&of(papers)));
 }
 
 fn published(outcome: &Outcome) -> impl Iterator<Item = &Judgement> {
@@ -112,19 +132,29 @@ fn differences(paper: &Paper, outcomes: &[Outcome], text: &mut String) {
     }
 }
 
-fn ours(outcomes: &[Outcome], text: &mut String) {
-    text.push_str(
-        "\n## Ours beside the papers' schemes\n\n\
+fn ours(outcomes: &[&Outcome], text: &mut String) {
+    let all: Vec<&Judgement> = outcomes.iter().flat_map(|outcome| outcome.ours()).collect();
+    let ahead = all.iter().filter(|judgement| judgement.verdict == Verdict::Reproduces).count();
+    let level = all.iter().filter(|judgement| judgement.is_level).count();
+    let _ = write!(
+        text,
+        "\n## Ours beside the papers' schemes\n\nOf {} rows ours is ahead on {ahead}, level on {level} (the \
+         interval over the seeds has both sides in it), and behind on {}.\n\n\
          | experiment | what | ahead when | measured | ours is | cause, where it is not ahead |\n| --- | --- \
          | --- | --- | --- | --- |\n",
+        all.len(),
+        all.len() - ahead - level
     );
     for (outcome, judgement) in
         outcomes.iter().flat_map(|outcome| outcome.ours().map(move |judgement| (outcome, judgement)))
     {
         let measured = judgement.measured.map_or_else(|| "nothing".into(), |estimate| estimate.to_string());
         let (standing, why) = match judgement.verdict {
-            Verdict::Reproduces => ("ahead or level", ""),
-            Verdict::Differs => ("not ahead", judgement.cause.as_deref().unwrap_or(NOT_FOUND)),
+            Verdict::Reproduces => ("ahead", ""),
+            Verdict::Differs if judgement.is_level => {
+                ("level", judgement.cause.as_deref().unwrap_or_default())
+            }
+            Verdict::Differs => ("behind", judgement.cause.as_deref().unwrap_or(NOT_FOUND)),
         };
         text.push_str(&row(&[
             &format!("`{}`", outcome.id),
@@ -133,6 +163,40 @@ fn ours(outcomes: &[Outcome], text: &mut String) {
             &format!("{measured} {}", judgement.unit),
             standing,
             why,
+        ]));
+    }
+}
+
+/// What real programs gave, as multiples of what was simulated.
+fn real(outcomes: &[Outcome], text: &mut String) {
+    let ran = outcomes.iter().filter_map(|outcome| Some((outcome, outcome.measured.as_ref()?)));
+    let ran: Vec<(&Outcome, &Comparison)> = ran.collect();
+    let rows: Vec<(&Outcome, &Compared)> =
+        ran.iter().flat_map(|(outcome, real)| real.rows.iter().map(|row| (*outcome, row))).collect();
+    let ratios: Vec<f64> = rows.iter().filter_map(|(_, compared)| compared.ratio()).collect();
+    if ratios.is_empty() {
+        return;
+    }
+    let close = ratios.iter().filter(|ratio| (NEAR.0..=NEAR.1).contains(*ratio)).count();
+    let _ = write!(
+        text,
+        "\n## Beside real programs\n\n{} experiments ran with real programs as well (`--real`). Of {} ratios {close} \
+         lie within a fifth of one.\nIn what the runs differ, and why these figures do: [real.md](real.md).\n\n\
+         | experiment | run | figure | simulated | real | real / simulated |\n\
+         | --- | --- | --- | ---: | ---: | ---: |\n",
+        ran.len(),
+        ratios.len()
+    );
+    for (outcome, compared) in rows {
+        let simulated = compared.simulated.map_or_else(|| "–".into(), |estimate| estimate.to_string());
+        let ratio = compared.ratio().map_or_else(|| "–".into(), |ratio| significant(ratio, 3));
+        text.push_str(&row(&[
+            &format!("`{}`", outcome.id),
+            &compared.case,
+            &compared.figure,
+            &format!("{simulated} {}", compared.unit),
+            &compared.measured.to_string(),
+            &ratio,
         ]));
     }
 }

@@ -350,7 +350,7 @@ fn the_page_of_documentation_has_every_difference_with_its_cause() {
         |start: &str| page.lines().find(|line| line.starts_with(start)).unwrap_or_else(|| panic!("{page}"));
     assert!(line("| `synthetic-one` | wrong:").ends_with("300.0 ± 196 kbps | cause not found |"), "{page}");
     assert!(line("| `synthetic-one` | nothing:").contains("a <known> cause"), "{page}");
-    assert!(line("| `synthetic-one` | <gap>").contains("| not ahead | not measured with seed 3"), "{page}");
+    assert!(line("| `synthetic-one` | <gap>").contains("| behind | not measured with seed 3"), "{page}");
     assert!(!page.contains("right:") && !page.contains("Provisional"), "{page}");
 }
 

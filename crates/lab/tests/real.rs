@@ -229,7 +229,7 @@ fn what_was_measured_stands_beside_what_was_simulated() {
     files::bind(&out).unwrap();
     let page = read("multitcp.html");
     for text in
-        ["Simulated and measured", "anabranch lab run synthetic --seeds 1 --real", "a &lt;real&gt; path"]
+        ["Simulated and measured", "anabranch lab run synthetic --real --real-seeds 1", "a &lt;real&gt; path"]
     {
         assert!(page.contains(text), "{text}");
     }

@@ -165,6 +165,9 @@ pub struct RunArguments {
     /// list' tells where)
     #[arg(long)]
     pub real: bool,
+    /// Make every real run N times, as seeds 1 to N: they take as long as they say
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "real", value_parser = clap::value_parser!(u64).range(1..=1000))]
+    pub real_seeds: u64,
     /// The testbed's program [default: anabranch-testbed beside this program, else on the PATH]
     #[arg(long, value_name = "FILE", requires = "real")]
     pub testbed: Option<PathBuf>,

@@ -36,13 +36,29 @@ pub fn all(directory: Option<&Path>) -> Result<Vec<Experiment>, Error> {
 }
 
 /// The experiments that real programs can run as well.
-pub const REAL: [&str; 9] = [
+pub const REAL: [&str; 25] = [
     "field-film",
     "field-crowd",
+    "multitcp-fig8.2",
+    "multitcp-fig8.3",
+    "multitcp-fig8.4",
+    "multitcp-fig8.5",
     "multitcp-fig8.7",
     "rome-fig8",
+    "multfrc-eq3",
     "multfrc-fig7i",
+    "multfrc-fig7ii",
+    "multfrc-fig8",
+    "multfrc-fig10",
     "vps-fig3",
+    "vps-fig4",
+    "vps-fig5",
+    "vps-fig7",
+    "ttfwc-fig5.6",
+    "ttfwc-fig5.7",
+    "ttfwc-fig5.8",
+    "ttfwc-fig5.9",
+    "ttfwc-fig5.12",
     "ttfwc-fig5.16",
     "ttfwc-fig5.17",
     "ttfwc-fig5.18",
@@ -50,16 +66,25 @@ pub const REAL: [&str; 9] = [
 
 /// The real runs of an experiment, if it has some.
 pub fn real(id: &str) -> Option<Real> {
-    match id {
-        "field-film" => Some(field::film()),
-        "field-crowd" => Some(field::crowd()),
-        "multitcp-fig8.7" => Some(multitcp::figure_8_7()),
-        "rome-fig8" => Some(rome::figure_8()),
-        "multfrc-fig7i" => Some(multfrc::figure_7i()),
-        "vps-fig3" => Some(vps::figure_3()),
-        "ttfwc-fig5.16" => Some(ttfwc::beside_reno(TTFWC_0_0)),
-        "ttfwc-fig5.17" => Some(ttfwc::beside_reno(TTFWC_0_4)),
-        "ttfwc-fig5.18" => Some(ttfwc::beside_reno(TTFWC_0_9)),
+    let (paper, figure) = id.split_once('-')?;
+    match (paper, figure) {
+        ("field", "film") => Some(field::film()),
+        ("field", "crowd") => Some(field::crowd()),
+        ("multitcp", figure) => multitcp::figure(figure),
+        ("rome", "fig8") => Some(rome::figure_8()),
+        ("multfrc", figure) => multfrc::figure(figure),
+        ("vps", "fig3") => Some(vps::figure_3()),
+        ("vps", "fig4") => Some(vps::figure_4()),
+        ("vps", "fig5") => Some(vps::figure_5()),
+        ("vps", "fig7") => Some(vps::figure_7()),
+        ("ttfwc", "fig5.6") => Some(ttfwc::as_many(TTFWC_0_0)),
+        ("ttfwc", "fig5.7") => Some(ttfwc::as_many(TTFWC_0_4)),
+        ("ttfwc", "fig5.8") => Some(ttfwc::as_many(TTFWC_0_9)),
+        ("ttfwc", "fig5.9") => Some(ttfwc::smoothness()),
+        ("ttfwc", "fig5.12") => Some(ttfwc::equal()),
+        ("ttfwc", "fig5.16") => Some(ttfwc::beside_reno(TTFWC_0_0)),
+        ("ttfwc", "fig5.17") => Some(ttfwc::beside_reno(TTFWC_0_4)),
+        ("ttfwc", "fig5.18") => Some(ttfwc::beside_reno(TTFWC_0_9)),
         _ => None,
     }
 }

@@ -1,10 +1,13 @@
 //! What the testbed has written of a run: its summary and its rows.
 
 use std::fs;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+
+use crate::statistics::mean;
 
 /// The directory of a real run that has ended.
 pub struct Observed {
@@ -89,6 +92,17 @@ impl Observed {
         let rows: Vec<Traffic> = self.rows("traffic.csv")?;
         let rows: Vec<Traffic> = rows.into_iter().filter(|row| row.flow == flow).collect();
         if rows.is_empty() { Err(format!("traffic.csv has nothing of '{flow}'")) } else { Ok(rows) }
+    }
+
+    /// The mean of a flow's seconds over all paths, of those that lie within a span. The last second of a run
+    /// is not whole.
+    ///
+    /// # Errors
+    /// As of [`traffic`](Self::traffic), or the span has no second.
+    pub fn mean(&self, flow: &str, within: &Range<f64>, value: fn(&Traffic) -> f64) -> Result<f64, String> {
+        let rows = self.traffic(flow)?;
+        let seconds: Vec<f64> = rows.iter().filter(|row| within.contains(&row.time_s)).map(value).collect();
+        mean(&seconds).ok_or_else(|| format!("traffic.csv has nothing of '{flow}' in {within:?} s"))
     }
 
     /// The client's connections, five times a second.

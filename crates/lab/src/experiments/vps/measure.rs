@@ -6,6 +6,9 @@ use crate::statistics::{mean, variation};
 /// The time scales at which figures 3 and 5 look, seconds.
 pub(super) const SCALES: [usize; 6] = [1, 2, 5, 10, 20, 60];
 
+/// The seconds of figure 4 that are early.
+const EARLY: usize = 10;
+
 pub(super) const ACCURACY: &str = "allocation accuracy";
 pub(super) const FAIRNESS: &str = "fairness ratio";
 pub(super) const ACCURACY_VARIATION: &str = "variation of the accuracy";
@@ -83,9 +86,33 @@ pub(super) fn metrics_of(all: &[Vec<f64>], weights: &[f64], warm_up: usize) -> M
     measured
 }
 
+/// Figure 4's: how accurate the seconds are from that on in which all send, and the first ten of them.
+pub(super) fn early_accuracies(all: &[Vec<f64>], weights: &[f64]) -> Measured {
+    let all_send = |second: &&Vec<f64>| second.iter().take(weights.len()).all(|rate| *rate > 0.0);
+    let begun = all.iter().position(|second| all_send(&second)).unwrap_or(all.len());
+    let (accuracies, _) = bins(&all[begun..], weights, 1, 1);
+    let early = &accuracies[..accuracies.len().min(EARLY)];
+    Measured::default()
+        .figure("early accuracy", mean(early).unwrap_or(f64::NAN), "")
+        .figure(ACCURACY, mean(&accuracies).unwrap_or(f64::NAN), "")
+        .figure("least accuracy", accuracies.iter().copied().fold(f64::NAN, f64::min), "")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn accuracy_counts_from_the_second_in_which_all_send() {
+        let mut seconds = vec![vec![1.0, 0.0, 9.0]; 3];
+        seconds.extend(vec![vec![3.0, 3.0, 9.0]; 10]);
+        seconds.extend(vec![vec![1.0, 3.0, 9.0]; 10]);
+        let figures = early_accuracies(&seconds, &[1.0, 3.0]).figures;
+        let values: Vec<f64> = figures.into_iter().map(|(_, value, _)| value).collect();
+        for (value, due) in values.into_iter().zip([0.8, 0.9, 0.8]) {
+            assert!((value - due).abs() < 1e-12, "{value} and {due}");
+        }
+    }
 
     #[test]
     fn accuracy_by_hand() {
