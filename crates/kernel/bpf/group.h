@@ -6,124 +6,148 @@
 
 #define MOST_LOST 32
 
-/* Up to which measure a part is less than all. */
-static __always_inline __u64 bound(const struct group *group, __u64 total_q10)
+/* Whether a member wants less than its part. */
+static __always_inline void judge(struct group *group, __u64 place, __u64 total_q10)
 {
-	return (total_q10 << 28) / most(group->level_q28, 1);
-}
-
-static __always_inline __u64 part_q10(const struct group *group, __u64 measure, __u64 below, __u64 total_q10)
-{
-	__u64 is_below = is_less(measure, below);
-
-	return ((KEPT(group->level_q28) * measure * is_below) >> 28) + total_q10 * (1 - is_below);
-}
-
-/* Whether a member wants less than its part. Answers how many packets for a measure it wants then. */
-static __always_inline __u64 judge(struct group *group, struct member *member, __u64 below, __u64 total_q10)
-{
+	struct member *member = member_at(group, place);
 	__u64 measure = KEPT(member->measure), claim = KEPT(member->claim_q10);
-	__u64 is_content = is_less(claim, part_q10(group, measure, below, total_q10)) * KEPT(member->is_heard);
+	__u64 is_content = is_less(KEPT(member->claim_q28), KEPT(group->level_q28)) * is_less(claim, total_q10) * KEPT(member->is_heard);
 	__u64 was_content = KEPT(member->is_content);
 
 	KEPT(group->claimed_q10) += claim * is_content - claim * was_content;
 	KEPT(group->open) += measure * was_content - measure * is_content;
 	KEPT(member->is_content) = is_content;
-	return (claim * is_content << 28) / most(measure, 1);
 }
 
-/* Looks at a member and judges it. */
-static long look_at_one(__u32 place, struct walk *walk)
+/* The bounds hold for this member as well. They are only ever drawn closer, until all are looked at. */
+static __always_inline void bind(struct bounds *bounds, const struct member *member)
+{
+	__u64 claim_q28 = KEPT(member->claim_q28), is_content = KEPT(member->is_content), is_open = KEPT(member->is_heard) * (1 - is_content);
+
+	KEPT(bounds->until_ns) = least(KEPT(bounds->until_ns), KEPT(member->same_until_ns));
+	KEPT(bounds->until_delivered) = least(KEPT(bounds->until_delivered), KEPT(member->same_until_delivered));
+	KEPT(bounds->least_open_q28) = least(KEPT(bounds->least_open_q28), claim_q28 * is_open | -(1 - is_open));
+	KEPT(bounds->most_content_q28) = most(KEPT(bounds->most_content_q28), claim_q28 * is_content);
+}
+
+/* Several at a time, with the lock held: few enough for others to wait. Most of them add what they did. */
+#define BLOCK 4
+
+static long look_at_block(__u32 block, struct walk *walk)
 {
 	struct group *group = walk->group;
-	struct member *member = member_at(group, place);
-	__u64 wanted_q28;
+	__u64 now_ns = walk->now_ns;
 
 	bpf_spin_lock(&group->lock);
-	look(group, member, walk->now_ns);
-	wanted_q28 = judge(group, member, walk->below, walk->total_q20 >> 10);
+	_Pragma("clang loop unroll(disable)")
+	for (__u32 j = 0; j < BLOCK; j++) {
+		__u64 place = BLOCK * block + j;
+		struct member *member = member_at(group, place);
+
+		if (walk->is_exact || now_ns >= KEPT(member->same_until_ns) || KEPT(group->delivered) > KEPT(member->same_until_delivered))
+			look(group, place, now_ns);
+		judge(group, place, walk->total_q20 >> 10);
+		bind(&group->bounds, member);
+	}
 	bpf_spin_unlock(&group->lock);
-	walk->most_q28 = most(walk->most_q28, wanted_q28);
 	return 0;
 }
 
 /* The joint window is as it was before: what is found out of one member does not change what is found out of the next. */
 static __always_inline void look_at_all(struct walk *walk)
 {
-	KEPT(walk->group->looked_ns) = walk->now_ns;
-	walk->total_q20 = total_q20(walk->group);
-	walk->below = bound(walk->group, walk->total_q20 >> 10);
-	walk->most_q28 = 0;
-	each_member(walk, look_at_one);
-	KEPT(walk->group->most_q28) = walk->most_q28;
+	struct group *group = walk->group;
+
+	KEPT(group->looked_ns) = walk->now_ns;
+	walk->total_q20 = total_q20(group);
+	bpf_spin_lock(&group->lock);
+	group->bounds.until_ns = group->bounds.until_delivered = group->bounds.least_open_q28 = ~0ULL;
+	group->bounds.most_content_q28 = 0;
+	bpf_spin_unlock(&group->lock);
+	bpf_loop((KEPT(group->top) + BLOCK - 1) / BLOCK, look_at_block, walk, 0);
+}
+
+/* Whether members have to be looked at. Those that recover are when they are heard of, but in a small group. */
+static __always_inline int is_due(struct group *group, __u64 now_ns)
+{
+	struct bounds *bounds = &group->bounds;
+	__u64 level_q28 = KEPT(group->level_q28), until_ns = KEPT(bounds->until_ns);
+	__u64 every_ns = until_ns ? LOOKS_EVERY_NS : LOOKS_IN_SLOW_START_NS;
+	int has_changed = now_ns >= until_ns || level_q28 > KEPT(bounds->least_open_q28) || level_q28 <= KEPT(bounds->most_content_q28);
+
+	if (KEPT(group->top) <= SMALL_GROUP)
+		return has_changed || KEPT(group->delivered) > KEPT(bounds->until_delivered);
+	return has_changed && above(now_ns, KEPT(group->looked_ns)) >= every_ns * KEPT(group->count);
 }
 
 /* The level at which parts and what the content ones want are the joint window. Answers whether that is what holds members back. */
-static __always_inline __u64 settle(struct group *group, struct member *own)
+static __always_inline __u64 settle(struct group *group, __u64 place)
 {
-	__u64 total_q10 = total_q20(group) >> 10;
-	__u64 wanted_q28 = judge(group, own, bound(group, total_q10), total_q10);
-	__u64 claimed = least(KEPT(group->claimed_q10), LARGEST_TOTAL_Q20 >> 10), open = KEPT(group->open), all = KEPT(group->all);
-	__u64 level_q28;
+	__u64 total_q10 = total_q20(group) >> 10, all = KEPT(group->all), claimed, open, level_q28;
+	struct member *own = member_at(group, place);
 
-	KEPT(group->most_q28) = most(KEPT(group->most_q28), wanted_q28);
-	if (open)
-		level_q28 = (above(total_q10, claimed) << 28) / open;
-	else
-		level_q28 = above(KEPT(group->most_q28) + (above(total_q10, claimed) << 28) / most(all, 1),
-				  (above(claimed, total_q10) << 28) / most(all, 1));
-	KEPT(group->level_q28) = all ? most(level_q28, (total_q10 << 28) / all) : 0;
+	judge(group, place, total_q10);
+	bind(&group->bounds, own);
+	claimed = least(KEPT(group->claimed_q10), LARGEST_TOTAL_Q20 >> 10);
+	open = KEPT(group->open);
+	if (!all) {
+		level_q28 = 0;
+	} else if (open == all) {
+		level_q28 = (total_q10 << 28) / all;
+	} else {
+		if (open)
+			level_q28 = (above(total_q10, claimed) << 28) / open;
+		else
+			level_q28 = above(KEPT(group->bounds.most_content_q28) + (above(total_q10, claimed) << 28) / all,
+					  (above(claimed, total_q10) << 28) / all);
+		level_q28 = most(level_q28, (total_q10 << 28) / all);
+	}
+	KEPT(group->level_q28) = level_q28;
 	return open || claimed >= total_q10;
 }
 
-/* A member's part at the level, which bounds its cap. */
-static __always_inline __u64 own_part_q10(struct group *group, struct member *own)
+/* A member's part at the level, at most all, which bounds its cap. What it can use at the most is another then: it is to be looked at. */
+static __always_inline __u64 own_part_q10(struct group *group, __u64 place)
 {
-	__u64 total_q10 = total_q20(group) >> 10;
-	__u64 part = part_q10(group, KEPT(own->measure), bound(group, total_q10), total_q10);
+	struct member *own = member_at(group, place);
+	__u64 total_q10 = total_q20(group) >> 10, level_q28 = KEPT(group->level_q28), measure = KEPT(own->measure), part = total_q10;
 
-	KEPT(own->cap_q10) = least(KEPT(own->cap_q10), 2 * part);
+	/* Measures are below 2^38. With a higher level the product might not fit. */
+	if (level_q28 >> 25 == 0 || measure < (total_q10 << 28) / level_q28)
+		part = least(level_q28 * measure >> 28, total_q10);
+	if (KEPT(own->cap_q10) > 2 * part) {
+		KEPT(own->cap_q10) = 2 * part;
+		KEPT(own->same_until_ns) = 0;
+		KEPT(group->bounds.until_ns) = 0;
+	}
 	return part;
 }
 
-/* Several at a time, with the lock held: few enough for others to wait, and for the verifier, which follows such a loop step by step. */
-#define BLOCK 16
+/* So many turns are read at a time: the verifier follows such a loop step by step. */
+#define TURNS 16
+/* Turns that differ by less are alike: the first place goes first. */
+#define ALIKE_Q50 (1ULL << 40)
 
-static long share_block(__u32 block, struct walk *walk)
-{
-	_Pragma("clang loop unroll(disable)")
-	for (__u32 j = 0; j < BLOCK; j++) {
-		struct member *member = member_at(walk->group, BLOCK * block + j);
-
-		KEPT(member->share_q20) = (KEPT(member->usable_q20) << 20) / walk->total_q20;
-	}
-	return 0;
-}
-
-static long turn_block(__u32 block, struct walk *walk)
+/* Whose turn of these it is, if it is so more than of those before. No lock is held: who changes one meanwhile makes another one lose, no more. */
+static long find_turn(__u32 block, struct walk *walk)
 {
 	struct group *group = walk->group;
+	__u64 turned = KEPT(group->turned_q50), turn_q50 = walk->turn_q50, place = walk->place;
 
-	bpf_spin_lock(&group->lock);
 	_Pragma("clang loop unroll(disable)")
-	for (__u32 j = 0; j < BLOCK; j++) {
-		struct member *member = member_at(group, BLOCK * block + j);
-		__s64 turn = KEPT(member->turn_q20) + KEPT(member->share_q20);
-		__u64 is_next = is_less(KEPT(walk->turn_q20) + (1 << 10), turn) * is_less(0, KEPT(member->usable_q20));
+	for (__u32 j = 0; j < TURNS; j++) {
+		struct turn *turn = turn_at(group, TURNS * block + j);
+		__u64 usable = KEPT(turn->usable_q20), its_q50 = KEPT(turn->turn_q50) + usable * turned;
+		__u64 is_next = is_less(turn_q50 + ALIKE_Q50, its_q50) * is_less(0, usable);
 
-		asm volatile("" : "+r"(is_next));
-		KEPT(member->turn_q20) = turn;
-		/* The bound is for the verifier. */
-		KEPT(walk->place) = (KEPT(walk->place) * (1 - is_next) + (BLOCK * block + j) * is_next) & (2 * MOST_MEMBERS - 1);
-		KEPT(walk->turn_q20) = KEPT(walk->turn_q20) * (1 - is_next) + turn * is_next;
+		/* Without a branch, for the verifier. */
+		asm volatile("%0 = -%0" : "+r"(is_next));
+		turn_q50 ^= (turn_q50 ^ its_q50) & is_next;
+		place ^= (place ^ (TURNS * block + j)) & is_next;
 	}
-	bpf_spin_unlock(&group->lock);
+	walk->turn_q50 = turn_q50;
+	walk->place = place;
 	return 0;
-}
-
-static __always_inline void each_block(struct walk *walk, long (*what)(__u32, struct walk *))
-{
-	bpf_loop((KEPT(walk->group->top) + BLOCK - 1) / BLOCK, (void *)what, walk, 0);
 }
 
 /* A lost packet: of the own flow, or else of the one whose turn it is. After a time-out a flow takes a window of them. */
@@ -134,20 +158,23 @@ static long lose_one(__u32 number, struct walk *walk)
 
 	if (!walk->left_q20)
 		return 1;
-	walk->place = MOST_MEMBERS;
-	if (walk->is_own) {
-		walk->place = walk->own;
-	} else {
-		walk->turn_q20 = -(1LL << 62);
-		each_block(walk, turn_block);
+	walk->place = walk->own;
+	if (!walk->is_own) {
+		walk->place = MOST_MEMBERS;
+		walk->turn_q50 = -(1ULL << 62);
+		bpf_spin_lock(&group->lock);
+		KEPT(group->turned_q50) += (1ULL << 50) / walk->total_q20;
+		bpf_spin_unlock(&group->lock);
+		bpf_loop((KEPT(group->top) + TURNS - 1) / TURNS, find_turn, walk, 0);
 	}
 	if (walk->place >= MOST_MEMBERS)
 		return 1;
-	bpf_spin_lock(&group->lock);
 	member = member_at(group, walk->place);
-	take_out(group, member);
+	bpf_spin_lock(&group->lock);
+	take_out(group, walk->place);
 	catch_up(group, member);
-	KEPT(member->turn_q20) -= walk->is_own ? 0 : ONE_Q20;
+	if (!walk->is_own)
+		KEPT(turn_at(group, walk->place)->turn_q50) -= 1ULL << 50;
 	walk->left_q20 = above(walk->left_q20, walk->has_timed_out ? member->cwnd_q20 : ONE_Q20);
 	/* What was sent before it was halved does not halve it again. */
 	if (KEPT(group->delivered) > KEPT(member->recovered_at) && walk->sent_ns >= KEPT(member->reduced_ns)) {
@@ -156,9 +183,9 @@ static long lose_one(__u32 number, struct walk *walk)
 		KEPT(member->recovered_at) = KEPT(group->delivered) + walk->in_flight;
 		KEPT(member->reduced_ns) = walk->now_ns;
 	}
-	put_in(group, member, walk->now_ns);
-	judge(group, member, walk->below, walk->total_q20 >> 10);
-	KEPT(member->share_q20) = (KEPT(member->usable_q20) << 20) / walk->total_q20;
+	put_in(group, walk->place, walk->now_ns);
+	judge(group, walk->place, walk->total_q20 >> 10);
+	bind(&group->bounds, member);
 	bpf_spin_unlock(&group->lock);
 	return 0;
 }
@@ -170,25 +197,22 @@ static __always_inline void lose(struct walk *walk, const struct heard *heard)
 	__u64 gone = heard->has_timed_out ? heard->used : 0;
 
 	walk->total_q20 = most(total_q20(group), ONE_Q20);
-	walk->below = bound(group, walk->total_q20 >> 10);
 	walk->in_flight = KEPT(group->in_flight);
 	walk->full_q20 = least(((walk->in_flight + gone + KEPT(group->counted)) << 36) / (walk->total_q20 >> 4), ONE_Q20);
 	walk->left_q20 = (__u64)heard->lost << 20;
 	walk->has_timed_out = heard->has_timed_out;
-	if (!walk->is_own)
-		each_block(walk, share_block);
 	bpf_loop(MOST_LOST, lose_one, walk, 0);
 }
 
 /* After a member has come or gone. */
-static __always_inline void settle_all(struct walk *walk, struct member *own)
+static __always_inline void settle_all(struct walk *walk, __u32 place)
 {
 	struct group *group = walk->group;
 
 	look_at_all(walk);
 	bpf_spin_lock(&group->lock);
-	settle(group, own);
-	own_part_q10(group, own);
+	settle(group, place);
+	own_part_q10(group, place);
 	bpf_spin_unlock(&group->lock);
 }
 
@@ -219,7 +243,7 @@ static __always_inline __u32 group_join(struct group *group, __u32 weight_q16, _
 	member = member_at(group, place);
 	if (!cwnd)
 		cwnd = group->initial;
-	take_out(group, member);
+	take_out(group, place);
 	member->is_taken = 1;
 	member->weight_q16 = weight_q16;
 	member->seen_ns = now_ns;
@@ -232,12 +256,12 @@ static __always_inline __u32 group_join(struct group *group, __u32 weight_q16, _
 	member->recovered_at = 0;
 	member->reduced_ns = 0;
 	member->used_q20 = ONE_Q20;
-	member->turn_q20 = 0;
-	put_in(group, member, now_ns);
+	KEPT(turn_at(group, place)->turn_q50) = 0;
+	put_in(group, place, now_ns);
 	KEPT(group->top) = most(KEPT(group->top), place + 1);
 	KEPT(group->count)++;
 	bpf_spin_unlock(&group->lock);
-	settle_all(&walk, member);
+	settle_all(&walk, place);
 	return place;
 }
 
@@ -251,14 +275,14 @@ static __always_inline void group_leave(struct group *group, __u32 place, __u64 
 	member = member_at(group, place);
 	bpf_spin_lock(&group->lock);
 	KEPT(group->count) -= member->is_taken;
-	take_out(group, member);
+	take_out(group, place);
 	member->is_taken = 0;
-	put_in(group, member, now_ns);
+	put_in(group, place, now_ns);
 	KEPT(group->top) = 0;
 	EACH_PLACE(i)
 		KEPT(group->top) = most(KEPT(group->top), (i + 1) * KEPT(group->members[i].is_taken));
 	bpf_spin_unlock(&group->lock);
-	settle_all(&walk, member);
+	settle_all(&walk, place);
 }
 
 /* The member used as much of its flow as if it had used all of it for some time: for a round trip at the most. Its window was what held it
@@ -266,11 +290,11 @@ static __always_inline void group_leave(struct group *group, __u32 place, __u64 
 static __always_inline void note_use(const struct heard *heard, struct member *member, __u64 delivered)
 {
 	__u64 silence_ns = above(heard->now_ns, member->seen_ns), srtt_ns = least(heard->srtt_us, LONGEST_US) * 1000;
-	__u64 left_q20 = KEPT(member->used_q20) * above(COUNTS_FOR_NS, silence_ns) / COUNTS_FOR_NS;
+	__u64 left_q20 = KEPT(member->used_q20) * counting_q30(above(COUNTS_FOR_NS, silence_ns)) >> 30;
 	__u64 span_ns = heard->is_limited ? least(silence_ns, srtt_ns)
-					  : least((srtt_ns * delivered << 10) / most(member->cwnd_q20 >> 10, 1 << 10), COUNTS_FOR_NS);
+					  : (srtt_ns * delivered << 10) / most(member->cwnd_q20 >> 10, 1 << 10);
 
-	KEPT(member->used_q20) = least(left_q20 + (span_ns << 20) / COUNTS_FOR_NS, ONE_Q20);
+	KEPT(member->used_q20) = least(left_q20 + (counting_q30(span_ns) >> 10), ONE_Q20);
 }
 
 /* What was delivered lets all flows grow, each by its part of the joint window, when it is looked at next. */
@@ -279,16 +303,20 @@ static __always_inline void deliver(struct group *group, __u64 delivered, __u64 
 	__u64 total = most(total_q20(group), ONE_Q20);
 
 	KEPT(group->delivered) += delivered;
-	KEPT(group->grown_q30) += (delivered << 45) / (total >> 5) * is_full;
+	KEPT(group->step) = delivered;
+	KEPT(group->step_q30) = (delivered << 45) / (total >> 5) * is_full;
+	KEPT(group->grown_q30) += KEPT(group->step_q30);
 }
 
 /* What a member heard, before it counts for anything. */
 static __always_inline void take_note(struct group *group, struct member *member, const struct heard *heard, __u64 delivered)
 {
-	if (!KEPT(member->is_heard))
+	__u64 is_still_heard = is_heard(member, heard->now_ns), counts = least(lent_q20(member, heard->now_ns), ONE_Q20);
+
+	if (!is_still_heard)
 		KEPT(member->cap_q10) = least(KEPT(member->cap_q10), (__u64)group->initial << 10);
 	/* Of which next to nothing counts, that one begins again with the initial window. */
-	if (KEPT(member->usable_q20) < (__u64)group->initial << 20)
+	if (usable_q20(member, counts, claim(member) * is_still_heard) < (__u64)group->initial << 20)
 		KEPT(member->cwnd_q20) = least(KEPT(member->cwnd_q20), (__u64)group->initial << 20);
 	note_use(heard, member, delivered);
 	member->seen_ns = heard->now_ns;
@@ -301,53 +329,68 @@ static __always_inline void take_note(struct group *group, struct member *member
 		KEPT(member->cap_q10) = least(KEPT(member->cap_q10), most(2ULL * KEPT(member->used), group->initial) << 10);
 }
 
+/* What a member is answered, with the lock held. */
+static __always_inline void answer(struct group *group, __u64 place, struct heard *heard)
+{
+	struct member *member = member_at(group, place);
+	__u64 part, initial_q10;
+
+	settle(group, place);
+	part = own_part_q10(group, place);
+	/* What a flow begins with is always its member's, as far as that uses little of it. */
+	initial_q10 = least(KEPT(member->cwnd_q20) >> 10, (__u64)group->initial << 10) * is_less(KEPT(member->counts_q20), ONE_Q20);
+	heard->window = most((least(KEPT(member->cap_q10), most(part, initial_q10)) + 512) >> 10, 1);
+	heard->total_q20 = total_q20(group);
+}
+
 static __always_inline void group_heard(struct group *group, __u32 place, struct heard *heard)
 {
-	struct walk walk = { .group = group, .now_ns = heard->now_ns, .own = place };
-	__u64 delivered = least(heard->delivered, 1 << 15), part, is_in_full, is_full, initial_q10;
+	__u64 delivered = least(heard->delivered, 1 << 15), now_ns = heard->now_ns, part, is_full;
+	struct walk walk = { .group = group, .now_ns = now_ns, .own = place };
 	struct member *member;
-	int is_all;
 
 	if (place >= MOST_MEMBERS)
 		return;
 	member = member_at(group, place);
 	if (!member->is_taken)
 		return;
-	is_all = above(heard->now_ns, KEPT(group->looked_ns)) >= (heard->lost ? LOOKS_AT_LOSS_NS : LOOKS_EVERY_NS) * KEPT(group->count);
-	if (is_all)
+	/* Whose turn it is to lose is better known exactly. */
+	walk.is_exact = heard->lost && KEPT(group->top) <= SMALL_GROUP;
+	if (walk.is_exact || is_due(group, now_ns))
 		look_at_all(&walk);
 
 	bpf_spin_lock(&group->lock);
-	look(group, member, heard->now_ns);
+	take_out(group, place);
+	catch_up(group, member);
 	/* When what is lost now was sent, at the latest. */
-	walk.sent_ns = heard->has_timed_out ? member->seen_ns : above(heard->now_ns, least(heard->srtt_us, LONGEST_US) * 1000);
+	walk.sent_ns = heard->has_timed_out ? member->seen_ns : above(now_ns, least(heard->srtt_us, LONGEST_US) * 1000);
 	take_note(group, member, heard, delivered);
-	look(group, member, heard->now_ns);
-	is_full = settle(group, member);
-	part = own_part_q10(group, member);
-	is_in_full = 1 - is_less(KEPT(member->counts_q20), ONE_Q20);
-	walk.is_own = ((__u64)member->used << 11 < least(KEPT(member->cwnd_q20) >> 10, part)) | (1 - is_in_full);
+	put_in(group, place, now_ns);
+	is_full = settle(group, place);
+	part = own_part_q10(group, place);
+	if (KEPT(member->claim_q10) > KEPT(member->cap_q10)) {
+		look(group, place, now_ns);
+		judge(group, place, total_q20(group) >> 10);
+	}
+	walk.is_own = ((__u64)member->used << 11 < least(KEPT(member->cwnd_q20) >> 10, part)) | is_less(KEPT(member->counts_q20), ONE_Q20);
 	deliver(group, delivered, is_full);
 	if (heard->has_timed_out) {
 		KEPT(member->cap_q10) = 1 << 10;
 		KEPT(member->used) = 0;
 	}
 	KEPT(group->lost) += heard->lost;
-	look(group, member, heard->now_ns);
+	/* Where not all of a flow counts the joint window does not grow with it by itself. */
+	if (heard->lost || heard->has_timed_out || now_ns >= KEPT(member->same_until_ns))
+		look(group, place, now_ns);
 	bpf_spin_unlock(&group->lock);
-	if (is_all)
+	if (walk.is_exact || is_due(group, now_ns))
 		look_at_all(&walk);
-	if (heard->lost)
+	if (heard->lost) {
 		lose(&walk, heard);
-	if (is_all && heard->lost)
-		look_at_all(&walk);
-
+		if (walk.is_exact || is_due(group, now_ns))
+			look_at_all(&walk);
+	}
 	bpf_spin_lock(&group->lock);
-	settle(group, member);
-	part = own_part_q10(group, member);
-	/* What a flow begins with is always its member's, as far as that uses little of it. */
-	initial_q10 = least(KEPT(member->cwnd_q20) >> 10, (__u64)group->initial << 10) * (1 - is_in_full);
-	heard->window = most((least(KEPT(member->cap_q10), most(part, initial_q10)) + 512) >> 10, 1);
-	heard->total_q20 = total_q20(group);
+	answer(group, place, heard);
 	bpf_spin_unlock(&group->lock);
 }
