@@ -52,6 +52,8 @@ use viewer::Viewer;
 
 /// While somebody waits, or might soon, it is looked so often whether something is late.
 const LONGEST_TICK: Duration = Duration::from_millis(100);
+/// While nothing is urgent who drives a session need not wake for it between two reads.
+const LEEWAY: Duration = Duration::from_secs(1);
 
 /// The state of one stream's reception.
 #[derive(Debug)]
@@ -188,7 +190,7 @@ impl Session {
     /// whenever something has arrived since: a measurement need not wake it a second time. While somebody
     /// waits, or might soon, none.
     pub fn leeway(&self) -> Duration {
-        if self.is_unhurried() { self.interval() } else { Duration::ZERO }
+        if self.is_unhurried() { self.interval().max(LEEWAY) } else { Duration::ZERO }
     }
 
     /// Whether there is nothing to decide between two measurements.
