@@ -47,7 +47,7 @@ const SOME_AND_MORE: &[(&str, Range<f64>, &[&str])] = &[
     ("more FTPs", 85.5..114.5, &["some", "more"]),
 ];
 
-const BUFFER: &str = "the player takes what it plays, and 5 s ahead";
+const BUFFER: &str = "the player takes what it plays, and 12 s ahead";
 const WHOLE: &str = "the player takes all that it gets";
 const SHORTER: &str =
     "shorter: 130 s in place of 1000 s, with one burst of 20 s, which stands for the second one";
