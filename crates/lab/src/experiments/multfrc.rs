@@ -15,7 +15,7 @@ const LONGER: u64 = 10;
 const RUN_LONGER: u64 = 60;
 /// Seconds of a bin in figure 8.
 const BIN_S: f64 = 30.0;
-/// What a datagram of the paper has, and that of a live stream of ours, in bytes of the network layer.
+/// What a datagram of the paper has, in bytes of the network layer.
 const PAPER_BYTES: f64 = 1000.0;
 
 /// A figure with real programs.
