@@ -162,6 +162,8 @@ fn relations_get_the_verdicts_that_their_numbers_ask_for() {
     assert!((estimate.half_width.unwrap() - 196.324_33).abs() < 1e-4);
     assert_eq!(verdict("wrong").verdict, Verdict::Differs);
     assert_eq!(verdict("wrong").cause.as_deref(), Some("a <known> cause"));
+    // Its bound is within the interval.
+    assert!(verdict("wrong").is_level && !right.is_level);
     assert_eq!(verdict("double").verdict, Verdict::Reproduces);
 }
 
@@ -170,6 +172,7 @@ fn what_a_seed_did_not_give_is_told_and_never_reproduces() {
     let (experiment, results) = results(1);
     let outcome = Outcome::of(&experiment, &results);
     let gap = &outcome.verdicts[2];
+    assert!(!gap.is_level, "a number that is missing is no interval");
     assert_eq!((gap.verdict, gap.measured.unwrap().count), (Verdict::Differs, 4));
     assert_eq!(gap.cause.as_deref(), Some("not measured with seed 3; a <known> cause"));
     let nothing = &outcome.verdicts[3];
@@ -352,6 +355,26 @@ fn the_page_of_documentation_has_every_difference_with_its_cause() {
     assert!(line("| `synthetic-one` | nothing:").contains("a <known> cause"), "{page}");
     assert!(line("| `synthetic-one` | <gap>").contains("| behind | not measured with seed 3"), "{page}");
     assert!(!page.contains("right:") && !page.contains("Provisional"), "{page}");
+}
+
+#[test]
+fn rows_of_ours_are_ahead_level_or_behind_and_our_own_experiments_count_apart() {
+    let (mut experiment, results) = results(2);
+    for relation in &mut experiment.relations[..3] {
+        relation.published = "ours: no more".into();
+    }
+    let paper = Outcome::of(&experiment, &results);
+    let mut own = paper.clone();
+    own.paper.is_ours = true;
+    own.paper.name = "Mine".into();
+    let page = anabranch_lab::reproduction::page(&[paper, own]);
+    assert!(
+        page.contains("Of 3 rows ours is ahead on 1, level on 1 ") && page.contains("behind on 1."),
+        "{page}"
+    );
+    let (papers, apart) = page.split_once("## Experiments of our own").unwrap();
+    assert!(papers.contains("| all | 1 | 2 | 1 | 1 | 0 | 0 |") && !papers.contains("Mine"), "{page}");
+    assert!(apart.contains("| Mine | 1 | 2 | 1 | 1 | 0 | 0 |"), "{page}");
 }
 
 #[test]

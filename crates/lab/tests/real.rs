@@ -233,9 +233,24 @@ fn what_was_measured_stands_beside_what_was_simulated() {
     {
         assert!(page.contains(text), "{text}");
     }
+    let page = anabranch_lab::reproduction::page(std::slice::from_ref(&outcome));
+    assert!(page.contains("Of 2 ratios 0 lie within a fifth of one."), "{page}");
+    assert!(page.contains("| rate | 200.0 kbps | 400.0 | 2.00 |"), "{page}");
     // Without real runs nothing of them is told.
     let without = files::write(&out, &experiment, &simulated, None).unwrap();
     assert_eq!(without.measured, None);
     files::bind(&out).unwrap();
     assert!(!read("multitcp.html").contains("Simulated and measured"));
+}
+
+#[test]
+fn the_mean_of_a_flow_is_of_the_seconds_that_count() {
+    let directory = tempfile::tempdir().unwrap();
+    let head = "time_s,path,flow,payload_bps,network_bps,packets_sent,packets_arrived";
+    let rows = "1,main,film,9,0,0,0\n2,main,film,3,0,0,0\n2,main,tcp,100,0,0,0\n3,main,film,5,0,0,0";
+    fs::write(directory.path().join("traffic.csv"), format!("{head}\n{rows}\n")).unwrap();
+    let observed = Observed::new(directory.path());
+    assert_eq!(observed.mean("film", &(1.5..3.5), |row| row.payload_bps), Ok(4.0));
+    let missing = observed.mean("tcp", &(2.5..3.5), |row| row.payload_bps).unwrap_err();
+    assert!(missing.contains("'tcp'") && missing.contains("2.5..3.5"), "{missing}");
 }

@@ -30,7 +30,6 @@ const COUNTS: [f64; 3] = [2.0, 4.0, 16.0];
 /// The same in figure 5.9.
 const EIGHT: u64 = 8;
 
-const PROGRAMS: [&str; 6] = ["ip", "ss", "unshare", "nginx", "iperf3", "ffmpeg"];
 const KERNEL: &str = "TTFWC runs in the kernel (anabranch cc load ttfwc), iperf3 sends packets of 1500 bytes, and \
                       receivers acknowledge as the kernel does";
 
@@ -39,22 +38,27 @@ fn counted(seconds: u64) -> Range<f64> {
     WARM_UP_S + 0.5..seconds as f64 - 0.5
 }
 
-fn differs(all: &[&str]) -> Vec<String> {
-    all.iter().map(|text| (*text).into()).collect()
+/// Real runs that differ from the simulated ones by their duration, by the kernel, and by the path.
+fn real(
+    duration: &str,
+    path: &str,
+    trials: impl Fn(u64) -> Result<Vec<Trial>, TestbedError> + Send + Sync + 'static,
+) -> Real {
+    Real {
+        differs: [duration, KERNEL, path].map(Into::into).into(),
+        needs: &["ip", "ss", "unshare", "nginx", "iperf3", "ffmpeg"],
+        trials: Box::new(trials),
+    }
 }
 
 /// Figures 5.16 to 5.18: a parameter beside Reno, over round trips.
 pub(super) fn beside_reno(scheme: Scheme) -> Real {
     const SECONDS: u64 = 60;
-    Real {
-        differs: differs(&[
-            "60 s in place of 200 s, of which the first 15 do not count",
-            KERNEL,
-            "the path is emulated: 10 Mbps and a queue of 50 packets as in the thesis. TTFWC's flows and \
+    real(
+        "60 s in place of 200 s, of which the first 15 do not count",
+        "the path is emulated: 10 Mbps and a queue of 50 packets as in the thesis. TTFWC's flows and \
              Reno's are in turn at the six distances, so that Reno has the farthest one",
-        ]),
-        needs: &PROGRAMS,
-        trials: Box::new(move |seed| {
+        move |seed| {
             let read = |observed: &Observed| {
                 let fair_bps = 10e6 * PAYLOAD / FLOWS as f64;
                 let share = |first: u64| -> Result<f64, String> {
@@ -67,22 +71,18 @@ pub(super) fn beside_reno(scheme: Scheme) -> Real {
                 .into_iter()
                 .map(|trip| round_trip(scheme, trip, &["ttfwc", "reno"], seed, SECONDS, read))
                 .collect()
-        }),
-    }
+        },
+    )
 }
 
 /// Figure 5.12: six flows of one control.
 pub(super) fn equal() -> Real {
     const SECONDS: u64 = 45;
-    Real {
-        differs: differs(&[
-            "45 s in place of 200 s, of which the first 15 do not count: an index of so short a time is lower",
-            KERNEL,
-            "the path is emulated: 10 Mbps and a queue of 50 packets as in the thesis; round trips of 16 and \
+    real(
+        "45 s in place of 200 s, of which the first 15 do not count: an index of so short a time is lower",
+        "the path is emulated: 10 Mbps and a queue of 50 packets as in the thesis; round trips of 16 and \
              240 ms alone",
-        ]),
-        needs: &PROGRAMS,
-        trials: Box::new(|seed| {
+        |seed| {
             let read = |observed: &Observed| {
                 let rates = rates(observed, (0..FLOWS).map(name), SECONDS)?;
                 Ok(Measured::default().figure("fairness index", jain_index(&rates).unwrap_or(f64::NAN), ""))
@@ -92,8 +92,8 @@ pub(super) fn equal() -> Real {
             trials
                 .map(|(scheme, trip)| round_trip(scheme, trip, &[control(scheme)], seed, SECONDS, read))
                 .collect()
-        }),
-    }
+        },
+    )
 }
 
 /// A run over the path of figures 5.12 and 5.16 to 5.18 whose flows have these controls in turn.
@@ -121,18 +121,12 @@ fn round_trip(
 /// Figures 5.6 to 5.8: a parameter beside as many of Reno.
 pub(super) fn as_many(scheme: Scheme) -> Real {
     const SECONDS: u64 = 50;
-    Real {
-        differs: differs(&[
-            "50 s in place of 300 s, of which the first 15 do not count; two, four and sixteen of each alone",
-            KERNEL,
-            "the path is emulated: 15 Mbps, 44 ms, a queue of 55 packets, as many bytes as 80 of 1040. All \
+    real(
+        "50 s in place of 300 s, of which the first 15 do not count; two, four and sixteen of each alone",
+        "the path is emulated: 15 Mbps, 44 ms, a queue of 55 packets, as many bytes as 80 of 1040. All \
              receivers are equally far away, and all flows begin at once",
-        ]),
-        needs: &PROGRAMS,
-        trials: Box::new(move |seed| {
-            COUNTS.into_iter().map(|count| as_many_trial(scheme, count, seed, SECONDS)).collect()
-        }),
-    }
+        move |seed| COUNTS.into_iter().map(|count| as_many_trial(scheme, count, seed, SECONDS)).collect(),
+    )
 }
 
 fn as_many_trial(scheme: Scheme, count: f64, seed: u64, seconds: u64) -> Result<Trial, TestbedError> {
@@ -162,15 +156,11 @@ fn as_many_trial(scheme: Scheme, count: f64, seed: u64, seconds: u64) -> Result<
 /// Figure 5.9: how much each of eight flows varies beside eight of Reno.
 pub(super) fn smoothness() -> Real {
     const SECONDS: u64 = 90;
-    Real {
-        differs: differs(&[
-            "90 s in place of 300 s, of which the first 15 do not count",
-            KERNEL,
-            "the path is emulated: 15 Mbps, 44 ms, a queue of 55 packets, as many bytes as 80 of 1040. All \
+    real(
+        "90 s in place of 300 s, of which the first 15 do not count",
+        "the path is emulated: 15 Mbps, 44 ms, a queue of 55 packets, as many bytes as 80 of 1040. All \
              receivers are equally far away",
-        ]),
-        needs: &PROGRAMS,
-        trials: Box::new(|seed| {
+        |seed| {
             let all = [TTFWC_0_0, TTFWC_0_4, TTFWC_0_9].into_iter();
             all.map(|scheme| {
                 let changes = vec![("run.seed".to_owned(), real::seed(seed))];
@@ -189,8 +179,8 @@ pub(super) fn smoothness() -> Real {
                 })
             })
             .collect()
-        }),
-    }
+        },
+    )
 }
 
 /// The mean rate in Mbps, and the mean of how each varies over its seconds.

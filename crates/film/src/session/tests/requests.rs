@@ -55,6 +55,16 @@ fn while_the_buffer_is_low_connections_are_asked_for_little() {
 }
 
 #[test]
+fn a_driver_need_not_come_between_two_reads_while_nothing_is_urgent() {
+    let mut world = World::new(config(film(200, 800), 1, several(1), play(800)), servers(&[3200]));
+    assert_eq!(world.session.leeway(), Duration::ZERO, "nothing is there");
+    while world.session.status().buffer.is_none_or(|buffer| buffer < Duration::from_secs(6)) {
+        world.step();
+    }
+    assert!(world.session.leeway() >= LEEWAY);
+}
+
+#[test]
 fn a_seek_waits_for_no_long_request_and_closes_each_connection_once_at_most() {
     for (seek_after, to) in [(10, 0.5), (20, 0.9), (40, 0.0), (60, 0.03)] {
         let size = film(600, 2000);
