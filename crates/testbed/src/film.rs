@@ -1,4 +1,4 @@
-//! The media of a run: an MPEG transport stream of exactly the film's rate.
+//! The media of a run: an MPEG transport stream of exactly the film's rate, or of what it has at the most.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use anabranch_units::{Bytes, Duration, Rate};
 
 use crate::Error;
-use crate::scenario::Scenario;
+use crate::scenario::{Film, Scenario};
 
 /// What the pictures and the sound of a rate are like.
 struct Quality {
@@ -66,6 +66,9 @@ const QUALITIES: [Quality; 6] = [
     LARGE,
 ];
 
+/// The share of the mean rate that the pictures of a film without stuffing get.
+const VARIABLE_SHARE: f64 = 0.82;
+
 /// How far the file may be from its rate: ffmpeg goes over it where pictures and sound do not fit.
 const TOLERANCE: f64 = 0.02;
 
@@ -101,17 +104,20 @@ pub fn make(scenario: &Scenario, directory: &Path) -> Result<Option<MadeFilm>, E
         return Ok(Some(MadeFilm { file: file.clone(), made: false }));
     }
     let file = directory.join("film.ts");
-    encode(&file, film.rate, film.duration)?;
+    encode(&file, film.rate, film.is_variable, film.duration)?;
     Ok(Some(MadeFilm { file, made: true }))
 }
 
-/// Makes `file` with ffmpeg: H.264 and AAC in an MPEG transport stream of a constant rate, with stuffing.
+/// Makes `file` with ffmpeg: H.264 and AAC in an MPEG transport stream of a constant rate, with stuffing. One
+/// of variable rate has this mean without its stuffing, and [`Film::PEAK`] times as much with it.
 ///
 /// # Errors
 /// When ffmpeg fails, is not there, or cannot get down to the rate.
-pub fn encode(file: &Path, rate: Rate, duration: Duration) -> Result<(), Error> {
+pub fn encode(file: &Path, rate: Rate, is_variable: bool, duration: Duration) -> Result<(), Error> {
     let quality = QUALITIES.iter().find(|quality| rate < quality.below).unwrap_or(&LARGE);
-    let pictures = format!("{:.0}", rate.as_f64() * quality.share);
+    let share = if is_variable { VARIABLE_SHARE } else { quality.share };
+    let pictures = format!("{:.0}", rate.as_f64() * share);
+    let rate = if is_variable { rate * Film::PEAK } else { rate };
     let mut command = Command::new("ffmpeg");
     command.args(["-y", "-loglevel", "error", "-f", "lavfi", "-i", quality.pictures]);
     if !quality.sound.is_empty() {

@@ -40,13 +40,16 @@ enum Command {
         #[command(flatten)]
         common: Common,
     },
-    /// Make a film with ffmpeg: an MPEG transport stream of a constant rate.
+    /// Make a film with ffmpeg: an MPEG transport stream of a constant rate, or with stuffing to be left out.
     Film {
         /// The file to write.
         file: PathBuf,
         /// Its rate: 800k, 3M.
         #[arg(long)]
         rate: Rate,
+        /// That rate is the mean one, without stuffing.
+        #[arg(long)]
+        variable: bool,
         /// How long it plays.
         #[arg(long, default_value = "70s")]
         duration: Duration,
@@ -104,7 +107,7 @@ fn main() -> ExitCode {
             .options()
             .and_then(|options| compare::compare(&scenario, &clients, &options))
             .map(|summaries| print!("{}", compare::markdown(&summaries))),
-        Command::Film { file, rate, duration } => film::encode(&file, rate, duration),
+        Command::Film { file, rate, variable, duration } => film::encode(&file, rate, variable, duration),
         Command::Check => isolate::allowed().map(|()| println!("runs are possible here")),
         Command::Inside { order } => isolate::inside(&order),
         Command::Relay { caps, server } => relay::relay(caps, &server),

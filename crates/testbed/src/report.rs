@@ -9,7 +9,7 @@ use anabranch_units::{Bytes, Duration, Rate};
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
-use crate::live::Latency;
+use crate::live::{Gap, Latency};
 
 /// What one client did in a scenario; `summary.json`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -58,12 +58,15 @@ pub struct Summary {
 }
 
 /// Live media from its sender's input to its receiver's output, the settling time left out.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Live {
     /// MPEG-TS packets that were judged: those with pictures or sound.
     pub packets: usize,
     /// Those that never came out.
     pub missing: usize,
+    /// When those were fed, a thousand gaps at most.
+    #[serde(default)]
+    pub gaps: Vec<Gap>,
     /// Times that one came out again.
     pub repeated: usize,
     /// Packets that came out and are not in the film.

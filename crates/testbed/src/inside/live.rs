@@ -9,13 +9,13 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration as StdDuration;
 
-use anabranch_units::{Bytes, Duration};
+use anabranch_units::Duration;
 
 use super::order::{SCRATCH, TICK};
 use super::stage::{Stage, flows};
 use super::watch::{Record, TRAFFIC_INTERVAL};
 use crate::Error;
-use crate::live::{self, Collected, Collector, Deficit, Fed, INPUT_PORT, OUTPUT_PORT};
+use crate::live::{self, Collected, Collector, Deficit, Fed, INPUT_PORT, Media, OUTPUT_PORT};
 use crate::meter::Count;
 use crate::programs::{Program, Stdout};
 use crate::report::Live;
@@ -40,13 +40,17 @@ pub(super) fn carry(stage: &mut Stage<'_>, topology: &Topology) -> Result<Record
     let command = stage.command(client);
     let sender_command = stage.sender_command(client).ok_or_else(missing)?;
     let rules = scenario.live.ok_or_else(missing)?;
-    let rate = scenario.film.as_ref().ok_or_else(missing)?.rate;
+    let about_film = scenario.film.as_ref().ok_or_else(missing)?;
     let file = stage.order.film.clone().ok_or_else(missing)?;
     let film = fs::read(&file).map_err(Error::io(file.display().to_string()))?;
+    let media = match about_film.is_variable {
+        true => Media::without_stuffing(&film, about_film.file_rate()),
+        false => Media::constant(film, about_film.rate),
+    };
     let server = scenario.paths[0].server;
     let rtt = scenario.paths.iter().map(|path| path.rtt()).max().unwrap_or(Duration::ZERO);
 
-    let limit = film.len().saturating_mul(MOST_COPIES);
+    let limit = media.bytes.len().saturating_mul(MOST_COPIES);
     let collector = topology::within(&topology.client, || Collector::start(OUTPUT_PORT, limit))?
         .map_err(Error::io("the receiver's output port"))?;
     let input = topology::within(&topology.servers[server], feeding_socket)?
@@ -60,16 +64,12 @@ pub(super) fn carry(stage: &mut Stage<'_>, topology: &Topology) -> Result<Record
 
     let mut record = Record::new(scenario, format!("{} | {}", sender_command.join(" "), command.join(" ")));
     let start = record.start;
-    let size = Bytes::new(film.len() as u64);
-    let end = rate.time_for(size) + rules.latency + rtt * 2 + DRAINS;
-    let mut deficit = Deficit::new(rate, size, rules.latency + rtt, rules.settle);
-    let mut hopeless = |now| {
-        let out = Bytes::new(collector.bytes() as u64);
-        rules.give_up.is_some_and(|share| deficit.share(now, out) > share)
-    };
+    let end = Duration::from(media.length()) + rules.latency + rtt * 2 + DRAINS;
+    let mut deficit = Deficit::new(&media, rules.latency + rtt, rules.settle);
+    let mut hopeless = |now| rules.give_up.is_some_and(|share| deficit.share(now, collector.bytes()) > share);
     let done = AtomicBool::new(false);
     let (fed, given_up) = thread::scope(|scope| {
-        let feeder = scope.spawn(|| live::feed(&input, &film, rate, start, &done));
+        let feeder = scope.spawn(|| live::feed(&input, &media, start, &done));
         let given_up = timed(stage, &mut record, end, &mut [&mut sender, &mut receiver], &mut hopeless);
         done.store(true, Relaxed);
         (feeder.join().unwrap_or_default(), given_up)
@@ -85,17 +85,18 @@ pub(super) fn carry(stage: &mut Stage<'_>, topology: &Topology) -> Result<Record
     stage.stop_cross();
     let collected = collector.stop();
 
-    let settle = usize::try_from(rate.amount_in(rules.settle).get()).unwrap_or(usize::MAX);
-    let judgement = live::judge(&film, settle, start, &fed, &collected);
+    let settle = media.due_by(rules.settle.into());
+    let judgement = live::judge(&media.bytes, settle, start, &fed, &collected);
     record.live = Some(Live {
         packets: judgement.packets,
         missing: judgement.missing,
+        gaps: judgement.gaps,
         repeated: judgement.repeated,
         strange: judgement.strange,
         discontinuities: judgement.discontinuities,
         decoder_errors: decode(&collected.bytes[judgement.begin..], &stage.log("decoder"))?,
         latency: judgement.latency,
-        overhead: overhead(stage, &record, &film, &fed),
+        overhead: overhead(stage, &record, &media, &fed),
         sender_cpu_s,
         receiver_cpu_s,
         sender_exit_code,
@@ -144,14 +145,14 @@ fn timed(
 }
 
 /// Bytes put into the paths for each byte fed.
-fn overhead(stage: &Stage<'_>, record: &Record, film: &[u8], fed: &Fed) -> f64 {
+fn overhead(stage: &Stage<'_>, record: &Record, media: &Media, fed: &Fed) -> f64 {
     let bytes = |counts: &[(Count, Count)]| -> u64 {
         let films = flows(stage.scenario).into_iter().zip(counts).filter(|((_, flow, _), _)| flow == "film");
         films.map(|(_, (sent, _))| sent.bytes).sum()
     };
     let at = |counts: Option<&(Duration, Vec<(Count, Count)>)>| counts.map_or(0, |(_, counts)| bytes(counts));
     let sent = at(record.traffic.last()).saturating_sub(at(record.traffic.first()));
-    let whole = fed.at.len().saturating_mul(live::DATAGRAM).min(film.len());
+    let whole = fed.at.len().saturating_mul(live::DATAGRAM).min(media.bytes.len());
     sent as f64 / whole.max(1) as f64
 }
 

@@ -54,7 +54,7 @@ pub(super) fn summarise(
         cross_bps: cross_bps(&scenario.cross, record.elapsed, &flows),
         flows,
         ping: ping_result(record, echoes, out)?,
-        live: record.live,
+        live: record.live.clone(),
     })
 }
 

@@ -1,55 +1,60 @@
 //! Notices, while a run goes on, that its receiver stays behind for good.
 
-use anabranch_units::{Bytes, Duration, Rate};
+use std::time::Duration as StdDuration;
+
+use anabranch_units::Duration;
+
+use super::Media;
 
 /// The time after the latency in which what is due must have come out.
 const SLACK: Duration = Duration::from_secs(2);
 
 /// What should have come out since the settling time, against what did.
 #[derive(Clone, Copy, Debug)]
-pub struct Deficit {
-    rate: Rate,
-    film: Bytes,
+pub struct Deficit<'a> {
+    media: &'a Media,
     /// How long the way through sender, path and receiver may take.
     delay: Duration,
     settle: Duration,
     /// What was due and what had come out when the judged part began to come out.
-    base: Option<(Bytes, Bytes)>,
+    base: Option<(usize, usize)>,
 }
 
-impl Deficit {
-    /// For a film of this rate and size, whose packets may take `delay` on their way.
-    pub fn new(rate: Rate, film: Bytes, delay: Duration, settle: Duration) -> Self {
-        Self { rate, film, delay: delay + SLACK, settle, base: None }
+impl<'a> Deficit<'a> {
+    /// For media whose packets may take `delay` on their way.
+    pub fn new(media: &'a Media, delay: Duration, settle: Duration) -> Self {
+        Self { media, delay: delay + SLACK, settle, base: None }
     }
 
     /// The share of the judged part of the whole film that has not come out in time, when `out` bytes have at
     /// `now` since the feed's start.
-    pub fn share(&mut self, now: Duration, out: Bytes) -> f64 {
+    pub fn share(&mut self, now: Duration, out: usize) -> f64 {
         let begin = self.settle + self.delay;
         if now < begin {
             return 0.0;
         }
         // Most programs are ahead of `due` all the time; at the film's end they are not any more, and nothing
         // is said.
-        let due = self.rate.amount_in(now - self.delay).min(self.film - self.rate.amount_in(self.delay));
+        let last = self.media.length().saturating_sub(self.delay.into());
+        let due = self.media.due_by(StdDuration::from(now - self.delay).min(last));
         let (due_before, out_before) = *self.base.get_or_insert((due, out));
-        let judged = self.film - self.rate.amount_in(self.settle);
-        let behind = (due - due_before).get().saturating_sub((out - out_before).get());
-        behind as f64 / judged.get().max(1) as f64
+        let judged = self.media.bytes.len() - self.media.due_by(self.settle.into());
+        let behind = (due - due_before).saturating_sub(out - out_before);
+        behind as f64 / judged.max(1) as f64
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use anabranch_units::Rate;
+
     use super::*;
 
     fn share_at_the_end(out: impl Fn(u64) -> u64) -> f64 {
-        let rate = Rate::from_bps(8000);
-        let mut deficit =
-            Deficit::new(rate, Bytes::new(70_000), Duration::from_secs(1), Duration::from_secs(10));
+        let media = Media::constant(vec![0; 70_000], Rate::from_bps(8000));
+        let mut deficit = Deficit::new(&media, Duration::from_secs(1), Duration::from_secs(10));
         let shares =
-            (0..=70u64).map(|second| deficit.share(Duration::from_secs(second), Bytes::new(out(second))));
+            (0..=70u64).map(|second| deficit.share(Duration::from_secs(second), out(second) as usize));
         shares.last().unwrap()
     }
 

@@ -1,15 +1,12 @@
 //! Compares what came out of a receiver with the film that went into its sender.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::time::{Duration as StdDuration, Instant};
 
 use mpeg2ts_reader::packet::{ContinuityCounter, Packet, Pid};
 use serde::{Deserialize, Serialize};
 
-use super::{Collected, DATAGRAM, Fed, PACKET};
-
-/// The packet identifier of stuffing, which carries nothing (ISO/IEC 13818-1, table 2-3).
-const NULL_PID: u16 = 0x1fff;
+use super::{Collected, DATAGRAM, Fed, PACKET, STUFFING};
 
 /// Milliseconds from the feed into the sender to the way out of the receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -24,6 +21,22 @@ pub struct Latency {
     pub most_ms: f64,
 }
 
+/// Packets of a film that never came out, one soon after the other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Gap {
+    /// When the first of them was fed, from the feed's start.
+    pub at_s: f64,
+    /// How much later the last one was.
+    pub for_s: f64,
+    /// How many they are.
+    pub packets: usize,
+}
+
+/// Missing packets that were fed so closely to each other are one gap.
+const ONE_GAP: StdDuration = StdDuration::from_secs(1);
+/// So many gaps are told, the first ones.
+const MOST_GAPS: usize = 1000;
+
 /// What became of the judged part of a film: from its first key picture after the settling time to its end.
 ///
 /// Judged are the packets that are the only ones of their content in the film: all pictures and sound in
@@ -34,6 +47,8 @@ pub struct Judgement {
     pub packets: usize,
     /// Those that never came out.
     pub missing: usize,
+    /// When those were fed, a thousand gaps at most.
+    pub gaps: Vec<Gap>,
     /// Times that one came out again.
     pub repeated: usize,
     /// Packets that came out and are not in the film at all.
@@ -52,11 +67,10 @@ pub fn judge(film: &[u8], settle: usize, start: Instant, fed: &Fed, collected: &
     let first = first_key_picture(film, settle);
     let places = places(film);
     let mut came = vec![false; film.len() / PACKET];
-    let mut judgement = Judgement {
-        packets: places.values().flatten().filter(|index| **index >= first).count(),
-        begin: collected.bytes.len(),
-        ..Judgement::default()
-    };
+    let judged: BTreeSet<usize> =
+        places.values().flatten().copied().filter(|index| *index >= first).collect();
+    let mut judgement =
+        Judgement { packets: judged.len(), begin: collected.bytes.len(), ..Judgement::default() };
     let mut latencies = Vec::new();
     let mut counters: HashMap<u16, ContinuityCounter> = HashMap::new();
     for (at, position, packet) in packets(collected) {
@@ -76,10 +90,25 @@ pub fn judge(film: &[u8], settle: usize, start: Instant, fed: &Fed, collected: &
             judgement.discontinuities += usize::from(breaks_continuity(packet, &mut counters));
         }
     }
-    let arrived = came.iter().filter(|came| **came).count();
-    judgement.missing = judgement.packets.saturating_sub(arrived);
+    let missing = judged.into_iter().filter(|index| !came[*index]);
+    let at = |index: usize| fed.at.get(index * PACKET / DATAGRAM).copied();
+    for at in missing.map(at) {
+        judgement.missing += 1;
+        tell_gap(&mut judgement.gaps, at);
+    }
     judgement.latency = latency(latencies);
     judgement
+}
+
+/// Adds a missing packet that was fed then; what was never fed is in no gap.
+fn tell_gap(gaps: &mut Vec<Gap>, at: Option<StdDuration>) {
+    let Some(at) = at.map(|at| at.as_secs_f64()) else { return };
+    let is_near = |gap: &&mut Gap| at - gap.at_s - gap.for_s <= ONE_GAP.as_secs_f64();
+    if let Some(gap) = gaps.last_mut().filter(is_near) {
+        *gap = Gap { at_s: gap.at_s, for_s: at - gap.at_s, packets: gap.packets + 1 };
+    } else if gaps.len() < MOST_GAPS {
+        gaps.push(Gap { at_s: at, for_s: 0.0, packets: 1 });
+    }
 }
 
 /// The index of each packet of the film by its content, `None` where several have the same.
@@ -87,7 +116,7 @@ fn places(film: &[u8]) -> HashMap<&[u8], Option<usize>> {
     let mut places: HashMap<&[u8], Option<usize>> = HashMap::new();
     for (index, packet) in film.chunks_exact(PACKET).enumerate() {
         let only =
-            Packet::try_new(packet).filter(|packet| u16::from(packet.pid()) != NULL_PID).map(|_| index);
+            Packet::try_new(packet).filter(|packet| u16::from(packet.pid()) != STUFFING).map(|_| index);
         places.entry(packet).and_modify(|place| *place = None).or_insert(only);
     }
     places
@@ -98,7 +127,7 @@ fn places(film: &[u8]) -> HashMap<&[u8], Option<usize>> {
 fn first_key_picture(film: &[u8], settle: usize) -> usize {
     let mut sizes: HashMap<u16, usize> = HashMap::new();
     let pid = |packet: &[u8]| Packet::try_new(packet).map(|packet| u16::from(packet.pid()));
-    film.chunks_exact(PACKET).filter_map(pid).filter(|pid| *pid != NULL_PID).for_each(|pid| {
+    film.chunks_exact(PACKET).filter_map(pid).filter(|pid| *pid != STUFFING).for_each(|pid| {
         *sizes.entry(pid).or_default() += 1;
     });
     let pictures = sizes.into_iter().max_by_key(|(pid, size)| (*size, *pid)).map(|(pid, _)| pid);
@@ -127,7 +156,7 @@ fn packets(collected: &Collected) -> impl Iterator<Item = (Instant, usize, &[u8]
 fn breaks_continuity(packet: &[u8], counters: &mut HashMap<u16, ContinuityCounter>) -> bool {
     let Some(packet) = Packet::try_new(packet) else { return true };
     let pid: u16 = Pid::into(packet.pid());
-    if pid == NULL_PID || !packet.adaptation_control().has_payload() {
+    if pid == STUFFING || !packet.adaptation_control().has_payload() {
         return false;
     }
     let counter = packet.continuity_counter();
@@ -199,6 +228,7 @@ mod tests {
         let judgement = run(&film, &datagrams(&film));
         // From packet 10 on: 32 packets, of which five are stuffing.
         assert_eq!((judgement.packets, judgement.missing, judgement.begin), (27, 0, 10 * PACKET));
+        assert_eq!(judgement.gaps, []);
         assert_eq!((judgement.repeated, judgement.strange, judgement.discontinuities), (0, 0, 0));
         assert_eq!((judgement.latency.least_ms, judgement.latency.most_ms), (500.0, 500.0));
     }
@@ -210,6 +240,7 @@ mod tests {
         output[3].clear();
         let judgement = run(&film, &output);
         assert_eq!((judgement.missing, judgement.discontinuities), (6, 1));
+        assert_eq!(judgement.gaps, [Gap { at_s: 3.0, for_s: 0.0, packets: 6 }]);
         // Before the judged part nothing counts.
         let mut output = datagrams(&film);
         output[0].clear();
@@ -236,6 +267,8 @@ mod tests {
         let film = film();
         let judgement = run(&film, &[]);
         assert_eq!((judgement.missing, judgement.begin), (27, 0));
+        // A datagram in each second, one gap.
+        assert_eq!(judgement.gaps, [Gap { at_s: 1.0, for_s: 4.0, packets: 27 }]);
         let judgement = run(&film, &[vec![7; 1000], Vec::new(), vec![0x47; 188 * 3 + 1]]);
         assert_eq!((judgement.missing, judgement.packets), (27, 27));
     }

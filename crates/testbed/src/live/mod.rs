@@ -1,17 +1,21 @@
-//! Live media through a sender and a receiver: fed at its own rate, collected, and judged packet by packet.
+//! Live media through a sender and a receiver: fed as it is due, collected, and judged packet by packet.
 //!
 //! Both ends are in one machine and one clock, so the time from a packet's way into the sender to its way out
 //! of the receiver needs no synchronisation.
+
+use mpeg2ts_reader::packet::Packet;
 
 mod collect;
 mod deficit;
 mod feed;
 mod judge;
+mod media;
 
 pub use collect::{Collected, Collector};
 pub use deficit::Deficit;
 pub use feed::{Fed, feed};
-pub use judge::{Judgement, Latency, judge};
+pub use judge::{Gap, Judgement, Latency, judge};
+pub use media::Media;
 
 /// Bytes of an MPEG-TS packet (ISO/IEC 13818-1, 2.4.3.2).
 pub const PACKET: usize = 188;
@@ -21,6 +25,14 @@ pub const DATAGRAM: usize = 7 * PACKET;
 pub const INPUT_PORT: u16 = 5000;
 /// The UDP port of its loopback to which a receiver sends the film.
 pub const OUTPUT_PORT: u16 = 6000;
+
+/// The packet identifier of stuffing, which carries nothing (ISO/IEC 13818-1, table 2-3).
+const STUFFING: u16 = 0x1fff;
+
+/// Whether a packet is stuffing.
+fn is_stuffing(packet: &[u8]) -> bool {
+    Packet::try_new(packet).is_some_and(|packet| u16::from(packet.pid()) == STUFFING)
+}
 
 /// The niceness of the threads that feed and collect: their times are what is measured.
 const NICENESS: i32 = -15;

@@ -4,13 +4,16 @@ use std::path::PathBuf;
 
 use anabranch_film::playback::{Parameters, StallRule};
 use anabranch_scenario::{Fault, Item, playback};
-use anabranch_units::{Duration, Rate};
+use anabranch_units::{Duration, Rate, Ratio};
 
 /// The media of the run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Film {
-    /// Its constant rate, the container's overhead included.
+    /// Its constant rate, the container's overhead included; its mean one where it is variable.
     pub rate: Rate,
+    /// Whether it is fed without stuffing, as encoders send it that make none: key pictures come at several
+    /// times the mean rate. Only live media are.
+    pub is_variable: bool,
     /// How long it plays.
     pub duration: Duration,
     /// An existing file at that rate; without it an MPEG transport stream is made with ffmpeg.
@@ -23,9 +26,22 @@ pub struct Film {
 }
 
 impl Film {
-    pub(super) fn read(item: Item<'_>) -> Result<Self, Fault> {
+    /// The file of a film of variable rate has so many times its mean rate, with stuffing.
+    pub const PEAK: Ratio = Ratio::new(4, 1);
+
+    /// The rate of its file.
+    #[must_use]
+    pub fn file_rate(&self) -> Rate {
+        if self.is_variable { self.rate * Self::PEAK } else { self.rate }
+    }
+
+    pub(super) fn read(item: Item<'_>, has_live: bool) -> Result<Self, Fault> {
         let mut table = item.table("the [film]")?;
         let rate = table.need("rate", Item::rate);
+        let is_variable = table.get("variable", |item| match item.flag()? {
+            true if !has_live => Err(item.fault("only live media may be of variable rate: with [live]")),
+            is_variable => Ok(is_variable),
+        });
         let duration = table.need("duration", Item::positive_duration);
         let file = table.get("file", Item::text).map(PathBuf::from);
         let playback = table.get("playback", playback).unwrap_or_default();
@@ -40,7 +56,14 @@ impl Film {
             buffer => Ok(buffer),
         });
         table.finish()?;
-        Ok(Self { rate: rate?, duration: duration?, file, playback, buffer })
+        Ok(Self {
+            rate: rate?,
+            is_variable: is_variable.unwrap_or(false),
+            duration: duration?,
+            file,
+            playback,
+            buffer,
+        })
     }
 }
 

@@ -103,9 +103,9 @@ impl Scenario {
 
 fn read(mut document: Table<'_>, files: &mut dyn Files) -> Result<Scenario, Fault> {
     let described = anabranch_scenario::read(&mut document, None, files);
-    let film = document.get("film", Film::read);
-    let live = document.get("live", Live::read);
     let has_live = document.has("live") && document.has("film");
+    let film = document.get("film", |item| Film::read(item, has_live));
+    let live = document.get("live", Live::read);
     let clients = clients(&mut document, has_live);
     // Where the network is wrong, nobody knows what its programs refer to.
     let Ok(described) = described else {

@@ -174,6 +174,11 @@ fn wrong_values_are_refused_with_what_would_be_right() {
         ("\"curl\"\n", "\"../curl\"\n", "a name is 1 to 64"),
         ("\"curl\"\n", "\".curl\"\n", "a client's name begins with no dot"),
         ("\"curl\"\n", "\"curl\"\nsender = [\"cat\"]\n", "needs [live] and [film]"),
+        (
+            "[[server]]",
+            "[film]\nrate = \"1M\"\nduration = \"9s\"\nvariable = true\n[[server]]",
+            "only live media may be of variable rate",
+        ),
         ("\"curl\"\n", "\"curl\"\noutput = \"fil\"\n", "did you mean 'file'?"),
         ("\"curl\"\n", "\"curl\"\noutput = \"file\"\ncopies = 2\n", "they would share a file"),
         ("\"curl\"\n", "\"curl\"\ncopies = 0\n", "a whole number from 1 to 64"),
