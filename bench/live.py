@@ -5,9 +5,10 @@ Usage: bench/live.py [--rows ...] [--clients ...] [--jobs N] [--quick] [--out DI
        bench/live.py --long                      ten minutes through 4 % loss instead, at one rate
        bench/live.py --trial ROW CLIENT RATE     one run, and all that was measured
 
-A trial feeds a film of constant rate to the client's sender and judges what comes out of its receiver (docs/testbed.md, live media). It is
-carried when no packet with pictures or sound is missing and ffmpeg decodes what came out without an error. The search is a bisection of a
-ladder of rates, for each seed of the losses, which are the same for every client; every rung is tried once. Prints raw results (bench/raw.py); every trial is in DIR/trials.csv as well.
+A trial feeds a film to the client's sender and judges what comes out of its receiver (docs/testbed.md, live media). It is carried when no packet
+with pictures or sound is missing, ffmpeg decodes what came out without an error, and 99 % of the packets come within the latency, the way and 50 ms. The
+search is a bisection of a ladder of rates, for each seed of the losses, which are the same for every client; every rung is tried once. Prints raw
+results (bench/raw.py); every trial is in DIR/trials.csv as well.
 """
 
 import argparse
@@ -19,6 +20,7 @@ import os
 import pathlib
 import re
 import shutil
+import statistics
 import subprocess
 import sys
 import threading
@@ -28,9 +30,11 @@ import raw
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PROGRAMS = ["srt-live-transmit", "ristsender", "ristreceiver", "ffmpeg", "iperf3", "openssl", "unshare"]
-SECONDS, LONG_SECONDS, QUICK_SECONDS, SETTLE = 60, 600, 15, 10
+SECONDS, LONG_SECONDS, QUICK_SECONDS, SETTLE = 43, 600, 15, 2
+# What 99 % of the packets may take beside the latency and the way.
+LATE_MS = 50
 # What goes through the long run, and where.
-LONG_ROW, LONG_CLIENTS = "loss-4", ["srt", "rist", "auto", "auto+fec"]
+LONG_ROW, LONG_CLIENTS = "loss-4", ["srt", "rist", "auto", "auto-npd"]
 FIELDS = ["row", "client", "rate_bps", "seed", "carried", "given_up", "packets", "missing", "repeated", "strange", "discontinuities",
           "decoder_errors", "latency_ms", "latency_99_ms", "latency_most_ms", "overhead", "cross_bps", "sender_cpu_s", "receiver_cpu_s",
           "fault"]
@@ -72,9 +76,10 @@ def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     chosen = lambda known: lambda text: [name for name in known if name in text.split(",")] or sys.exit(f"one of {','.join(known)}")
     parser.add_argument("--rows", type=chosen(live_rows.ROWS), default=list(live_rows.ROWS), help=",".join(live_rows.ROWS))
-    parser.add_argument("--clients", type=chosen(live_rows.CLIENTS), default=list(live_rows.CLIENTS), help=",".join(live_rows.CLIENTS))
-    parser.add_argument("--jobs", type=int, default=4, help="trials at a time (4)")
-    parser.add_argument("--seeds", type=lambda text: [int(seed) for seed in text.split(",")], default=[1, 2], help="of the losses (1,2)")
+    parser.add_argument("--clients", type=chosen(live_rows.CLIENTS), default=live_rows.DEFAULT,
+                        help=f"{','.join(live_rows.CLIENTS)}; by default {','.join(live_rows.DEFAULT)}")
+    parser.add_argument("--jobs", type=int, default=12, help="trials at a time (12)")
+    parser.add_argument("--seeds", type=lambda text: [int(seed) for seed in text.split(",")], default=[1, 2, 3], help="of the losses (1,2,3)")
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_SECONDS} s a trial instead of {SECONDS}, to try it out")
     parser.add_argument("--more", action="store_true", help="keep the trials that are in --out, and add to them")
     parser.add_argument("--around", type=pathlib.Path, metavar="FILE", help="trials.csv of an earlier search: begin at what was carried there")
@@ -134,7 +139,8 @@ def summary(one):
     if one["fault"]:
         return one["fault"]
     outcome = "carried" if one["carried"] else "given up" if one["given_up"] else f"{one['missing']} of {one['packets']} missing"
-    return f"{outcome}, decoder errors {one['decoder_errors']}, latency {one['latency_ms']:.0f} ms, overhead {one['overhead']:.3f}"
+    latency = f"latency {one['latency_ms']:.0f} ms, 99 % {one['latency_99_ms']:.0f} ms"
+    return f"{outcome}, decoder errors {one['decoder_errors']}, {latency}, overhead {one['overhead']:.3f}"
 
 
 def trial(options, row, client, rate, seed, to_the_end=False):
@@ -150,27 +156,35 @@ def trial(options, row, client, rate, seed, to_the_end=False):
                                             "{fingerprint}": fingerprint}))
     with open(out / "log", "w") as log:
         ran = subprocess.run([options.testbed, "run", scenario, "--anabranch", options.anabranch.resolve(), "--out", out,
-                              "--film", film(options, rate), "--film-rate", str(rate)], stdout=log, stderr=subprocess.STDOUT)
+                              "--film", film(options, row, rate), "--film-rate", str(rate)], stdout=log, stderr=subprocess.STDOUT)
     one = dict.fromkeys(FIELDS, "") | {"row": row, "client": client, "rate_bps": rate, "seed": seed, "carried": False}
     if ran.returncode:
         return one | {"fault": " ".join((out / "log").read_text().split())[-300:] or f"the testbed ended with {ran.returncode}"}
     run = json.loads((out / "summary.json").read_text())
     live = run["live"]
-    carried = live["packets"] > 0 and live["missing"] == 0 and live["decoder_errors"] == 0
     latency = live["latency"]
+    way = max(milliseconds(path["delay"]) for path in plan["paths"]) + plan.get("longer_ms", 0)
+    in_time = latency["percentile_99_ms"] <= milliseconds(plan["latency"]) + way + LATE_MS
+    carried = live["packets"] > 0 and live["missing"] == 0 and live["decoder_errors"] == 0 and in_time
     return one | {key: live[key] for key in FIELDS if key in live} | {
         "carried": carried, "latency_ms": latency["median_ms"], "latency_99_ms": latency["percentile_99_ms"],
-        "latency_most_ms": latency["most_ms"], "cross_bps": run["cross_bps"] if plan.get("cross") else ""}
+        "latency_most_ms": latency["most_ms"], "cross_bps": run["cross_bps"] if "cross" in plan else ""}
 
 
-def film(options, rate):
-    """The film of this rate, made where it is not there."""
-    file = options.out / "films" / f"{rate}-{options.seconds + SETTLE}.ts"
+def milliseconds(text):
+    """A time as scenarios have it."""
+    return float(text[:-2]) if text.endswith("ms") else float(text[:-1]) * 1e3
+
+
+def film(options, row, rate):
+    """The row's film of this rate, made where it is not there."""
+    kind = ["--variable"] if live_rows.ROWS[row].get("variable") else []
+    file = options.out / "films" / f"{rate}-{options.seconds + SETTLE}{''.join(kind)}.ts"
     with LOCK:
         if not file.exists():
             file.parent.mkdir(exist_ok=True)
             made = file.with_suffix(".part.ts")
-            subprocess.run([options.testbed, "film", made, "--rate", str(rate), "--duration", f"{options.seconds + SETTLE}s"], check=True)
+            subprocess.run([options.testbed, "film", made, "--rate", str(rate), "--duration", f"{options.seconds + SETTLE}s", *kind], check=True)
             made.rename(file)
     return file
 
@@ -202,19 +216,39 @@ def load(file):
 
 
 def tell(found):
-    """Every trial; whether it is the highest rate that the client carried there with this seed, and whether it is the rate of all."""
-    best = {}
+    """Every trial; whether it is the highest rate that the client carried there with this seed, and whether it is the rate of all. A client that carries
+    no rate of the ladder carries zero; arithmetic is a client too."""
+    best = {(one["row"], one["client"], one["seed"]): 0 for one in found}
     for one in found:
         if one["carried"] == "True":
             key = (one["row"], one["client"], one["seed"])
-            best[key] = max(best.get(key, 0), int(one["rate_bps"]))
+            best[key] = max(best[key], int(one["rate_bps"]))
+    for (row, client, seed), rate in best.items():
+        if rate == 0:
+            raw.row(row=row, client=client, seed=float(seed), rate_bps=0, path=live_rows.ROWS[row]["title"], is_best=True)
     for one in found:
         plan = live_rows.ROWS[one["row"]]
         rate = int(one["rate_bps"])
         told = {name: value if name in ("row", "client", "fault") else value == "True" if value in ("True", "False") else float(value)
                 for name, value in one.items() if value != ""}
         told["share_missing"] = live_rows.GIVE_UP if told.get("given_up") else told.get("missing", 0) / max(told.get("packets", 1), 1)
-        raw.row(**told, path=plan["title"], is_best=rate == best.get((one["row"], one["client"], one["seed"])), is_common=rate == plan["common"])
+        raw.row(**told, path=plan["title"], is_best=rate == best[one["row"], one["client"], one["seed"]], is_common=rate == plan["common"],
+                is_shared="cross" in plan)
+    for row in dict.fromkeys(row for row, _, _ in best):
+        tell_aim(row, {client: statistics.mean(rate for (at, who, _), rate in best.items() if (at, who) == (row, client))
+                       for client in dict.fromkeys(who for at, who, _ in best if at == row)})
+
+
+def tell_aim(row, means):
+    """What our programs carry beside the best peer, all with stuffing, and what arithmetic allows, which is a client as well."""
+    title, allowed = live_rows.ROWS[row]["title"], live_rows.arithmetic(row)
+    if allowed:
+        raw.row(row=row, client="arithmetic", rate_bps=allowed, path=title, is_best=True)
+    peers = {client: rate for client, rate in means.items() if client in live_rows.PEERS and not client.endswith("-npd")}
+    if peers and "auto" in means:
+        peer = max(peers, key=peers.get)
+        raw.row(kind="aim", path=title, auto=means["auto"], peer_name=peer, peer=peers[peer],
+                **({"auto_fec": means["auto+fec"]} if "auto+fec" in means else {}), **({"allowed": allowed} if allowed else {}))
 
 
 if __name__ == "__main__":

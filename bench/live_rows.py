@@ -21,30 +21,52 @@ def value(of):
     return f"{{ {inner()} }}" if isinstance(of, dict) else json.dumps(of)
 
 
-# What the field calls a good budget for retransmission: four round-trip times, for every client.
 WIRELESS = {"rate": "1M", "delay": "84ms", "queue": "25 packets"}
-FAST = {"latency": "672ms", "ladder": ladder(50_000, 1_150_000, 25_000), "common": 600_000}
+JITTERY = WIRELESS | {"loss": 0.02, "jitter": {"kind": "uniform", "most": "40ms"}}
+# What the field calls a good budget for retransmission: four round-trip times, for every client.
+ONE = {"latency": "672ms", "ladder": [50_000, *ladder(150_000, 600_000, 50_000), *ladder(625_000, 1_100_000, 25_000)], "common": 600_000}
+# Nothing comes for 300 ms, and then by another cell; and back.
+HANDOVERS = """{ at = "15s", down = true }, { at = "15.3s", delay = "114ms", rate = "700k" },
+    { at = "30s", down = true }, { at = "30.3s", delay = "84ms", rate = "1M" }"""
+TWO = {"latency": "1s", "ladder": ladder(500_000, 7_500_000, 250_000), "common": 4_000_000, "links": True,
+       "paths": [{"rate": "5M", "delay": "30ms", "queue": "50 packets", "loss": 0.01}, {"rate": "3M", "delay": "50ms", "queue": "50 packets", "loss": 0.01}]}
+# `most_loss` is what the link loses, `most_rate` the least that it has, for what arithmetic allows.
 ROWS = {
-    "loss-0": {"title": "1 Mbps, 168 ms, no loss", "paths": [WIRELESS], **FAST},
-    "loss-2": {"title": "2 % loss", "paths": [WIRELESS | {"loss": 0.02}], **FAST},
-    "loss-4": {"title": "4 % loss", "paths": [WIRELESS | {"loss": 0.04}], **FAST},
-    "loss-8": {"title": "8 % loss", "paths": [WIRELESS | {"loss": 0.08}], **FAST},
-    "bursts": {"title": "4 % loss in bursts of 5", "paths": [WIRELESS | {"loss": bursts(0.04, 5)}], **FAST},
-    "beside-tcp": {"title": "beside one CUBIC flow", "paths": [WIRELESS], "cross": True, **FAST, "common": 400_000},
-    "halved": {"title": "500 kbps from mid-stream on", "paths": [WIRELESS], "change": 'rate = "500k"', **FAST, "common": 400_000},
-    "narrow": {"title": "100 kbps, 757 ms, no loss", "paths": [{"rate": "100k", "delay": "378.5ms", "queue": "10 packets"}],
-               "latency": "3028ms", "ladder": ladder(20_000, 115_000, 5_000), "common": 60_000},
-    "links": {"title": "two links, 5 and 3 Mbps, 1 % loss", "latency": "1s", "ladder": ladder(500_000, 7_500_000, 250_000), "common": 4_000_000,
-              "paths": [{"rate": "5M", "delay": "30ms", "queue": "50 packets", "loss": 0.01},
-                        {"rate": "3M", "delay": "50ms", "queue": "50 packets", "loss": 0.01}]},
+    "none": ONE | {"title": "no trouble", "paths": [WIRELESS], "most_loss": 0},
+    "loss-4": ONE | {"title": "4 % loss", "paths": [WIRELESS | {"loss": 0.04}], "most_loss": 0.04},
+    "bursts": ONE | {"title": "4 % loss in bursts of 5", "paths": [WIRELESS | {"loss": bursts(0.04, 5)}], "most_loss": 0.04},
+    "jitter": ONE | {"title": "40 ms of jitter and 2 % loss", "paths": [JITTERY], "most_loss": 0.02},
+    "variable": ONE | {"title": "the same, a film of variable rate", "paths": [JITTERY], "variable": True},
+    "reordering": ONE | {"title": "reordering, 5 ms in the mean",
+                         "paths": [WIRELESS | {"jitter": {"kind": "exponential", "mean": "5ms", "reorder": True}}], "most_loss": 0},
+    "handovers": ONE | {"title": "handovers, 700 kbps for 15 s", "paths": [WIRELESS], "changes": HANDOVERS, "longer_ms": 30, "most_loss": 0, "most_rate": 700_000},
+    "beside-cubic": ONE | {"title": "beside one CUBIC flow", "paths": [WIRELESS], "cross": "cubic", "common": 400_000},
+    "beside-bbr": ONE | {"title": "beside one BBR flow", "paths": [WIRELESS], "cross": "bbr", "common": 400_000},
+    "links": TWO | {"title": "two links, 5 and 3 Mbps, 1 % loss"},
+    "dying": TWO | {"title": "the 5 Mbps link dies in mid-stream", "changes": '{ at = "22s", down = true }', "common": 2_000_000},
 }
-ROWS["dying"] = ROWS["links"] | {"title": "the 5 Mbps link dies in mid-stream", "change": "down = true", "common": 2_000_000}
+
+
+def arithmetic(row):
+    """The most that can come whole over a row's link, in bit/s: what it does not lose, less the headers of IP and UDP; none where others or key pictures share it."""
+    plan = ROWS[row]
+    return (1 - plan["most_loss"]) * plan.get("most_rate", 1_000_000) * 1316 / 1344 if "most_loss" in plan else None
+
+
+def srt(*options):
+    """SRT with these options of its URL at both ends."""
+    more = "".join("&" + option for option in options)
+    return {
+        "receiver": ["srt-live-transmit", "-q", "srt://:9000?mode=listener&latency={latency}" + more, "udp://127.0.0.1:6000"],
+        "sender": ["srt-live-transmit", "-q", "udp://:5000", "srt://{address1}:9000?mode=caller&latency={latency}" + more],
+    }
+
 
 PEERS = {
-    "srt": {
-        "receiver": ["srt-live-transmit", "-q", "srt://:9000?mode=listener&latency={latency}", "udp://127.0.0.1:6000"],
-        "sender": ["srt-live-transmit", "-q", "udp://:5000", "srt://{address1}:9000?mode=caller&latency={latency}"],
-    },
+    "srt": srt(),
+    "srt+filter": srt("packetfilter=fec,cols:10,rows:5"),
+    # What comes in and a quarter more at the most, retransmissions included.
+    "srt-maxbw": srt("maxbw=0", "oheadbw=25"),
     "rist": {
         "receiver": ["ristreceiver", "-v", "4", "-S", "0", "-i", "rist://@0.0.0.0:9000?buffer={latency}&rtt-max=2000", "-o", "udp://127.0.0.1:6000"],
         "sender": ["ristsender", "-v", "4", "-S", "0", "-i", "udp://@127.0.0.1:5000", "-o", "rist://{address1}:9000?buffer={latency}&rtt-max=2000"],
@@ -60,9 +82,9 @@ PEERS["rist-dup"] = {"receiver": PEERS["rist"]["receiver"],
 PEERS["rist-npd"] = PEERS["rist"] | {key: [PEERS["rist"][key][0], "-n", *PEERS["rist"][key][1:]] for key in ["sender", "links"]}
 
 
-def ours(scheme, fec):
+def ours(scheme, fec, *more):
     sender = ["{anabranch}", "send", "--quiet", "--to", "{address1}:9000", "--input", "udp://127.0.0.1:5000", "--fingerprint", "{fingerprint}",
-              "--scheme", scheme, "--fec", fec, "--latency", "{latency}ms", "--stats", "{dir}/send.jsonl"]
+              "--scheme", scheme, "--fec", fec, "--latency", "{latency}ms", "--stats", "{dir}/send.jsonl", *more]
     return {
         "receiver": ["{anabranch}", "receive", "--quiet", "--listen", "0.0.0.0:9000", "--output", "udp://127.0.0.1:6000", "--cert", "{certificate}",
                      "--key", "{key}", "--latency", "{latency}ms", "--stats", "{dir}/receive.jsonl"],
@@ -71,32 +93,41 @@ def ours(scheme, fec):
     }
 
 
-CLIENTS = PEERS | {scheme + suffix: ours(scheme, fec) for suffix, fec in [("", "off"), ("+fec", "61,50"), ("+fec-auto", "auto")]
-                   for scheme in ["auto", "multfrc", "aio-tfrc", "tfrc"]}
+# Stuffing is sent by all but those with -npd.
+CLIENTS = PEERS | {
+    "auto": ours("auto", "off", "--keep-stuffing"),
+    "auto+fec": ours("auto", "auto", "--keep-stuffing"),
+    "auto-npd": ours("auto", "off"),
+    "auto+fec-npd": ours("auto", "auto"),
+} | {f"{scheme}-npd": ours(scheme, "off", "--as-published") for scheme in ["multfrc", "aio-tfrc", "tfrc"]}
+# The papers' controls are in the simulator's field; each is three hours more.
+DEFAULT = ["srt", "srt+filter", "srt-maxbw", "rist", "auto", "auto+fec", "rist-npd", "auto-npd"]
 
 
 def fits(row, client):
-    """Whether the client is for such a row: Debian's SRT is built without groups, for which it would need two links."""
-    return ("sender" if len(ROWS[row]["paths"]) == 1 else "links") in CLIENTS[client]
+    """Whether the client is for such a row: Debian's SRT is built without groups, for which it would need two links; no stuffing, nothing to leave out."""
+    plan = ROWS[row]
+    return ("links" if "links" in plan else "sender") in CLIENTS[client] and not (plan.get("variable") and client.endswith("-npd"))
 
 
 def scenario(row, client, seed, seconds, settle, give_up, names):
     """The testbed's scenario of a trial."""
     plan, programs = ROWS[row], CLIENTS[client]
-    text = [f'[run]\nduration = "{seconds + 60}s"\nseed = {seed}', f'[film]\nrate = "{plan["common"] // 1000}k"\nduration = "{seconds}s"',
+    variable = "\nvariable = true" if plan.get("variable") else ""
+    text = [f'[run]\nduration = "{seconds + 60}s"\nseed = {seed}', f'[film]\nrate = "{plan["common"] // 1000}k"\nduration = "{seconds}s"{variable}',
             f'[live]\nlatency = "{plan["latency"]}"\nsettle = "{settle}s"' + (f"\ngive_up = {GIVE_UP}" if give_up else "")]
     text.append('[[node]]\nname = "studio"\n\n[[node]]\nname = "viewer"\n\n[[server]]\nnode = "studio"')
     for number, path in enumerate(plan["paths"], 1):
         text.append(f'[[link]]\nname = "path{number}"\nfrom = "studio"\nto = "viewer"\n' + "\n".join(f"{key} = {value(of)}" for key, of in path.items()))
-        # What comes back is not lost, nor slower in mid-stream: it has a rate of its own.
+        # What comes back is not lost; it is held up, slower and down as what goes there.
         back = ["loss = 0", f'name = "back{number}"']
-        if number == 1 and "change" in plan:
-            text[-1] += f'\nchanges = [{{ at = "{settle + (seconds - settle) // 2}s", {plan["change"]} }}]'
-            back += [] if "down" in plan["change"] else [f'rate = "{path["rate"]}"']
+        if number == 1 and "changes" in plan:
+            text[-1] += f'\nchanges = [{plan["changes"]}]'
         text[-1] += f"\nreverse = {{ {', '.join(back)} }}"
-    if plan.get("cross"):
-        text.append(f'[[flow]]\nname = "tcp"\nkind = "tcp"\nfrom = "studio"\nto = "viewer"\nstart = "2s"\nstop = "{seconds}s"')
-    sender = programs["links"] if len(plan["paths"]) > 1 else programs["sender"]
+    if "cross" in plan:
+        text.append('[[flow]]\nname = "tcp"\nkind = "tcp"\nfrom = "studio"\nto = "viewer"\nstart = "0s"\n'
+                    f'stop = "{seconds}s"\ntcp = {{ congestion = "{plan["cross"]}" }}')
+    sender = programs["links"] if "links" in plan else programs["sender"]
     fill = lambda command: json.dumps([names.get(argument, argument) for argument in command])
     text.append(f'[[client]]\nname = "{client.replace("+", "-")}"\ncommand = {fill(programs["receiver"])}\nsender = {fill(sender)}\noutput = "none"')
     return "\n\n".join(text) + "\n"
