@@ -179,35 +179,36 @@ fn a_receiver_that_anybody_can_send_to_says_so_once() {
 #[test]
 fn several_senders_have_places_of_their_own() {
     let directory = tempfile::tempdir().unwrap();
-    let Some(film) = film(directory.path()) else { return };
-    let noise = common::film(400_000, 5);
-    fs::write(directory.path().join("noise"), &noise).unwrap();
+    // Longer than one that is refused tries on.
+    let noises = [5, 6].map(|seed| common::film(700_000, seed));
+    for (name, noise) in ["noise-1", "noise-2"].into_iter().zip(&noises) {
+        fs::write(directory.path().join(name), noise).unwrap();
+    }
     let options = ["--output", "camera-{}.ts", "--senders", "2"];
     let mut receiver = Receiver::at("127.0.0.1:0", directory.path(), &options);
-    let sender = |options: &[&str]| {
+    let sender = |input: &str| {
         let mut command = anabranch();
         let to = receiver.address.to_string();
         command.current_dir(directory.path()).args(["send", "--to", &to, "--token", TOKEN]);
-        command.args(["--fingerprint", &receiver.fingerprint]).args(options);
+        command.args(["--fingerprint", &receiver.fingerprint]).args(["--rate", "800k", "--input", input]);
         command
     };
-    let mut first = sender(&["--input", "film.ts"]).spawn().unwrap();
-    let mut second = sender(&["--input", "noise", "--rate", "800k"]);
-    let third = sender(&["--input", "film.ts"]);
+    let mut first = sender("noise-1").spawn().unwrap();
+    let mut second = sender("noise-2");
+    let mut third = sender("noise-1");
     let came = receiver.says(" sends,");
     assert!(came.contains("(1)"), "{came}");
     let mut second = second.spawn().unwrap();
     let came = receiver.says(" sends,");
     assert!(came.contains("(2)"), "{came}");
-    let mut third = third;
     let said = ends_with(&third.output().unwrap(), 1);
     assert!(said.contains("as many senders are here as may be"), "{said}");
     assert!(first.wait().unwrap().success() && second.wait().unwrap().success());
     let received = |name: &str| sha256(&fs::read(directory.path().join(name)).unwrap());
     receiver.ended_well();
-    assert_eq!((received("camera-1.ts"), received("camera-2.ts")), (sha256(&film), sha256(&noise)));
+    assert_eq!((received("camera-1.ts"), received("camera-2.ts")), (sha256(&noises[0]), sha256(&noises[1])));
     let told = summary(&directory.path().join("receive.jsonl"));
-    assert_eq!(told["bytes"].as_u64(), Some((film.len() + noise.len()) as u64));
+    assert_eq!(told["bytes"].as_u64(), Some((noises[0].len() + noises[1].len()) as u64));
 }
 
 #[test]

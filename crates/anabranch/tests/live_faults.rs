@@ -200,7 +200,7 @@ fn a_path_of_short_packets_is_found_out() {
 #[test]
 fn a_sender_comes_back_after_an_outage() {
     let directory = tempfile::tempdir().unwrap();
-    let bytes = common::film(1_500_000, 9);
+    let bytes = common::film(3_200_000, 9);
     fs::write(directory.path().join("noise"), &bytes).unwrap();
     let mut receiver = Receiver::start(directory.path(), &[]);
     let relay = Relay::start(receiver.address, Faults::default());
@@ -259,6 +259,34 @@ fn a_receiver_that_starts_again_is_found_again() {
     second.ended_well();
     let got = fs::read(directory.path().join("second.ts")).unwrap();
     assert!(got.len() > 50_000 && bytes.ends_with(&got), "{} bytes", got.len());
+    // The new one says that it does not know the connection: nobody waits until it is dead. Ten seconds of
+    // 800 kbit/s were to come.
+    assert!(bytes.len() - got.len() < 450_000, "{} of {} bytes", got.len(), bytes.len());
+}
+
+/// A sender that was killed does not hold its place against the one that comes in its stead.
+#[test]
+fn a_sender_that_starts_again_is_let_in_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let bytes = common::film(600_000, 22);
+    fs::write(directory.path().join("noise"), &bytes).unwrap();
+    let mut receiver = Receiver::start(directory.path(), &["--keep"]);
+    let options = ["--input", "noise", "--rate", "800k", "--token", TOKEN];
+    let (address, fingerprint) = (receiver.address, receiver.fingerprint.clone());
+    let start = || send(directory.path(), address, &fingerprint, &options).spawn().unwrap();
+    let mut first = start();
+    receiver.says(" sends,");
+    first.kill().unwrap();
+    first.wait().unwrap();
+    let begins = Instant::now();
+    let mut second = start();
+    receiver.says(" sends,");
+    // One of its attempts comes when nothing was heard for a second.
+    assert!(begins.elapsed() < Duration::from_secs(5), "{:?}", begins.elapsed());
+    assert!(second.wait().unwrap().success());
+    common::wait_until("the rest", || {
+        fs::read(directory.path().join("got.ts")).is_ok_and(|got| got.ends_with(&bytes[500_000..]))
+    });
 }
 
 #[test]

@@ -25,9 +25,6 @@ pub use receiver::{MOST_SENDERS, PacketStream, Receiver, ReceiverError, Receiver
 pub use sender::{SendError, Sender, SenderEvent, SenderSettings};
 pub use tls::{Fingerprint, Identity, Trusted};
 
-/// A connection from which nothing has come for so long is dead. Its rate and its part of the stream are gone
-/// long before.
-const IDLE: Duration = Duration::from_secs(8);
 /// Something is said so often on a connection that has nothing to say.
 const KEEP_ALIVE: Duration = Duration::from_secs(2);
 /// Datagrams that wait in QUIC: the rate decides before, so these are few.
@@ -106,7 +103,7 @@ fn transport() -> TransportConfig {
         .datagram_receive_buffer_size(Some(DATAGRAM_BUFFER))
         .datagram_send_buffer_size(DATAGRAM_BUFFER)
         .keep_alive_interval(Some(KEEP_ALIVE))
-        .max_idle_timeout(IdleTimeout::try_from(IDLE).ok())
+        .max_idle_timeout(IdleTimeout::try_from(Duration::from(anabranch_live::IDLE)).ok())
         .ack_frequency_config(Some(acknowledgements))
         .congestion_controller_factory(Arc::new(unlimited::Unlimited))
         // Datagrams leave one by one, as the rate decides; several of one size in one packet of the system

@@ -5,12 +5,13 @@ mod greeting;
 mod place;
 mod settings;
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 
 use anabranch_live::ReceiverStatus;
 use anabranch_sockets::ListenError;
-use quinn::{Endpoint, ServerConfig};
+use quinn::{Endpoint, EndpointConfig, ServerConfig, TokioRuntime};
+use quinn_proto::RandomConnectionIdGenerator;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
@@ -24,6 +25,9 @@ pub use settings::{MOST_SENDERS, PacketStream, ReceiverError, ReceiverEvent, Rec
 const MOST_INCOMING: usize = 256;
 /// Events of connections that wait for the driver.
 const EVENTS: usize = 1024;
+
+/// Bytes of a connection's identifier.
+const IDENTIFIER_BYTES: usize = 8;
 
 /// A receiver that runs.
 #[derive(Debug)]
@@ -49,7 +53,12 @@ impl Receiver {
         let failure = |error: std::io::Error| ListenError::new(listen, &error);
         let mut config = ServerConfig::with_crypto(settings.identity.config());
         config.transport_config(Arc::new(transport())).max_incoming(MOST_INCOMING);
-        let endpoint = Endpoint::server(config, listen).map_err(failure)?;
+        let mut endpoint_config = EndpointConfig::new(settings.identity.reset_key());
+        // quinn's own identifiers are those of one process: what another one made would get no reset.
+        endpoint_config.cid_generator(|| Box::new(RandomConnectionIdGenerator::new(IDENTIFIER_BYTES)));
+        let socket = UdpSocket::bind(listen).map_err(failure)?;
+        let runtime = Arc::new(TokioRuntime);
+        let endpoint = Endpoint::new(endpoint_config, Some(config), socket, runtime).map_err(failure)?;
         let address = endpoint.local_addr().map_err(failure)?;
         let (to_driver, from_connections) = mpsc::channel(EVENTS);
         let places = settings.senders.clamp(1, MOST_SENDERS);

@@ -30,6 +30,8 @@ pub use settings::SenderSettings;
 
 /// Events of connections that wait for the driver.
 const EVENTS: usize = 1024;
+/// Another sender that is there may be this one, killed and started again: its receiver finds that out in this time.
+const BUSY: anabranch_units::Duration = anabranch_units::Duration::from_secs(3);
 /// How long a first connection is tried for.
 const FIRST_CONNECT: anabranch_units::Duration = anabranch_units::Duration::from_secs(10);
 /// A link from which nothing is heard for so long gets a new socket.
@@ -304,7 +306,8 @@ impl Driver {
     fn is_final(&self, error: &SendError) -> bool {
         match error {
             SendError::Refused(_) => true,
-            SendError::Busy(_) | SendError::NotTrusted(..) => !self.was_up,
+            SendError::NotTrusted(..) => !self.was_up,
+            SendError::Busy(_) => !self.was_up && self.clock.now().since(self.began) >= BUSY,
             _ => !self.was_up && self.clock.now().since(self.began) >= FIRST_CONNECT,
         }
     }

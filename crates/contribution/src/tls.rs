@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use anabranch_protocol::live::hello::PROTOCOL;
 use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
+use ring::hmac;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{verify_tls12_signature, verify_tls13_signature};
 use rustls::{DigitallySignedStruct, Error, SignatureScheme};
@@ -50,10 +51,15 @@ impl FromStr for Fingerprint {
     }
 }
 
+/// The key of stateless resets comes from that of the certificate: so a receiver that was killed and started again
+/// can tell its sender at once that it knows nothing of the connection.
+const RESET_LABEL: &[u8] = b"anabranch stateless reset";
+
 /// What a receiver shows.
 #[derive(Clone)]
 pub struct Identity {
     config: Arc<QuicServerConfig>,
+    reset_key: hmac::Key,
     fingerprint: Fingerprint,
 }
 
@@ -98,12 +104,19 @@ impl Identity {
     fn new(chain: Vec<CertificateDer<'static>>, key: PrivateKeyDer<'static>) -> Result<Self, Error> {
         let first = chain.first().ok_or_else(|| Error::General("no certificate".into()))?;
         let fingerprint = Fingerprint::of(first);
-        Ok(Self { config: quic_server(chain, key, PROTOCOL)?, fingerprint })
+        let secret = [RESET_LABEL, key.secret_der()].concat();
+        let reset_key = hmac::Key::new(hmac::HMAC_SHA256, &Sha256::digest(secret));
+        Ok(Self { reset_key, config: quic_server(chain, key, PROTOCOL)?, fingerprint })
     }
 
     /// By this a sender can know the receiver.
     pub fn fingerprint(&self) -> Fingerprint {
         self.fingerprint
+    }
+
+    /// Makes the tokens of stateless resets (RFC 9000, section 10.3.2).
+    pub(super) fn reset_key(&self) -> Arc<hmac::Key> {
+        Arc::new(self.reset_key.clone())
     }
 
     pub(super) fn config(&self) -> Arc<QuicServerConfig> {

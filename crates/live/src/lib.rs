@@ -45,6 +45,10 @@ pub const PACKET_OVERHEAD: Bytes = Bytes::new(20 + 8 + 11 + 3 + 16);
 pub const LEAST_LATENCY: Duration = Duration::from_millis(10);
 /// Longest latency budget: times are told in 32 bits, and what waits is in memory.
 pub const MOST_LATENCY: Duration = Duration::from_secs(60);
+/// A connection from which nothing has come for so long is dead. Its rate and its part of the stream are gone long
+/// before; until then a link that answers again is used at once, as after a tunnel, and one that is dead has to be
+/// connected anew.
+pub const IDLE: Duration = Duration::from_secs(30);
 /// What an end keeps of a stream is bounded by what comes at this rate within the latency,
 const FASTEST: Rate = Rate::from_mbps(400);
 /// but no less

@@ -87,9 +87,9 @@ impl Driver {
             Event::Hello(hello) => self.hello(*hello).await,
             Event::Datagram(id, datagram) => {
                 let now = self.clock.now();
-                if let Some(session) = self.session(id)
-                    && let Err(error) = session.core.receive(id, &datagram, now)
-                {
+                let Some(session) = self.session(id) else { return };
+                session.heard = now;
+                if let Err(error) = session.core.receive(id, &datagram, now) {
                     tracing::debug!(%error, "a datagram of the sender was ignored");
                 }
             }
@@ -120,7 +120,9 @@ impl Driver {
         let from = hello.connection.remote_address();
         let is_mine = |place: &Place| place.session.as_ref().is_some_and(|it| it.name == hello.session);
         let mine = self.places.iter().position(is_mine);
-        let Some(number) = mine.or_else(|| self.places.iter().position(|place| place.is_free(now))) else {
+        let place = |may: &dyn Fn(&Place) -> bool| self.places.iter().position(may);
+        let left = || place(&|place| place.is_left_to(from.ip(), now));
+        let Some(number) = mine.or_else(|| place(&|place| place.is_free(now))).or_else(left) else {
             let why = if self.places.len() == 1 {
                 "another sender is here"
             } else {
@@ -137,6 +139,8 @@ impl Driver {
                 core: anabranch_live::Receiver::new(latency, hello.next)
                     .with_published_control(hello.is_published),
                 connections: BTreeMap::new(),
+                from: from.ip(),
+                heard: now,
                 gone: None,
                 has_left: false,
                 latency,
@@ -144,6 +148,9 @@ impl Driver {
             });
             if let Some(before) = before {
                 self.past = self.past.with(ReceiverStatus { waiting: 0, ..before.core.status() });
+                for (connection, _) in before.connections.into_values() {
+                    connection.close(code::BUSY, b"another sender is here");
+                }
             }
             self.notice(ReceiverEvent::Sender { from, latency, place: number });
         }
@@ -158,6 +165,7 @@ impl Driver {
             return;
         }
         session.gone = None;
+        (session.from, session.heard) = (from.ip(), now);
         while session.tasks.try_join_next().is_some() {}
         session.tasks.spawn(listen(id, hello.connection.clone(), hello.messages, hello.incoming));
         session.connections.insert(id, (hello.connection, hello.control));

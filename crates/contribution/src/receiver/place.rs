@@ -1,6 +1,7 @@
 //! Where a sender can be, and the one that is there.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,11 +18,18 @@ const PACKETS: usize = 8192;
 /// A sender that is gone for so long has to make room for another.
 const RETURN: Duration = Duration::from_secs(10);
 
+/// One that is not heard for so long makes room for one from the same address, which is most likely the same one,
+/// started again.
+const SILENCE: Duration = Duration::from_secs(1);
+
 /// One sender and its stream.
 pub(super) struct LiveSession {
     pub(super) name: [u8; SESSION_BYTES],
     pub(super) core: anabranch_live::Receiver,
     pub(super) connections: BTreeMap<ConnectionId, (Connection, SendStream)>,
+    /// Where its sender connected from last, and when it was heard.
+    pub(super) from: IpAddr,
+    pub(super) heard: anabranch_units::Time,
     /// Since when there is no connection.
     pub(super) gone: Option<anabranch_units::Time>,
     /// Its sender does not come back.
@@ -60,6 +68,14 @@ impl Place {
             }
         }
         session.core.has_ended(now)
+    }
+
+    /// Whether its sender is not heard any more, and one from this address may have its place.
+    pub(super) fn is_left_to(&self, from: IpAddr, now: anabranch_units::Time) -> bool {
+        let silence = anabranch_units::Duration::from(SILENCE);
+        self.session
+            .as_ref()
+            .is_some_and(|session| session.from == from && now.since(session.heard) >= silence)
     }
 
     /// Whether another sender may have this place.

@@ -8,7 +8,7 @@ mod film;
 
 use std::collections::BTreeMap;
 
-use anabranch_live::{ConnectionId, PACKET_OVERHEAD, Receiver, Sender, UplinkId};
+use anabranch_live::{ConnectionId, IDLE, PACKET_OVERHEAD, Receiver, Sender, UplinkId};
 use anabranch_units::{Bytes, Duration, Time};
 
 use crate::counted::FlowCounted;
@@ -17,9 +17,6 @@ use crate::network::{LiveBody, LiveDatagram, LiveWay, Network};
 use crate::report::{Decision, FlowSample, LiveTotals};
 use film::Film;
 
-/// Of a connection from which nothing is heard for so long an end knows no more (`anabranch send` and
-/// `receive` have the same).
-const IDLE: Duration = Duration::from_secs(8);
 /// A hello that is not answered is said again after so long, and then after twice as long each time (RFC 9002,
 /// section 6.2.2),
 const FIRST_HELLO: Duration = Duration::from_secs(1);
