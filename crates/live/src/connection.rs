@@ -93,6 +93,8 @@ pub(super) struct Connection {
     pub(super) link: UplinkId,
     rate: tfrc::Sender,
     outstanding: BTreeMap<u64, Outstanding>,
+    /// Their bytes.
+    under_way: Bytes,
     newest_sent: Option<u64>,
     newest_arrived: Option<u64>,
     /// So many later datagrams show that one is lost.
@@ -131,6 +133,7 @@ impl Connection {
             link,
             rate: tfrc::Sender::new(parameters(is_published), packet_size()),
             outstanding: BTreeMap::new(),
+            under_way: Bytes::ZERO,
             newest_sent: None,
             newest_arrived: None,
             later: 1,
@@ -207,9 +210,10 @@ impl Connection {
         self.rate.rtt().map_or(Duration::ZERO, |rtt| self.round_trips.queueing(rtt))
     }
 
-    /// The round trip that was measured last.
-    pub(super) fn last_rtt(&self) -> Option<Duration> {
-        self.last_rtt
+    /// Bytes that are under way beyond what arrives within the shortest round trip: what waits on the way.
+    pub(super) fn queued(&self) -> Bytes {
+        let least = self.round_trips.least().unwrap_or(self.first_rtt);
+        self.under_way - self.rate.usage(None).delivered.amount_in(least)
     }
 
     /// Bytes of datagrams that have arrived so far, as they were counted when they left.
@@ -287,6 +291,7 @@ impl Connection {
         self.waits_since.get_or_insert(now);
         self.newest_sent = Some(info.sequence);
         self.outstanding.insert(info.sequence, Outstanding { sent: now, load, size, number });
+        self.under_way += size;
         if load != Load::Probe
             && let Some(trial) = &mut self.trial
         {
@@ -294,6 +299,7 @@ impl Connection {
         }
         let oldest =
             if self.outstanding.len() > MOST_OUTSTANDING { self.outstanding.pop_first() } else { None };
+        self.under_way -= oldest.map_or(Bytes::ZERO, |(_, outstanding)| outstanding.size);
         self.fates.extend(oldest.map(|(_, outstanding)| outstanding.known(Fate::Unknown)));
         let rtt = info.rtt.map_or(0, |rtt| u32::try_from(rtt.as_micros()).unwrap_or(u32::MAX).max(1));
         let header = Header {
@@ -355,6 +361,7 @@ impl Connection {
             while let Some((&sequence, _)) = self.outstanding.range(first..=last).next() {
                 if let Some(outstanding) = self.outstanding.remove(&sequence) {
                     self.arrived += outstanding.size;
+                    self.under_way -= outstanding.size;
                     // A mere acknowledgement leaves when the newest arrives.
                     if report.rate.is_none() && Some(sequence) > self.newest_arrived {
                         self.last_rtt = Some(now.since(outstanding.sent));
@@ -407,6 +414,7 @@ impl Connection {
             }
             self.lost += 1;
             let (sequence, outstanding) = entry.remove_entry();
+            self.under_way -= outstanding.size;
             self.round_trips.lost(now);
             self.one.lost(sequence, outstanding.sent, self.rate.rtt().unwrap_or(self.first_rtt));
             self.doubtful.insert(sequence, outstanding.sent);
@@ -483,6 +491,7 @@ impl Connection {
     /// The media packets whose fate is not known.
     pub(super) fn take_outstanding(&mut self) -> Vec<u64> {
         let outstanding = std::mem::take(&mut self.outstanding);
+        self.under_way = Bytes::ZERO;
         self.fates.extend(outstanding.values().map(|outstanding| outstanding.known(Fate::Unknown)));
         outstanding.into_values().filter_map(|outstanding| outstanding.load.media()).collect()
     }

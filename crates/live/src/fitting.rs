@@ -1,52 +1,54 @@
 //! Which rate of the stream fits, for an encoder that follows it.
 //!
-//! What a stream sends too much waits: in the sender, and on the way. So long as little waits, nothing is
-//! known but that more may fit, and the rate grows, the faster the longer nothing waited, as the window of CUBIC
-//! does (RFC 9438, section 4.1). When something waits, what arrives is what the path carries; the rate becomes that, less
-//! what lets the backlog drain within a part of the latency.
+//! What a stream sends too much waits, in the sender and on the way. While enough waits the path is full, and carries
+//! what arrives: so a backlog of a part of the latency is not avoided but steered to. It shows what a path carries that
+//! changes, both up and down, and it makes the control of the rate look for more. Where less waits the path may
+//! carry more than is known, and the rate grows, the faster the longer that is so, as the window of CUBIC does (RFC
+//! 9438, section 4.1).
 
 use std::cmp::Reverse;
 use std::collections::VecDeque;
 
 use anabranch_units::{Bytes, Duration, Rate, Ratio, Time};
 
-/// A backlog of this part of the latency is one,
-const BACKLOG: Ratio = Ratio::new(1, 10);
-/// but no shorter and no longer ones.
-const LEAST_BACKLOG: Duration = Duration::from_millis(60);
-const MOST_BACKLOG: Duration = Duration::from_millis(200);
-/// It has drained when it is this part of that.
-const DRAINED: Ratio = Ratio::new(1, 2);
-/// A backlog drains within the latency, and within this time.
-const DRAIN: Duration = Duration::from_millis(2000);
-/// What is left to the stream of what arrives, besides what drains.
-const SHARE: Ratio = Ratio::new(95, 100);
-/// So much is left to it at least.
-const LEAST_SHARE: Ratio = Ratio::new(1, 4);
-/// What of the path's rate is taken again when the backlog has drained.
-const AGAIN: Ratio = Ratio::new(97, 100);
-/// The rate grows by this part of it in a second as long as it is no more than so many times what the path
-/// carried last; beyond that it grows faster, by so much more with each second, up to the most.
-const GROWTH: f64 = 0.06;
-const BEYOND: Ratio = Ratio::new(105, 100);
-const FASTER: f64 = 0.2;
-const FASTEST: f64 = 0.5;
+/// The backlog that is steered to, as a part of the latency,
+const TARGET: Ratio = Ratio::new(12, 100);
+/// but no shorter and no longer ones: it is to outlast the time between two pictures.
+const LEAST_TARGET: Duration = Duration::from_millis(80);
+const MOST_TARGET: Duration = Duration::from_millis(400);
+/// The path is full while more than this part of that waits.
+const FULL: Ratio = Ratio::new(1, 2);
+/// What lacks of the target is to come within this time,
+const FILL: Duration = Duration::from_secs(1);
+/// with no more than this part of what the path carries.
+const MOST_FILL: f64 = 0.15;
+/// What waits beyond it is to be gone within this part of the latency, and within this time,
+const DRAIN: Ratio = Ratio::new(1, 2);
+const MOST_DRAIN: Duration = Duration::from_secs(1);
+/// with no more than this part of what the path carries.
+const LARGEST_DRAIN: f64 = 0.75;
+/// What is left to the stream of what the path carries, as it is not known exactly.
+const SHARE: f64 = 0.97;
+/// What a path that is not full carries grows by this part of it in a second, by so much more with the square of the
+/// seconds since it was full, up to the most: near what it carried last it stays for a moment.
+const GROWTH: f64 = 0.1;
+const FASTER: f64 = 4.0;
+const FASTEST: f64 = 1.5;
 /// A connection that has just begun finds its rate within this time: what waits until then is no backlog.
 const BEGINNING: Duration = Duration::from_secs(1);
 /// The rate grows only when it is used: the stream takes so much of it at least.
 const USED: Ratio = Ratio::new(6, 10);
-/// Before the first backlog the rate is so many times what the stream takes at least.
+/// A path that was never full carries so many times what the stream takes at least,
 const AT_ONCE: u64 = 2;
+/// and each path this part of what arrives.
+const LEAST_CARRIED: Ratio = Ratio::new(1, 2);
 /// What waits is the least of so long: a key frame comes at once and is no backlog.
-const PATIENCE: Duration = Duration::from_millis(120);
-/// The control of the rate may take less than the path carries for a while: the most that arrived in so long is what
-/// it carries.
-const REMEMBERED: Duration = Duration::from_millis(800);
+const PATIENCE: Duration = Duration::from_millis(80);
 /// What arrives is the mean of so long.
 const ARRIVALS: Duration = Duration::from_millis(200);
 /// Reports of that time that are looked at.
 const MOST_ARRIVALS: usize = 256;
-/// The shortest round trip of so long is that without a backlog.
+/// What waited on the way for so long belongs to others, or to the way.
 const WINDOW: Duration = Duration::from_secs(20);
 /// Each window is looked at in so many parts.
 const SLOTS: u64 = 10;
@@ -60,10 +62,10 @@ pub(super) struct Sample {
     pub(super) arrived: Bytes,
     /// What comes into the sender.
     pub(super) taken: Rate,
-    /// Bytes that wait in the sender.
+    /// Bytes of the stream that wait in the sender.
     pub(super) waiting: Bytes,
-    /// The round trip that was measured last.
-    pub(super) rtt: Duration,
+    /// Bytes that are under way beyond those that would be without a queue.
+    pub(super) queued: Bytes,
     /// What the control of the rate allows the stream.
     pub(super) available: Rate,
     /// All bytes of the stream that left for the first time, and all bytes that left.
@@ -75,21 +77,18 @@ pub(super) struct Sample {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Fitting {
     rate: Rate,
-    available: Rate,
-    /// What the path carried when there was a backlog last.
-    carried: Option<Rate>,
-    is_behind: bool,
-    /// When the stream began, the last sample, and the last one at which the path's rate was known.
+    /// What the path carries, of the stream.
+    carries: Rate,
+    /// When it was full last.
+    full: Option<Time>,
+    /// When the stream began, and the last sample.
     began: Option<Time>,
     last: Option<Time>,
-    known: Time,
     /// The mean part of what leaves that is new media.
     part: Option<f64>,
     left: (Bytes, Bytes),
-    round_trips: Most<Reverse<Duration>>,
+    on_way: Most<Reverse<Duration>>,
     backlogs: Most<Reverse<Duration>>,
-    /// What arrived while there was a backlog.
-    capacity: Most<Rate>,
     /// When so many bytes had arrived.
     arrivals: VecDeque<(Time, Bytes)>,
 }
@@ -97,57 +96,61 @@ pub(super) struct Fitting {
 impl Fitting {
     /// The rate of the stream that fits; zero as long as nothing is known.
     pub(super) fn rate(&self) -> Rate {
-        self.rate.min(self.available)
+        self.rate
     }
 
     /// A report came.
     pub(super) fn sample(&mut self, sample: &Sample, now: Time) {
-        self.available = sample.available;
-        let part = Ratio::from_f64(self.part(sample.left));
-        let arrives = self.arrives(sample.arrived, now) * part;
-        let since = self.last.map_or(Duration::ZERO, |last| now.since(last));
+        let arrives = self.arrives(sample.arrived, now);
+        let of_stream = arrives * Ratio::from_f64(self.part(sample.left));
+        let passed = self.last.map_or(Duration::ZERO, |last| now.since(last));
         self.last = Some(now);
-        if self.began.is_none() && !sample.waiting.is_zero() {
-            self.began = Some(now);
-        }
-        let has_just_begun = self.began.is_none_or(|began| now.since(began) < BEGINNING);
-        let own = if has_just_begun || sample.waiting.is_zero() {
-            Duration::ZERO
-        } else if arrives.is_zero() {
-            sample.latency
+        let backlog = self.backlog(sample, arrives, of_stream, now).as_secs_f64();
+        let target = (sample.latency * TARGET).clamp(LEAST_TARGET, MOST_TARGET).as_secs_f64();
+        if backlog > target * FULL.as_f64() {
+            self.full = Some(now);
+            self.carries = of_stream;
         } else {
-            arrives.time_for(sample.waiting)
+            let growth = |full| GROWTH + FASTER * now.since(full).as_secs_f64().powi(2);
+            let growth = self.full.map_or(FASTEST, growth).min(FASTEST) * (1.0 - backlog / target);
+            if sample.taken >= self.rate * USED {
+                let passed = passed.as_secs_f64().min(1.0);
+                self.carries = self.carries * Ratio::from_f64(1.0 + growth * passed);
+            }
+            let least = match self.full {
+                None => Rate::from_bps(sample.taken.as_bps().saturating_mul(AT_ONCE)),
+                Some(_) => of_stream * LEAST_CARRIED,
+            };
+            self.carries = self.carries.max(least);
+        }
+        let lacks = target - backlog;
+        let steers = if lacks > 0.0 {
+            (lacks / FILL.as_secs_f64()).min(MOST_FILL)
+        } else {
+            let drain = (sample.latency * DRAIN).min(MOST_DRAIN);
+            (lacks / drain.as_secs_f64()).max(-LARGEST_DRAIN)
         };
-        let Reverse(least) = self.round_trips.of(Reverse(sample.rtt), WINDOW, now);
-        let backlog = own.min(sample.latency) + (sample.rtt - least);
+        // A path that was never full shows nothing but what the control of the rate has found.
+        let most = if self.full.is_none() { sample.available } else { Rate::MAX };
+        self.carries = self.carries.min(most);
+        self.rate = (self.carries * Ratio::from_f64(SHARE * (1.0 + steers))).min(most);
+    }
+
+    /// How long what waits takes to arrive.
+    fn backlog(&mut self, sample: &Sample, arrives: Rate, of_stream: Rate, now: Time) -> Duration {
+        if !sample.waiting.is_zero() {
+            self.began.get_or_insert(now);
+        }
+        let takes = |bytes: Bytes, rate: Rate| {
+            if bytes.is_zero() { Duration::ZERO } else { rate.time_for(bytes).min(sample.latency) }
+        };
+        let on_way = takes(sample.queued, arrives);
+        let Reverse(least) = self.on_way.of(Reverse(on_way), WINDOW, now);
+        let has_just_begun = self.began.is_none_or(|began| now.since(began) < BEGINNING);
+        let backlog =
+            if has_just_begun { Duration::ZERO } else { takes(sample.waiting, of_stream) + (on_way - least) };
         let Reverse(backlog) = self.backlogs.of(Reverse(backlog), PATIENCE, now);
-        let most = (sample.latency * BACKLOG).clamp(LEAST_BACKLOG, MOST_BACKLOG);
-        let was_behind = self.is_behind;
-        self.is_behind = backlog > if was_behind { most * DRAINED } else { most };
-        if self.is_behind {
-            if !was_behind {
-                self.capacity = Most::default();
-            }
-            let carried = self.capacity.of(arrives, REMEMBERED, now);
-            let drains = Rate::of(carried.amount_in(backlog), sample.latency.min(DRAIN));
-            self.rate = (carried * SHARE - drains).max(carried * LEAST_SHARE);
-            self.carried = Some(carried);
-            self.known = now;
-            return;
-        }
-        match self.carried {
-            Some(carried) if was_behind => self.rate = carried * AGAIN,
-            Some(carried) if self.rate <= carried * BEYOND => self.known = now,
-            Some(_) => {}
-            None => {
-                let at_once = Rate::from_bps(sample.taken.as_bps().saturating_mul(AT_ONCE));
-                self.rate = self.rate.max(at_once);
-            }
-        }
-        if sample.taken >= self.rate * USED {
-            let growth = (GROWTH + FASTER * now.since(self.known).as_secs_f64()).min(FASTEST);
-            self.rate = self.rate * Ratio::from_f64(1.0 + growth * since.as_secs_f64().min(1.0));
-        }
+        backlog
     }
 
     /// What arrives, in the mean of late.
@@ -214,6 +217,7 @@ mod tests {
         carries: Rate,
         made: Rate,
         waits: Bytes,
+        available: Rate,
         arrived: Bytes,
         fitting: Fitting,
     }
@@ -225,6 +229,7 @@ mod tests {
                 carries,
                 made: Rate::from_kbps(500),
                 waits: Bytes::ZERO,
+                available: carries * Ratio::new(3, 2),
                 arrived: Bytes::ZERO,
                 fitting: Fitting::default(),
             }
@@ -239,17 +244,21 @@ mod tests {
                 let leaves = self.carries.amount_in(STEP).min(self.waits);
                 self.waits -= leaves;
                 self.arrived += leaves;
-                let sample = Sample {
-                    arrived: self.arrived,
-                    taken: self.made,
-                    waiting: self.waits,
-                    rtt: Duration::from_millis(50),
-                    available: Rate::from_mbps(50),
-                    left: (self.arrived, self.arrived),
-                    latency: Duration::from_secs(1),
-                };
+                let sample = self.sample(self.made, self.waits);
                 self.fitting.sample(&sample, self.now);
                 self.made = self.fitting.rate();
+            }
+        }
+
+        fn sample(&self, taken: Rate, waiting: Bytes) -> Sample {
+            Sample {
+                arrived: self.arrived,
+                taken,
+                waiting,
+                queued: Bytes::ZERO,
+                available: self.available,
+                left: (self.arrived, self.arrived),
+                latency: Duration::from_secs(1),
             }
         }
 
@@ -265,7 +274,8 @@ mod tests {
         let before = path.arrived;
         path.run(Duration::from_secs(20));
         let used = Rate::of(path.arrived - before, Duration::from_secs(20)).ratio_to(path.carries);
-        assert!(used > 0.9, "{used:.3}");
+        assert!(used > 0.98, "{used:.3}");
+        assert!(path.carries.time_for(path.waits) < Duration::from_millis(150), "{} wait", path.waits);
     }
 
     #[test]
@@ -276,7 +286,7 @@ mod tests {
         path.run(Duration::from_millis(600));
         assert!(path.part() < 1.0 && !path.waits.is_zero(), "{:.2} after 0.6 s", path.part());
         path.run(Duration::from_millis(2500));
-        assert!(path.carries.time_for(path.waits) < Duration::from_millis(70), "{} wait", path.waits);
+        assert!(path.carries.time_for(path.waits) < Duration::from_millis(150), "{} wait", path.waits);
         path.carries = Rate::from_mbps(4);
         path.run(Duration::from_secs(10));
         assert!(path.part() > 0.85, "{:.2} after 10 s", path.part());
@@ -285,23 +295,27 @@ mod tests {
     #[test]
     fn it_does_not_grow_beyond_what_is_used_or_allowed() {
         let mut path = Path::new(Rate::from_mbps(100));
+        path.available = Rate::from_mbps(50);
         path.run(Duration::from_secs(60));
         assert_eq!(path.made, Rate::from_mbps(50));
         let mut fitting = path.fitting.clone();
-        let idle = Sample {
-            arrived: path.arrived,
-            taken: Rate::from_mbps(1),
-            waiting: Bytes::ZERO,
-            rtt: Duration::from_millis(50),
-            available: Rate::MAX,
-            left: (path.arrived, path.arrived),
-            latency: Duration::from_secs(1),
-        };
-        let before = fitting.rate;
+        path.available = Rate::MAX;
+        let idle = path.sample(Rate::from_mbps(1), Bytes::ZERO);
         for second in 1..100 {
             fitting.sample(&idle, path.now + Duration::from_secs(second));
         }
-        assert_eq!(fitting.rate, before);
-        assert!(fitting.arrivals.len() <= MOST_ARRIVALS && fitting.round_trips.slots.len() <= 11);
+        assert_eq!(fitting.carries, path.fitting.carries);
+        assert!(fitting.arrivals.len() <= MOST_ARRIVALS && fitting.on_way.slots.len() <= 11);
+    }
+
+    #[test]
+    fn a_path_that_carries_nothing_for_a_while_is_found_again() {
+        let mut path = Path::new(Rate::from_mbps(4));
+        path.run(Duration::from_secs(20));
+        path.carries = Rate::ZERO;
+        path.run(Duration::from_secs(5));
+        path.carries = Rate::from_mbps(4);
+        path.run(Duration::from_secs(20));
+        assert!(path.part() > 0.85, "{:.2} after silence", path.part());
     }
 }

@@ -52,8 +52,9 @@ pub struct SenderStatus {
     pub waiting: Bytes,
     /// What the stream's rate may be at the moment: headers and parity are taken off.
     pub available_rate: Rate,
-    /// What an encoder that follows should make of it: less than that as long as something waits, and no more
-    /// than was found to fit. Zero: nothing is known, or nothing gets through.
+    /// What an encoder that follows should make: what the path was found to carry, less as long as more waits than a
+    /// part of the latency. It may be more than `available_rate`, which grows with what waits. Zero: nothing is
+    /// known, or nothing gets through.
     pub fitting_rate: Rate,
     /// How datagrams were lost of late, in the order in which they left.
     pub losses: Losses,

@@ -33,16 +33,18 @@ impl Sender {
 
     /// A report came: learns which rate fits.
     pub(super) fn fit(&mut self, now: Time) {
-        let last = self.usable().filter_map(|(_, connection)| connection.last_rtt());
-        let Some(rtt) = last.min() else { return };
-        let arrived = self.connections.values().map(Connection::arrived);
-        let arrived = arrived.fold(self.counts.past_arrived, |sum, one| sum + one);
+        if !self.is_ready() {
+            return;
+        }
+        let of_all = |bytes: fn(&Connection) -> Bytes| {
+            self.connections.values().map(bytes).fold(Bytes::ZERO, |sum, one| sum + one)
+        };
         let payload = Ratio::from_f64(Bytes::of(MAX_PAYLOAD).as_f64() / packet_size().as_f64());
         let sample = fitting::Sample {
-            arrived,
+            arrived: self.counts.past_arrived + of_all(Connection::arrived),
+            queued: of_all(Connection::queued),
             taken: self.demand.rate(Bytes::ZERO, now) * payload,
             waiting: self.queue.size(),
-            rtt,
             available: self.available_rate(),
             left: self.counts.left,
             latency: self.settings.latency,

@@ -100,10 +100,10 @@ fn an_encoder_follows_a_link_that_halves_and_comes_back() {
         let path = halving(4000, 60, 50, 0.0, seed);
         let Halved { after, missing, back, used } = halved(&path, &run(&path, SECOND, &mut Told, END, seed));
         let told = format!("seed {seed}: {after:.2}, {missing:.4}, {back:?}, {used:.2}");
-        assert!(after <= 1.0 && back.is_some() && back <= Some(SECOND * 15) && used >= 0.85, "{told}");
+        assert!(after <= 1.0 && back.is_some() && back <= Some(SECOND * 15) && used >= 0.9, "{told}");
         gone += missing / SEEDS as f64;
     }
-    assert!(gone <= 0.01, "{gone:.4} is missing in the mean");
+    assert!(gone <= 0.005, "{gone:.4} is missing in the mean");
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn over_a_fading_link_it_gets_more_and_loses_less_than_steps_that_add() {
         let (used_by_steps, missing_by_steps) = over_fading(&mut additive, latency, seed);
         let told =
             format!("seed {seed}: {used:.3}, {missing:.4}, not {used_by_steps:.3}, {missing_by_steps:.4}");
-        assert!(used >= 0.78 && used > used_by_steps && missing <= missing_by_steps, "{told}");
+        assert!(used >= 0.85 && used > used_by_steps && missing <= missing_by_steps, "{told}");
     }
 }
 
