@@ -27,6 +27,9 @@ const DRAIN: Ratio = Ratio::new(1, 2);
 const MOST_DRAIN: Duration = Duration::from_secs(1);
 /// with no more than this part of what the path carries.
 const LARGEST_DRAIN: f64 = 0.75;
+/// This part of what the control of the rate allows is left in any case: it knows of others, and their queue does
+/// not drain when the stream gives way.
+const LEAST_ALLOWED: Ratio = Ratio::new(1, 8);
 /// What is left to the stream of what the path carries, as it is not known exactly.
 const SHARE: f64 = 0.97;
 /// What a path that is not full carries grows by this part of it in a second, by so much more with the square of the
@@ -133,7 +136,8 @@ impl Fitting {
         // A path that was never full shows nothing but what the control of the rate has found.
         let most = if self.full.is_none() { sample.available } else { Rate::MAX };
         self.carries = self.carries.min(most);
-        self.rate = (self.carries * Ratio::from_f64(SHARE * (1.0 + steers))).min(most);
+        let rate = self.carries * Ratio::from_f64(SHARE * (1.0 + steers));
+        self.rate = rate.max(sample.available * LEAST_ALLOWED).min(most);
     }
 
     /// How long what waits takes to arrive.
@@ -219,6 +223,8 @@ mod tests {
         waits: Bytes,
         available: Rate,
         arrived: Bytes,
+        /// How long a queue of others is.
+        others: Duration,
         fitting: Fitting,
     }
 
@@ -231,6 +237,7 @@ mod tests {
                 waits: Bytes::ZERO,
                 available: carries * Ratio::new(3, 2),
                 arrived: Bytes::ZERO,
+                others: Duration::ZERO,
                 fitting: Fitting::default(),
             }
         }
@@ -255,7 +262,7 @@ mod tests {
                 arrived: self.arrived,
                 taken,
                 waiting,
-                queued: Bytes::ZERO,
+                queued: self.made.min(self.carries).amount_in(self.others),
                 available: self.available,
                 left: (self.arrived, self.arrived),
                 latency: Duration::from_secs(1),
@@ -306,6 +313,19 @@ mod tests {
         }
         assert_eq!(fitting.carries, path.fitting.carries);
         assert!(fitting.arrivals.len() <= MOST_ARRIVALS && fitting.on_way.slots.len() <= 11);
+    }
+
+    #[test]
+    fn a_queue_of_others_does_not_starve_it() {
+        let mut path = Path::new(Rate::from_mbps(4));
+        path.run(Duration::from_secs(20));
+        path.others = Duration::from_millis(300);
+        path.available = Rate::from_mbps(2);
+        path.run(Duration::from_secs(10));
+        assert!(path.made >= Rate::from_kbps(500), "{}", path.made);
+        // It counts as a part of the way then.
+        path.run(Duration::from_secs(20));
+        assert!(path.made >= Rate::from_mbps(2), "{}", path.made);
     }
 
     #[test]
