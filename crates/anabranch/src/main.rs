@@ -78,12 +78,13 @@ fn main() -> ExitCode {
     ended
 }
 
-/// Whether a command gets one film at a rate of its own: then one thread has time for everything, and several
+/// Whether a command has one stream at a rate of its own: then one thread has time for everything, and several
 /// would wake each other.
 fn is_paced(command: &Command) -> bool {
     match command {
         Command::Play(arguments) => !matches!(arguments.source.rate, Some(RateArgument::Max)),
         Command::Fetch(arguments) => matches!(arguments.source.rate, Some(RateArgument::Fixed(_))),
+        Command::Send(_) | Command::Receive(_) => true,
         _ => false,
     }
 }
