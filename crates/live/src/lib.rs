@@ -50,7 +50,7 @@ pub const MOST_LATENCY: Duration = Duration::from_secs(60);
 /// connected anew.
 pub const IDLE: Duration = Duration::from_secs(30);
 /// What an end keeps of a stream is bounded by what comes at this rate within the latency,
-const FASTEST: Rate = Rate::from_mbps(400);
+const FASTEST: Rate = Rate::from_mbps(1200);
 /// but no less
 const LEAST_KEPT: Bytes = Bytes::mib(16);
 /// and no more than this.
