@@ -26,6 +26,8 @@ use crate::output::Output;
 
 /// What is read at once.
 const READ: usize = 64 * 1024;
+/// Datagrams that are taken at once where so many have come.
+const AT_ONCE: usize = 64;
 /// What standard input is called.
 const STANDARD: &str = "standard input";
 /// A payload that is not full waits for so long at the most.
@@ -134,6 +136,16 @@ impl Datagrams {
             },
         }
     }
+
+    /// One that has come already.
+    fn receive_now(&mut self, buffer: &mut [u8]) -> Option<usize> {
+        match self {
+            #[cfg(feature = "srt")]
+            Self::Srt(packets) => packets.receive_now(buffer),
+            // What is wrong is told when the next one is waited for.
+            Self::Udp(socket, _) => socket.try_recv(buffer).ok(),
+        }
+    }
 }
 
 /// Passes payloads on, at most of the size that `most` tells.
@@ -198,7 +210,7 @@ impl<F: Fn() -> usize> Input<'_, F> {
             } else {
                 Ok(from.receive(&mut buffer).await)
             };
-            let payloads = match received {
+            let mut payloads = match received {
                 Ok(length) => packetiser.push(&buffer[..length?], (self.most)()),
                 Err(_) => {
                     let payloads = packetiser.flush((self.most)(), false);
@@ -211,6 +223,11 @@ impl<F: Fn() -> usize> Input<'_, F> {
                     }
                 }
             };
+            // A burst goes on as one.
+            for _ in 1..AT_ONCE {
+                let Some(length) = from.receive_now(&mut buffer) else { break };
+                payloads.extend(packetiser.push(&buffer[..length], (self.most)()));
+            }
             if !self.pass(payloads).await {
                 return Ok(());
             }

@@ -1,5 +1,6 @@
 //! `anabranch send` and `anabranch receive`.
 
+mod bursts;
 mod hls;
 mod identity;
 mod input;

@@ -13,6 +13,7 @@ use tokio::net::UdpSocket;
 use tokio::process::ChildStdin;
 use tokio::sync::mpsc;
 
+use super::bursts::Bursts;
 use super::hls::Directory;
 use super::recording;
 #[cfg(feature = "srt")]
@@ -139,9 +140,16 @@ impl Sink {
     pub(super) async fn run(self, packets: &mut PacketStream) -> Result<(), Failure> {
         match self {
             Self::Udp(socket, address) => {
+                let socket = socket.into_std();
+                let socket =
+                    socket.map_err(|error| Failure::failed(format_args!("cannot send by UDP: {error}")))?;
+                let mut bursts = Bursts::new(socket, address);
                 while let Some(packet) = packets.recv().await {
-                    // Nobody has to listen at an address of UDP.
-                    let _ = socket.send_to(&packet, address).await;
+                    bursts.push(&packet).await;
+                    while let Ok(packet) = packets.try_recv() {
+                        bursts.push(&packet).await;
+                    }
+                    bursts.flush().await;
                 }
                 Ok(())
             }
