@@ -11,6 +11,7 @@
 mod control;
 mod receiver;
 mod sender;
+mod socket;
 mod tls;
 mod unlimited;
 
@@ -28,7 +29,9 @@ pub use tls::{Fingerprint, Identity, Trusted};
 /// Something is said so often on a connection that has nothing to say.
 const KEEP_ALIVE: Duration = Duration::from_secs(2);
 /// Datagrams that wait in QUIC: the rate decides before, so these are few.
-const DATAGRAM_BUFFER: usize = 256 * 1024;
+const DATAGRAM_BUFFER: usize = 1024 * 1024;
+/// Events and packets that a driver takes before it does what is due.
+const AT_ONCE: usize = 64;
 /// Packets that QUIC may leave unacknowledged, for 25 ms at the most: nothing waits for its acknowledgements
 /// of datagrams.
 const UNACKNOWLEDGED: VarInt = VarInt::from_u32(50);
@@ -106,9 +109,6 @@ fn transport() -> TransportConfig {
         .max_idle_timeout(IdleTimeout::try_from(Duration::from(anabranch_live::IDLE)).ok())
         .ack_frequency_config(Some(acknowledgements))
         .congestion_controller_factory(Arc::new(unlimited::Unlimited))
-        // Datagrams leave one by one, as the rate decides; several of one size in one packet of the system
-        // are more than some interfaces carry.
-        .enable_segmentation_offload(false)
         // What a receiver says is short.
         .mtu_discovery_config(None);
     transport

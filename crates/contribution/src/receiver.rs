@@ -5,16 +5,18 @@ mod greeting;
 mod place;
 mod settings;
 
-use std::net::{SocketAddr, UdpSocket};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use anabranch_live::ReceiverStatus;
 use anabranch_sockets::ListenError;
-use quinn::{Endpoint, EndpointConfig, ServerConfig, TokioRuntime};
+use quinn::{Endpoint, EndpointConfig, ServerConfig};
 use quinn_proto::RandomConnectionIdGenerator;
+use socket2::{Domain, Socket, Type};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
+use super::socket::Quiet;
 use super::{Clock, code, leave, transport};
 use driver::Driver;
 use greeting::accept;
@@ -28,6 +30,8 @@ const EVENTS: usize = 1024;
 
 /// Bytes of a connection's identifier.
 const IDENTIFIER_BYTES: usize = 8;
+/// Room for what comes while others have the processor, as far as the system allows.
+const SOCKET_BUFFER: usize = 4 << 20;
 
 /// A receiver that runs.
 #[derive(Debug)]
@@ -56,9 +60,9 @@ impl Receiver {
         let mut endpoint_config = EndpointConfig::new(settings.identity.reset_key());
         // quinn's own identifiers are those of one process: what another one made would get no reset.
         endpoint_config.cid_generator(|| Box::new(RandomConnectionIdGenerator::new(IDENTIFIER_BYTES)));
-        let socket = UdpSocket::bind(listen).map_err(failure)?;
-        let runtime = Arc::new(TokioRuntime);
-        let endpoint = Endpoint::new(endpoint_config, Some(config), socket, runtime).map_err(failure)?;
+        let socket = socket(listen).map_err(failure)?;
+        let endpoint = Endpoint::new(endpoint_config, Some(config), socket, Arc::new(Quiet));
+        let endpoint = endpoint.map_err(failure)?;
         let address = endpoint.local_addr().map_err(failure)?;
         let (to_driver, from_connections) = mpsc::channel(EVENTS);
         let places = settings.senders.clamp(1, MOST_SENDERS);
@@ -94,4 +98,16 @@ impl Receiver {
     pub fn local_addr(&self) -> SocketAddr {
         self.address
     }
+}
+
+/// A socket that listens, by IPv4 as well where the address is IPv6's unspecified one.
+fn socket(listen: SocketAddr) -> std::io::Result<std::net::UdpSocket> {
+    let socket = Socket::new(Domain::for_address(listen), Type::DGRAM, None)?;
+    if listen.is_ipv6() {
+        // As quinn has it: where that cannot be the address says enough.
+        let _ = socket.set_only_v6(false);
+    }
+    let _ = socket.set_recv_buffer_size(SOCKET_BUFFER);
+    socket.bind(&listen.into())?;
+    Ok(socket.into())
 }

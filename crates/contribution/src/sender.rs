@@ -20,7 +20,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::timeout;
 
 use super::control::write;
-use super::{Clock, code, leave, sending_transport};
+use super::{AT_ONCE, Clock, code, leave, sending_transport};
 
 use connecting::{Event, Shared, connect_again};
 use uplink::Uplink;
@@ -194,7 +194,15 @@ impl Driver {
                     self.event(event)?;
                 }
                 payload = payloads.recv(), if is_open => match payload {
-                    Some(payload) => self.core.push(&payload, self.clock.now()),
+                    Some(payload) => {
+                        let now = self.clock.now();
+                        self.core.push(&payload, now);
+                        // What came with it leaves with it.
+                        for _ in 1..AT_ONCE {
+                            let Ok(payload) = payloads.try_recv() else { break };
+                            self.core.push(&payload, now);
+                        }
+                    }
                     None => {
                         is_open = false;
                         self.core.finish();

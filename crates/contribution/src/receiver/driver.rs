@@ -14,7 +14,10 @@ use super::greeting::{Event, Hello, listen};
 use super::place::{LiveSession, Place};
 use super::settings::{ReceiverEvent, ReceiverSettings};
 use crate::control::write;
-use crate::{Clock, code, leave};
+use crate::{AT_ONCE, Clock, code, leave};
+
+/// What is due waits so long for others that are due soon, or for a datagram that wakes this task anyway.
+const SLACK: anabranch_units::Duration = anabranch_units::Duration::from_millis(1);
 
 /// The task that drives them all.
 pub(super) struct Driver {
@@ -45,11 +48,18 @@ impl Driver {
                 sessions.map(|session| session.core.deadline()).min().unwrap_or(anabranch_units::Time::NEVER);
             tokio::select! {
                 event = events.recv() => match event {
-                    Some(event) => self.event(event).await,
+                    Some(event) => {
+                        self.event(event).await;
+                        // What has come with it is reported with it.
+                        for _ in 1..AT_ONCE {
+                            let Ok(event) = events.try_recv() else { break };
+                            self.event(event).await;
+                        }
+                    }
                     None => break,
                 },
                 _ = status.tick() => self.tell_status(),
-                () = self.clock.sleep_until(deadline) => {}
+                () = self.clock.sleep_until(deadline + SLACK) => {}
             }
         }
         // Each of them waits for a bounded time.

@@ -3,12 +3,13 @@
 //! its place when nothing comes through it.
 
 use std::net::SocketAddr;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use anabranch_quic::{client_endpoint, client_socket};
+use anabranch_quic::client_socket;
 use anabranch_sockets::{Interface, SocketError};
-use quinn::Endpoint;
+use quinn::{Endpoint, EndpointConfig};
 
+use super::super::socket::Quiet;
 use super::events::SendError;
 
 /// An interface, or what the system chooses.
@@ -46,7 +47,9 @@ impl Uplink {
             Some(endpoint) if endpoint.open_connections() > 0 => Ok(endpoint),
             Some(endpoint) => self.renew().map(|()| endpoint),
             None => {
-                let made = client_endpoint(self.to, self.interface.as_ref()).map_err(failure)?;
+                let socket = client_socket(self.to, self.interface.as_ref()).map_err(failure)?;
+                let made = Endpoint::new(EndpointConfig::default(), None, socket.into(), Arc::new(Quiet))
+                    .map_err(|error| failure(SocketError::Socket(error)))?;
                 let mut place = self.endpoint.lock().unwrap_or_else(PoisonError::into_inner);
                 Ok(place.get_or_insert(made).clone())
             }
