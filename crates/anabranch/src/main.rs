@@ -84,7 +84,8 @@ fn is_paced(command: &Command) -> bool {
     match command {
         Command::Play(arguments) => !matches!(arguments.source.rate, Some(RateArgument::Max)),
         Command::Fetch(arguments) => matches!(arguments.source.rate, Some(RateArgument::Fixed(_))),
-        Command::Send(_) | Command::Receive(_) => true,
+        Command::Send(_) => true,
+        Command::Receive(arguments) => arguments.senders == 1,
         _ => false,
     }
 }
