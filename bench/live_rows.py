@@ -30,13 +30,13 @@ HANDOVERS = """{ at = "15s", down = true }, { at = "15.3s", delay = "114ms", rat
     { at = "30s", down = true }, { at = "30.3s", delay = "84ms", rate = "1M" }"""
 TWO = {"latency": "1s", "ladder": ladder(500_000, 7_500_000, 250_000), "common": 4_000_000, "links": True,
        "paths": [{"rate": "5M", "delay": "30ms", "queue": "50 packets", "loss": 0.01}, {"rate": "3M", "delay": "50ms", "queue": "50 packets", "loss": 0.01}]}
-# `most_loss` is what the link loses, `most_rate` the least that it has, for what arithmetic allows.
+# `longer_ms` is how much longer than at first the way may be; `most_loss` is what the link loses, `most_rate` the least that it has, for what arithmetic allows.
 ROWS = {
     "none": ONE | {"title": "no trouble", "paths": [WIRELESS], "most_loss": 0},
     "loss-4": ONE | {"title": "4 % loss", "paths": [WIRELESS | {"loss": 0.04}], "most_loss": 0.04},
     "bursts": ONE | {"title": "4 % loss in bursts of 5", "paths": [WIRELESS | {"loss": bursts(0.04, 5)}], "most_loss": 0.04},
-    "jitter": ONE | {"title": "40 ms of jitter and 2 % loss", "paths": [JITTERY], "most_loss": 0.02},
-    "variable": ONE | {"title": "the same, a film of variable rate", "paths": [JITTERY], "variable": True},
+    "jitter": ONE | {"title": "40 ms of jitter and 2 % loss", "paths": [JITTERY], "longer_ms": 40, "most_loss": 0.02},
+    "variable": ONE | {"title": "the same, a film of variable rate", "paths": [JITTERY], "longer_ms": 40, "variable": True},
     "reordering": ONE | {"title": "reordering, 5 ms in the mean",
                          "paths": [WIRELESS | {"jitter": {"kind": "exponential", "mean": "5ms", "reorder": True}}], "most_loss": 0},
     "handovers": ONE | {"title": "handovers, 700 kbps for 15 s", "paths": [WIRELESS], "changes": HANDOVERS, "longer_ms": 30, "most_loss": 0, "most_rate": 700_000},

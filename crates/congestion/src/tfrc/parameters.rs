@@ -35,7 +35,7 @@ pub struct Parameters {
     /// How coarse the driver's timer is (t_gran): packets may leave up to half of it early.
     pub granularity: Duration,
     /// How many packets a sender that is late may send at once; `None`: as many as a round trip's worth,
-    /// which is the most that section 4.6 allows.
+    /// which is the most that section 4.6 allows, or as that timer misses at the most.
     pub burst: Option<u32>,
     /// How many later packets show that a packet is lost (NDUPACK).
     pub later_packets: u32,

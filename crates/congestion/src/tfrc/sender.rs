@@ -137,7 +137,8 @@ impl Sender {
     pub fn sent(&mut self, now: Time, has_more: bool) -> PacketInfo {
         let interval = self.interval();
         let credit = match self.parameters.burst {
-            None => self.rtt().unwrap_or(Duration::ZERO),
+            // A driver whose timer is coarser than the round trip would not come to its rate.
+            None => self.rtt().unwrap_or(Duration::ZERO).max(self.parameters.granularity * 2),
             Some(packets) => interval * u64::from(packets.saturating_sub(1)),
         };
         // One that leaves before its time, to ask for a report, does not put off those that follow it: before
