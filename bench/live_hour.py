@@ -140,7 +140,7 @@ def tell(judged, accidents, out):
         def median(part, column):
             return statistics.median(look[column] for look in longest[int(part[0] * len(longest)):int(part[1] * len(longest)) or None])
 
-        raw.row(kind="memory", program=whose, minutes=(longest[-1][0] - longest[0][0]) / 60, processes=len(lives),
+        raw.row(kind="memory", program=whose, ran_for=(longest[-1][0] - longest[0][0]) / 60, processes=len(lives),
                 **{f"{name}_{figure}": median(part, column) for name, part in [("early", EARLY), ("late", LATE)]
                    for figure, column in [("kb", 2), ("descriptors", 3)]})
 
