@@ -109,6 +109,9 @@ fn transport() -> TransportConfig {
         .max_idle_timeout(IdleTimeout::try_from(Duration::from(anabranch_live::IDLE)).ok())
         .ack_frequency_config(Some(acknowledgements))
         .congestion_controller_factory(Arc::new(unlimited::Unlimited))
+        // Datagrams leave one by one, as the rate decides; several of one size in one packet of the system
+        // are more than some interfaces carry.
+        .enable_segmentation_offload(false)
         // What a receiver says is short.
         .mtu_discovery_config(None);
     transport

@@ -322,7 +322,7 @@ mod tests {
         path.others = Duration::from_millis(300);
         path.available = Rate::from_mbps(2);
         path.run(Duration::from_secs(10));
-        assert!(path.made >= Rate::from_kbps(500), "{}", path.made);
+        assert!(path.made >= Rate::from_kbps(250), "{}", path.made);
         // It counts as a part of the way then.
         path.run(Duration::from_secs(20));
         assert!(path.made >= Rate::from_mbps(2), "{}", path.made);
