@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use anabranch_protocol::live::packing::{as_it_is, unpack};
+use anabranch_protocol::live::stuffing::{as_it_is, unpack};
 use anabranch_protocol::live::wire::{Content, Datagram, DatagramError, encode_report};
 use anabranch_units::{Bytes, Duration, Time};
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use anabranch_congestion::aggregate::{Aggregate, Scheme};
 use anabranch_congestion::multfrc::Usage;
-use anabranch_protocol::live::packing::{Packer, left_out_bytes};
+use anabranch_protocol::live::stuffing::{Packer, left_out_bytes};
 use anabranch_protocol::live::wire::{
     Content, Datagram, DatagramError, MAX_DATAGRAM, MAX_PAYLOAD, encode_data,
 };

@@ -1,6 +1,6 @@
 //! What leaves a sender next: what is sent again, parity, media.
 
-use anabranch_protocol::live::packing;
+use anabranch_protocol::live::stuffing;
 use anabranch_protocol::live::wire::{
     Content, Header, MEDIA_HEADER, PARITY_HEADER, encode_data, low_bits, micros,
 };
@@ -37,7 +37,7 @@ impl Sender {
 
     /// Bytes of this item's datagram.
     pub(super) fn length(&self, item: Item) -> usize {
-        let media = |packed: &[u8]| MEDIA_HEADER + packing::payload(packed).len();
+        let media = |packed: &[u8]| MEDIA_HEADER + stuffing::payload(packed).len();
         let length = match item {
             Item::Again(sequence) => self.history.payload(sequence).map(media),
             Item::Parity => self.protection.front().map(|packet| PARITY_HEADER + packet.shard.len()),
@@ -87,7 +87,7 @@ impl Sender {
                 let sequence = self.next;
                 self.next += 1;
                 self.counts.media += 1;
-                media = Bytes::of(packing::payload(&packet.payload).len());
+                media = Bytes::of(stuffing::payload(&packet.payload).len());
                 let (header, dropped) =
                     connection.send(self.bursts.leaves(), Load::Media(sequence), size, has_more, now);
                 let datagram = encode_media(header, sequence, packet.time, false, &packet.payload);
@@ -104,6 +104,6 @@ impl Sender {
 
 fn encode_media(header: Header, sequence: u64, time: Time, is_again: bool, packed: &[u8]) -> Vec<u8> {
     let (sequence, time) = (low_bits(sequence), low_bits(micros(time)));
-    let (is_packed, payload) = (packing::is_packed(packed), packing::payload(packed));
+    let (is_packed, payload) = (stuffing::has_left_out(packed), stuffing::payload(packed));
     encode_data(header, Content::Media { sequence, time, is_again, is_packed, payload })
 }

@@ -5,7 +5,7 @@
 use anabranch_units::Duration;
 
 /// The protocol's name in ALPN (RFC 7301).
-pub const PROTOCOL: &[u8] = b"anabranch-live/2";
+pub const PROTOCOL: &[u8] = b"anabranch-live/1";
 /// Bytes of a session's name, which its sender takes at random.
 pub const SESSION_BYTES: usize = 16;
 /// Longest token.

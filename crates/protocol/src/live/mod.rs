@@ -5,5 +5,5 @@
 //! - [`stuffing`]: null packets, which are left out on the way.
 
 pub mod hello;
-pub mod packing;
+pub mod stuffing;
 pub mod wire;

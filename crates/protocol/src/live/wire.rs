@@ -1,4 +1,4 @@
-//! The datagrams of `anabranch-live/2`, `docs/live-protocol.md` has them in words.
+//! The datagrams of `anabranch-live/1`, `docs/live-protocol.md` has them in words.
 //!
 //! Every datagram begins with its kind (1 byte); integers are big endian. Counters and times are the low 32
 //! bits of what the sender counts: [`expand`] finds the rest. Times are in microseconds of the sender's
@@ -6,8 +6,8 @@
 
 use anabranch_units::{Duration, Rate, Time};
 
-pub use super::packing::MAX_PAYLOAD;
-use super::packing::{self, MAX_PACKED};
+pub use super::stuffing::MAX_PAYLOAD;
+use super::stuffing::{MAX_PACKED, has_left_out};
 
 /// What a media datagram has in front of its payload.
 pub const MEDIA_HEADER: usize = 29;
@@ -65,9 +65,9 @@ pub enum Content<'a> {
         time: u32,
         /// Whether it was sent before.
         is_again: bool,
-        /// Whether something was left out of the payload.
+        /// Whether null packets were left out of the payload.
         is_packed: bool,
-        /// 1 to [`MAX_PAYLOAD`] bytes of the stream, or what [`super::packing`] made of them.
+        /// 1 to [`MAX_PAYLOAD`] bytes of the stream, or what [`super::stuffing`] made of them.
         payload: &'a [u8],
     },
     /// A parity packet of a block.
@@ -212,7 +212,7 @@ impl<'a> Input<'a> {
         if !(1..=most).contains(&self.0.len()) {
             return Err(DatagramError::Length);
         }
-        if is_packed && !packing::is_packed(self.0) {
+        if is_packed && !has_left_out(self.0) {
             return Err(DatagramError::Number);
         }
         Ok(Content::Media { sequence, time, is_again, is_packed, payload: self.0 })
@@ -403,7 +403,7 @@ mod tests {
             shard in prop::collection::vec(any::<[u8; 2]>(), 4..=MAX_SHARD / 2),
         ) {
             let shard = shard.concat();
-            let packed = [&[3, 0b101, 0][..], &[7; 188]].concat();
+            let packed = [&[3, 0b101][..], &[7; 188]].concat();
             for content in [
                 Content::Media { sequence, time, is_again: false, is_packed: false, payload: &payload },
                 Content::Media { sequence, time, is_again: true, is_packed: false, payload: &payload },
