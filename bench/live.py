@@ -78,7 +78,7 @@ def arguments():
     parser.add_argument("--rows", type=chosen(live_rows.ROWS), default=list(live_rows.ROWS), help=",".join(live_rows.ROWS))
     parser.add_argument("--clients", type=chosen(live_rows.CLIENTS), default=live_rows.DEFAULT,
                         help=f"{','.join(live_rows.CLIENTS)}; by default {','.join(live_rows.DEFAULT)}")
-    parser.add_argument("--jobs", type=int, default=24, help="trials at a time (24)")
+    parser.add_argument("--jobs", type=int, default=32, help="trials at a time (32)")
     parser.add_argument("--seeds", type=lambda text: [int(seed) for seed in text.split(",")], default=[1, 2, 3], help="of the losses (1,2,3)")
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_SECONDS} s a trial instead of {SECONDS}, to try it out")
     parser.add_argument("--more", action="store_true", help="keep the trials that are in --out, and add to them")
