@@ -13,6 +13,7 @@
 //!   rate.
 //! - [`vps`]: a group of flows that share by weights what as many standard flows would get.
 //! - [`joint`]: the same where only windows can be told, as in a kernel.
+//! - [`clients`]: what a client's connections count for in a group.
 //! - `flow_use`: how much of its own virtual flow a member of a group uses.
 //! - [`turns`]: which of the answers on one connection goes next.
 //! - [`multfrc`]: how many connections a stream over a lossy link gets; [`aggregate`]: the same with one
@@ -61,6 +62,7 @@
 pub mod aggregate;
 pub mod algorithm;
 pub mod bbr;
+pub mod clients;
 pub mod control;
 pub mod cubic;
 pub mod dctcp;

@@ -9,11 +9,11 @@
 mod weighted;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use anabranch_congestion::algorithm::Algorithm;
+use anabranch_congestion::clients::{Client, Clients};
 use anabranch_congestion::vps::bottleneck::Settings;
 use anabranch_congestion::vps::{Grant, Group, MemberId, Place, Weight};
 use anabranch_units::{Bytes, Duration};
@@ -47,6 +47,8 @@ struct SlotId(u64);
 struct Inner {
     group: Group,
     slots: BTreeMap<SlotId, Seat>,
+    /// What they count for.
+    clients: Clients<SlotId>,
     /// Of which connection a member is; one has two while its path changes.
     members: BTreeMap<MemberId, SlotId>,
     to_wake: BTreeSet<SlotId>,
@@ -64,25 +66,12 @@ struct Departing {
     each_round: Bytes,
 }
 
-/// Whose connections share one weight.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Client {
-    /// All from an address.
-    Address(IpAddr),
-    /// One connection: where many clients share an address.
-    Connection(SlotId),
-}
-
 /// What is known of a connection.
 struct Seat {
-    client: Client,
+    client: Client<SlotId>,
     connection: Connection,
     weight: Weight,
     srtt: Duration,
-    /// What it counts for by the answers that it sends.
-    counts: Option<Weight>,
-    /// What it counted for last, as long as that is on its way: quinn keeps some of it until it may be sent.
-    on_its_way: Option<Weight>,
     in_flight: InFlight,
 }
 
@@ -110,6 +99,7 @@ impl Sharing {
             group: Group::new(algorithm, start()).watching(settings),
             places: Places::default(),
             slots: BTreeMap::new(),
+            clients: Clients::default(),
             members: BTreeMap::new(),
             to_wake: BTreeSet::new(),
             departing: Vec::new(),
@@ -180,37 +170,27 @@ impl Sharing {
             let mut inner = self.lock();
             inner.group.reclaim(now, UNUSED);
             inner.let_go();
-            for client in inner.arrived() {
-                Self::weigh(&mut inner, client);
-            }
+            inner.arrived();
             for moved in inner.group.regroup(now) {
                 tracing::debug!(?moved, "a connection shares credit with others from now on");
             }
             self.hand_out(&mut inner, None);
         }
     }
-
-    /// Divides a client's weight among its connections: that of the one that counts for most, by what each
-    /// counts for.
-    fn weigh(inner: &mut Inner, client: Client) {
-        let theirs = inner.slots.iter().filter(|(_, seat)| seat.client == client);
-        let busy: Vec<(SlotId, Weight)> =
-            theirs.filter_map(|(slot, seat)| Some((*slot, seat.counts.or(seat.on_its_way)?))).collect();
-        let Some(whole) = busy.iter().map(|(_, weight)| weight.get()).reduce(f64::max) else { return };
-        let sum: f64 = busy.iter().map(|(_, weight)| weight.get()).sum();
-        for (slot, weight) in busy {
-            // The least that there is, where a client divides it among too many.
-            let part = Weight::new(whole * weight.get() / sum).unwrap_or(Weight::LEAST);
-            let Some(seat) = inner.slots.get_mut(&slot) else { continue };
-            seat.weight = part;
-            let members: Vec<_> =
-                inner.members.iter().filter(|(_, of)| **of == slot).map(|(member, _)| *member).collect();
-            members.into_iter().for_each(|member| inner.group.set_weight(member, part));
-        }
-    }
 }
 
 impl Inner {
+    /// Sets the weights of connections.
+    fn weigh(&mut self, parts: Vec<(SlotId, Weight)>) {
+        for (slot, part) in parts {
+            let Some(seat) = self.slots.get_mut(&slot) else { continue };
+            seat.weight = part;
+            let members: Vec<_> =
+                self.members.iter().filter(|(_, of)| **of == slot).map(|(member, _)| *member).collect();
+            members.into_iter().for_each(|member| self.group.set_weight(member, part));
+        }
+    }
+
     /// A connection has ended: its members depart.
     fn depart(&mut self, slot: SlotId, srtt: Duration) {
         let members: Vec<_> =
@@ -225,7 +205,7 @@ impl Inner {
     }
 
     /// Where a client's connections are.
-    fn place_of(&self, client: Client) -> Option<Place> {
+    fn place_of(&self, client: Client<SlotId>) -> Option<Place> {
         let (slot, _) = self
             .slots
             .iter()
@@ -234,19 +214,14 @@ impl Inner {
         self.group.place(*member)
     }
 
-    /// Forgets what was answered and has arrived. Answers whose weight is to be divided anew.
-    fn arrived(&mut self) -> BTreeSet<Client> {
-        let Self { slots, members, group, .. } = self;
-        let in_flight = |slot: &SlotId| {
-            members.iter().any(|(member, of)| of == slot && group.in_flight(*member) > Bytes::ZERO)
-        };
-        let arrived = slots.iter_mut().filter(|(slot, seat)| seat.on_its_way.is_some() && !in_flight(slot));
-        arrived
-            .map(|(_, seat)| {
-                seat.on_its_way = None;
-                seat.client
-            })
-            .collect()
+    /// Divides the weights of clients anew where what was answered has arrived: quinn keeps some of it until it
+    /// may be sent.
+    fn arrived(&mut self) {
+        let Self { clients, members, group, .. } = self;
+        let parts = clients.arrived(|slot| {
+            members.iter().any(|(member, of)| *of == slot && group.in_flight(*member) > Bytes::ZERO)
+        });
+        self.weigh(parts);
     }
 
     /// Takes what departing members had in flight out of the books, for a round.
@@ -274,11 +249,9 @@ impl Membership {
     /// more to send.
     pub fn count(&self, weight: Option<Weight>) {
         let mut inner = self.sharing.lock();
-        if let Some(seat) = inner.slots.get_mut(&self.slot) {
-            let before = std::mem::replace(&mut seat.counts, weight);
-            seat.on_its_way = before.or(seat.on_its_way);
-            let client = seat.client;
-            Sharing::weigh(&mut inner, client);
+        if let Some(client) = inner.slots.get(&self.slot).map(|seat| seat.client) {
+            let parts = inner.clients.count(client, self.slot, weight);
+            inner.weigh(parts);
         }
     }
 }
@@ -294,7 +267,8 @@ impl Drop for Membership {
         let seat = inner.slots.remove(&self.slot);
         if let Some(seat) = &seat {
             inner.depart(self.slot, seat.srtt);
-            Sharing::weigh(&mut inner, seat.client);
+            let parts = inner.clients.leave(seat.client, self.slot);
+            inner.weigh(parts);
         }
         self.sharing.hand_out(&mut inner, None);
         // The connection goes when nobody is locked out: quinn has a lock of its own.

@@ -1,4 +1,4 @@
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use quinn::{ClientConfig, Endpoint, ServerConfig};
 
@@ -27,7 +27,6 @@ async fn an_answer_counts_until_it_has_arrived() {
     let (connection, _open) = connected().await;
     let sharing = Sharing::declared(Algorithm::Reno);
     let address: IpAddr = Ipv4Addr::LOCALHOST.into();
-    let client = Client::Address(address);
     let join = || {
         let factory = WeightedFactory::new(sharing.clone(), InFlight::default());
         (factory.join(connection.clone(), Some(address)), factory.joined.get().copied().unwrap())
@@ -40,12 +39,11 @@ async fn an_answer_counts_until_it_has_arrived() {
     short.count(Some(Weight::ONE));
     sharing.lock().group.on_sent(member, 0..1000, now);
     short.count(None);
-    assert!(sharing.lock().arrived().is_empty());
+    sharing.lock().arrived();
     assert_eq!(parts(), [0.5, 0.5]);
 
     sharing.lock().group.release(member, 0..1000);
-    assert_eq!(sharing.lock().arrived(), BTreeSet::from([client]));
-    Sharing::weigh(&mut sharing.lock(), client);
+    sharing.lock().arrived();
     assert_eq!(parts()[1], 1.0);
 }
 

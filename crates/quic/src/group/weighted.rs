@@ -5,13 +5,14 @@ use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
+use anabranch_congestion::clients::Client;
 use anabranch_congestion::vps::{Heard, MemberId, SentTimes, Weight};
 use anabranch_units::{Bytes, Duration};
 use quinn::Connection;
 use quinn::congestion::{Controller, ControllerFactory};
 use quinn_proto::RttEstimator;
 
-use super::{Client, Inner, Membership, Seat, Sharing, SlotId};
+use super::{Inner, Membership, Seat, Sharing, SlotId};
 use crate::{INITIAL_WINDOW, InFlight, opened};
 
 /// Makes the controller of a connection of a group, and keeps what it has in common with who answers its
@@ -42,10 +43,9 @@ impl WeightedFactory {
             connection,
             weight: Weight::ONE,
             srtt: Duration::ZERO,
-            counts: None,
-            on_its_way: None,
             in_flight: self.in_flight.clone(),
         };
+        inner.clients.join(seat.client, slot);
         inner.slots.insert(slot, seat);
         let place = address.and_then(|address| {
             let now = self.sharing.epoch.time(Instant::now());
