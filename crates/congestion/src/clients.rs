@@ -1,9 +1,9 @@
-//! What the connections of clients count for in a group: a client's weight is that of its connection that counts
-//! for most, divided among its connections by what each counts for. So more connections bring a client no larger
-//! share.
+//! What the connections of clients count for in a group: a client's weight is that of its connection that
+//! counts for most, divided among its connections by what each counts for. So more connections bring a
+//! client no larger share.
 //!
-//! A connection counts for the answer that is sent on it until that has arrived: what was handed to a socket waits
-//! there for a while. A driver says when an answer begins and ends, and what has arrived.
+//! A connection counts for the answer that is sent on it until that has arrived: what was handed to a
+//! socket waits there for a while. A driver says when an answer begins and ends, and what has arrived.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

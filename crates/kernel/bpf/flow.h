@@ -76,7 +76,8 @@ struct flow {
 	__u32 told_delivered;
 	__u32 told_lost;
 	__u32 window;
-	__u32 spare;
+	/* Whether its program gives the weight, and not the rules. */
+	__u32 is_given;
 	/* The intervals, newest first. */
 	__u32 closed_q4[INTERVALS];
 };

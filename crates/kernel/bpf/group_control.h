@@ -16,21 +16,50 @@ struct {
 	__type(value, struct rules);
 } rules SEC(".maps");
 
+/* A program writes it by the socket's descriptor; it goes with the socket. */
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct given);
+} given SEC(".maps");
+
 static __always_inline struct group *group_at(__u32 number)
 {
 	return bpf_map_lookup_elem(&group_state, &number);
 }
 
-/* The socket's weight and group by the rules that are in force. Answers whether it is in another group than before. */
+/* The socket's weight and group: as its program gives them, or by the rules that are in force. Answers whether it is in another group than before. */
 static __noinline int find_weight(struct sock *sk, struct flow *flow, __u32 generation)
 {
-	__u32 set = generation & 1, before = flow->group, group = 0;
-	struct rules *found = bpf_map_lookup_elem(&rules, &set);
+	__u32 set = generation & 1, before = flow->group, group = 0, weight_q16 = ONE_Q16;
+	const struct given *own = bpf_sk_storage_get(&given, sk, 0, 0);
+	struct rules *found;
 
 	flow->generation = generation;
-	flow->weight_q16 = found ? least(most(weight_of(found, sk, &group), LEAST_WEIGHT_Q16), MOST_WEIGHT_Q16) : ONE_Q16;
+	flow->is_given = own ? 1 : 0;
+	if (own) {
+		weight_q16 = own->weight_q16;
+		group = own->group < MOST_GROUPS ? own->group : 0;
+	} else {
+		found = bpf_map_lookup_elem(&rules, &set);
+		if (found)
+			weight_q16 = weight_of(found, sk, &group);
+	}
+	flow->weight_q16 = least(most(weight_q16, LEAST_WEIGHT_Q16), MOST_WEIGHT_Q16);
 	flow->group = group;
 	return group != before;
+}
+
+/* Whether the socket's weight and group are still what they were. Only a socket whose program gives them costs more than a comparison. */
+static __always_inline int is_as_before(struct sock *sk, const struct flow *flow, __u32 generation)
+{
+	const struct given *own;
+
+	if (!flow->is_given)
+		return flow->generation == generation;
+	own = bpf_sk_storage_get(&given, sk, 0, 0);
+	return own && own->weight_q16 == flow->weight_q16 && own->group == flow->group;
 }
 
 /* Tells the group what happened to a socket since it was told last, and takes its window. */
@@ -116,14 +145,14 @@ void BPF_PROG(group_release, struct sock *sk)
 		give_up_place(flow);
 }
 
-/* After a change of the rules: the weight, and a place in another group if it is in another one. */
-static __noinline void follow_rules(struct sock *sk, struct flow *flow)
+/* After a change of the rules, or of what is given: the weight, and a place in another group if it is in another one. */
+static __noinline void follow_weight(struct sock *sk, struct flow *flow)
 {
 	struct tcp_sock *tp = tcp_of(sk);
 	struct parameters set;
 	__u32 before = flow->group, now;
 
-	if (!parameters_now(&set) || flow->generation == set.generation || !find_weight(sk, flow, set.generation))
+	if (!parameters_now(&set) || is_as_before(sk, flow, set.generation) || !find_weight(sk, flow, set.generation))
 		return;
 	now = flow->group;
 	flow->group = before;
@@ -151,7 +180,7 @@ void BPF_PROG(group_acked, struct sock *sk, const struct ack_sample *sample)
 		flow->window = tp->snd_cwnd;
 		return;
 	}
-	follow_rules(sk, flow);
+	follow_weight(sk, flow);
 	tell_group(sk, flow, 0, 0);
 	/* Recovery goes down to the threshold. */
 	if (flow->state == TCP_CA_RECOVERY || flow->state == TCP_CA_CWR)

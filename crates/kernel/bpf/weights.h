@@ -22,9 +22,18 @@ struct rule {
 struct rules {
 	__u32 count;
 	__u32 default_q16;
-	/* For user space alone. What no rule is for is in the first group. */
+	/* The rest of the head is for user space alone. Which groups, by their numbers' bits, programs have asked for that give weights themselves. */
+	__u32 asked_for;
+	__u32 padding;
+	/* What no rule is for is in the first group. */
 	char names[MOST_GROUPS][LONGEST_NAME];
 	struct rule rule[MOST_RULES];
+};
+
+/* What a program gives a socket of its own in place of what the rules say. */
+struct given {
+	__u32 weight_q16;
+	__u32 group;
 };
 
 static __always_inline __u32 weight_of(const struct rules *rules, struct sock *sk, __u32 *group)

@@ -77,6 +77,17 @@ pub enum Error {
          'anabranch cc unload {0}', and load it again"
     )]
     OtherVersion(&'static str),
+    /// A program may not choose the control for its connections.
+    #[error(
+        "only root may choose {0} (CAP_NET_ADMIN), unless it is loaded with 'anabranch cc load {0} --anyone'"
+    )]
+    MayNotChoose(&'static str),
+    /// There are as many groups as there can be.
+    #[error(
+        "the kernel has room for 16 groups, with 'default', and those of rules and of pools that have \
+         connections are more ('anabranch cc status --groups' shows them)"
+    )]
+    NoRoom,
     /// A file of a loaded control could not be read or removed.
     #[error("{}: {source}", .path.display())]
     Io {

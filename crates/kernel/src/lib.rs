@@ -4,6 +4,7 @@
 //! - [`Setting`]: which control, with its parameters.
 //! - [`load`], [`change`], [`unload`], [`list`], [`flows`], [`groups`]: what `anabranch cc` does.
 //! - [`Rules`], [`load_for`], [`set_rules`], [`rules`](rules()): the weights of the group.
+//! - [`Given`]: weights that a program gives its own connections in place of those.
 //! - [`replay`]: the same BPF code on a trace of events, to hold it against `congestion`.
 //!
 //! What is not here: the algorithms in Rust, which are `anabranch-congestion`, and the command line, which is
@@ -33,6 +34,8 @@
 
 mod choosers;
 mod error;
+mod given;
+mod in_use;
 mod loaded;
 mod machine;
 mod object;
@@ -47,6 +50,7 @@ pub use anabranch_congestion::tfwc::Tuning;
 pub use anabranch_congestion::vps::Weight;
 pub use choosers::Choosers;
 pub use error::Error;
+pub use given::{Given, GroupNumber};
 pub use loaded::{Loaded, change, list, load, load_for, unload};
 pub use pins::DIRECTORY;
 pub use rules::{rules, set_rules};

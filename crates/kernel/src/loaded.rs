@@ -12,7 +12,7 @@ use crate::choosers::Choosers;
 use crate::error::Error;
 use crate::machine::{check_kernel, mount_bpf_fs};
 use crate::object::{Wanted, map, prepare, teller, write_parameters};
-use crate::pins::{DIRECTORY, FLOWS, Found, LINK, PARAMETERS, RULES, directory, look, pinned, remove};
+use crate::pins::{DIRECTORY, FLOWS, Found, GIVEN, LINK, PARAMETERS, RULES, directory, look, pinned, remove};
 use crate::rules::{read, write_rules};
 use crate::setting::{NAMES, Setting};
 use crate::status;
@@ -64,7 +64,8 @@ pub fn load_for(setting: Setting, rules: &Rules, choosers: Choosers) -> Result<(
         .map_err(|error| Error::refused("take the program", &error))?;
     write_parameters(&map(&object, PARAMETERS)?, &setting.to_bytes(UNLIMITED))?;
     if setting == Setting::Group {
-        write_rules(&map(&object, RULES)?, 0, &rules.to_bytes(&Groups::default()))?;
+        let groups = rules.groups(&Groups::default(), None, |_| false).ok_or(Error::NoRoom)?;
+        write_rules(&map(&object, RULES)?, 0, &rules.to_bytes(&groups))?;
     }
     create(Path::new(DIRECTORY))?;
     let home = directory(name);
@@ -96,6 +97,7 @@ fn pin(object: &mut Object, name: &'static str, variable: &str) -> Result<(), Er
     map(object, PARAMETERS)?.pin(home.join(PARAMETERS)).map_err(refused("keep the parameters"))?;
     if name == Setting::Group.name() {
         map(object, RULES)?.pin(home.join(RULES)).map_err(refused("keep the weights"))?;
+        map(object, GIVEN)?.pin(home.join(GIVEN)).map_err(refused("keep what programs give"))?;
     }
     let sockets = map(object, "flows")?;
     let tell = object.progs_mut().find(|program| program.name() == teller(variable));

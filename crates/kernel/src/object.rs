@@ -17,8 +17,8 @@ pub(crate) enum Wanted {
     Replay(&'static str),
 }
 
-/// What the group alone has: a megabyte of members, and its rules.
-const GROUP_MAPS: [&str; 2] = ["group_state", "rules"];
+/// What the group alone has: a megabyte of members, its rules, and what programs give.
+const GROUP_MAPS: [&str; 3] = ["group_state", "rules", "given"];
 
 fn is_of_group(wanted: Wanted) -> bool {
     matches!(wanted, Wanted::Control("group" | "group_anyone") | Wanted::Replay("replay_group"))

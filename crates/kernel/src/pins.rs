@@ -17,11 +17,15 @@ use crate::weights::RULES_SIZE;
 
 /// Where the loaded controls are, a directory each.
 pub const DIRECTORY: &str = "/sys/fs/bpf/anabranch";
-/// In a control's directory: the registration, the parameters, the list of flows, and the group's rules.
+/// In a control's directory: the registration, the parameters, the list of flows, and of the group the
+/// rules and what programs give their own connections.
 pub(crate) const LINK: &str = "link";
 pub(crate) const PARAMETERS: &str = "parameters";
 pub(crate) const RULES: &str = "rules";
+pub(crate) const GIVEN: &str = "given";
 pub(crate) const FLOWS: &str = "flows";
+/// Bytes of `struct given` (bpf/weights.h).
+const GIVEN_SIZE: usize = 8;
 /// A longer list of flows is none: that many sockets no kernel has.
 const LONGEST_LIST: u64 = 1 << 30;
 
@@ -49,7 +53,7 @@ pub(crate) fn look(name: &'static str) -> Result<Found, Error> {
         return Ok(Found::Nothing);
     }
     let expected: &[&str] = match name {
-        _ if name == Setting::Group.name() => &[LINK, FLOWS, PARAMETERS, RULES],
+        _ if name == Setting::Group.name() => &[LINK, FLOWS, PARAMETERS, RULES, GIVEN],
         _ => &[LINK, FLOWS, PARAMETERS],
     };
     for entry in fs::read_dir(&home).map_err(io_error(&home))? {
@@ -105,7 +109,7 @@ fn check_kind(path: &Path, file: &str) -> Result<(), Error> {
     // What it has to say of an object of another kind is told in words below.
     libbpf_rs::set_print(None);
     let is_right = match file {
-        PARAMETERS | RULES => open(path)?.name() == file,
+        PARAMETERS | RULES | GIVEN => open(path)?.name() == file,
         _ => {
             let link = Link::open(path).and_then(|link| link.info()).map_err(|error| closed(path, &error))?;
             match link.info {
@@ -129,9 +133,13 @@ pub(crate) fn pinned(name: &'static str, file: &str) -> Result<MapHandle, Error>
         Found::Half => return Err(Error::Half(name)),
         Found::Whole => {}
     }
-    let (value_size, entries) = if file == RULES { (RULES_SIZE, 2) } else { (PARAMETERS_SIZE, 1) };
+    let (kind, value_size, entries) = match file {
+        RULES => (MapType::Array, RULES_SIZE, 2),
+        GIVEN => (MapType::SkStorage, GIVEN_SIZE, 0),
+        _ => (MapType::Array, PARAMETERS_SIZE, 1),
+    };
     let map = open(&directory(name).join(file))?;
-    let is_right = map.map_type() == MapType::Array
+    let is_right = map.map_type() == kind
         && map.key_size() == 4
         && map.value_size() as usize == value_size
         && map.max_entries() == entries;
@@ -152,10 +160,27 @@ pub(crate) fn list_of_flows(name: &'static str) -> Result<String, Error> {
     Ok(text)
 }
 
+/// Nobody else changes the groups of a control while what is answered lives.
+pub(crate) fn locked(name: &'static str) -> Result<File, Error> {
+    let home = directory(name);
+    let lock = match File::open(&home) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(Error::NotLoaded(name)),
+        opened => opened.map_err(io_error(&home))?,
+    };
+    lock.lock().map_err(io_error(&home))?;
+    Ok(lock)
+}
+
+/// What tells one loading of a control from another; `None` while it is not loaded.
+pub(crate) fn loading(name: &str) -> Option<(u64, u64)> {
+    let pinned = fs::symlink_metadata(directory(name).join(PARAMETERS)).ok()?;
+    Some((pinned.dev(), pinned.ino()))
+}
+
 /// Removes what there is of a control; the registration goes first.
 pub(crate) fn remove(name: &'static str) -> Result<(), Error> {
     let home = directory(name);
-    for entry in [LINK, FLOWS, PARAMETERS, RULES] {
+    for entry in [LINK, FLOWS, PARAMETERS, RULES, GIVEN] {
         let path = home.join(entry);
         match fs::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(io_error(&path)(error)),

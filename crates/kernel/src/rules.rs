@@ -3,8 +3,9 @@
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 
 use crate::error::Error;
+use crate::in_use::groups_in_use;
 use crate::object::write_parameters;
-use crate::pins::{PARAMETERS, RULES, pinned};
+use crate::pins::{PARAMETERS, RULES, locked, pinned};
 use crate::setting::{GENERATION, Setting};
 use crate::weights::{Groups, Rules};
 
@@ -17,9 +18,11 @@ pub(crate) fn write_rules(map: &MapHandle, set: u32, bytes: &[u8]) -> Result<(),
 /// Changes the group's weights. Each connection has its new one with its next acknowledgement.
 ///
 /// # Errors
-/// When the group is not loaded, or the kernel will not.
+/// When the group is not loaded, or the kernel will not; or there is no room for the groups of the rules
+/// beside those that programs have asked for.
 pub fn set_rules(rules: &Rules) -> Result<(), Error> {
     let name = Setting::Group.name();
+    let _alone = locked(name)?;
     let parameters = pinned(name, PARAMETERS)?;
     let mut bytes = read(&parameters, 0, name)?;
     let other = || Error::OtherVersion(name);
@@ -30,7 +33,9 @@ pub fn set_rules(rules: &Rules) -> Result<(), Error> {
     // Where the rules of before are garbage no group keeps its number.
     let before = Rules::from_bytes(&read(&map, !generation & 1, name)?).map(|(_, groups)| groups);
     // First the set that nobody reads, then the word that says which one is read.
-    write_rules(&map, generation & 1, &rules.to_bytes(&before.unwrap_or_default()))?;
+    let used = groups_in_use()?;
+    let groups = rules.groups(&before.unwrap_or_default(), None, |number| used.contains(&number));
+    write_rules(&map, generation & 1, &rules.to_bytes(&groups.ok_or(Error::NoRoom)?))?;
     write_parameters(&parameters, &bytes)
 }
 
@@ -45,11 +50,19 @@ pub fn rules() -> Result<Rules, Error> {
 /// The rules that are in force, and the groups by their numbers.
 pub(crate) fn read_rules() -> Result<(Rules, Groups), Error> {
     let name = Setting::Group.name();
+    let (rules, groups, _) = rules_of(&pinned(name, PARAMETERS)?, &pinned(name, RULES)?)?;
+    Ok((rules, groups))
+}
+
+/// The same of these maps, and which of the two sets it is.
+pub(crate) fn rules_of(parameters: &MapHandle, rules: &MapHandle) -> Result<(Rules, Groups, u32), Error> {
+    let name = Setting::Group.name();
     let other = || Error::OtherVersion(name);
-    let bytes = read(&pinned(name, PARAMETERS)?, 0, name)?;
+    let bytes = read(parameters, 0, name)?;
     let generation = bytes.get(GENERATION..GENERATION + 4).and_then(|word| word.try_into().ok());
     let set = u32::from_ne_bytes(generation.ok_or_else(other)?) & 1;
-    Rules::from_bytes(&read(&pinned(name, RULES)?, set, name)?).ok_or_else(other)
+    let (rules, groups) = Rules::from_bytes(&read(rules, set, name)?).ok_or_else(other)?;
+    Ok((rules, groups, set))
 }
 
 /// A value of an array of a loaded control.

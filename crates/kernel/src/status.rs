@@ -6,6 +6,7 @@ use anabranch_congestion::vps::Weight;
 use anabranch_units::Packets;
 
 use crate::error::Error;
+use crate::in_use::GROUP;
 use crate::pins::list_of_flows;
 use crate::rules::read_rules;
 use crate::setting::Setting;
@@ -50,9 +51,6 @@ pub struct GroupStatus {
     /// Packets lost since then.
     pub lost: u64,
 }
-
-/// What a line about a group begins with.
-const GROUP: &str = "group ";
 
 /// The kernel's threshold of a flow without a loss.
 const NO_THRESHOLD: u64 = 0x7fff_ffff;

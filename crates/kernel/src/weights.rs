@@ -30,8 +30,8 @@ use anabranch_congestion::vps::Weight;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
+use groups::GROUPS_SIZE;
 pub(crate) use groups::Groups;
-use groups::NAMES_SIZE;
 pub use groups::{GroupName, MOST_GROUPS};
 use network::Network;
 
@@ -40,10 +40,10 @@ use network::Network;
 pub const MOST_RULES: usize = 64;
 /// A larger file is none of weights.
 const LARGEST_FILE: u64 = 1 << 20;
-/// Bytes of `struct rule`, of what is before the names and of what is before the rules in `struct rules`.
+/// Bytes of `struct rule`, of what is before the groups and of what is before the rules in `struct rules`.
 const RULE_SIZE: usize = 56;
 const COUNT_SIZE: usize = 8;
-const HEAD_SIZE: usize = COUNT_SIZE + NAMES_SIZE;
+const HEAD_SIZE: usize = COUNT_SIZE + GROUPS_SIZE;
 /// Bytes of `struct rules`.
 pub(crate) const RULES_SIZE: usize = HEAD_SIZE + MOST_RULES * RULE_SIZE;
 const ONE_Q16: f64 = 65_536.0;
@@ -134,9 +134,18 @@ impl Rules {
         self.rules.is_empty()
     }
 
-    /// `struct rules`, where groups that were there `before` keep their numbers.
-    pub(crate) fn to_bytes(&self, before: &Groups) -> Vec<u8> {
-        let groups = Groups::following(before, self.rules.iter().map(|rule| rule.group));
+    /// The groups of these rules after those of `before`, see [`Groups::following`].
+    pub(crate) fn groups(
+        &self,
+        before: &Groups,
+        asked: Option<GroupName>,
+        is_used: impl Fn(u32) -> bool,
+    ) -> Option<Groups> {
+        Groups::following(before, self.rules.iter().map(|rule| rule.group), asked, is_used)
+    }
+
+    /// `struct rules` with these groups.
+    pub(crate) fn to_bytes(&self, groups: &Groups) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(RULES_SIZE);
         bytes.extend((self.rules.len() as u32).to_ne_bytes());
         bytes.extend(fixed(self.default).to_ne_bytes());
@@ -186,7 +195,7 @@ impl Rules {
     }
 }
 
-fn fixed(weight: Weight) -> u32 {
+pub(crate) fn fixed(weight: Weight) -> u32 {
     (weight.get() * ONE_Q16).round() as u32
 }
 
@@ -295,7 +304,7 @@ mod tests {
     #[test]
     fn what_is_written_is_read() {
         let rules: Rules = FILE.parse().unwrap();
-        let bytes = rules.to_bytes(&Groups::default());
+        let bytes = rules.to_bytes(&rules.groups(&Groups::default(), None, |_| false).unwrap());
         let (read, groups) = Rules::from_bytes(&bytes).unwrap();
         assert_eq!((read, groups.name(1).unwrap().as_str()), (rules.clone(), "cameras"));
         assert_eq!(rules.to_bytes(&groups), bytes);
@@ -309,9 +318,15 @@ mod tests {
             assert!(told.contains(line), "{told}");
         }
         assert_eq!(Rules::from_bytes(&bytes[1..]), None);
-        for (place, garbage) in
-            [(0, 65u32), (4, 0), (4, u32::MAX), (8, 0), (HEAD_SIZE + 40, 0), (HEAD_SIZE + 48, 2)]
-        {
+        for (place, garbage) in [
+            (0, 65u32),
+            (4, 0),
+            (4, u32::MAX),
+            (8, u32::MAX),
+            (16, 0),
+            (HEAD_SIZE + 40, 0),
+            (HEAD_SIZE + 48, 2),
+        ] {
             let mut bytes = bytes.clone();
             bytes[place..place + 4].copy_from_slice(&garbage.to_ne_bytes());
             assert_eq!(Rules::from_bytes(&bytes), None, "{garbage} at {place}");

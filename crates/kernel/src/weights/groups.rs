@@ -7,8 +7,9 @@ use std::str::FromStr;
 const LONGEST: usize = 32;
 /// Most groups.
 pub const MOST_GROUPS: usize = 16;
-/// Bytes of all names.
-pub(super) const NAMES_SIZE: usize = MOST_GROUPS * LONGEST;
+/// Bytes of what is before the names in `struct rules`, and of all of it.
+const BEFORE_NAMES: usize = 8;
+pub(super) const GROUPS_SIZE: usize = BEFORE_NAMES + MOST_GROUPS * LONGEST;
 
 /// What a group is called.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -65,49 +66,72 @@ impl fmt::Debug for GroupName {
 
 /// The groups by their numbers. The first one is always [`GroupName::DEFAULT`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Groups([Option<GroupName>; MOST_GROUPS]);
+pub(crate) struct Groups {
+    names: [Option<GroupName>; MOST_GROUPS],
+    /// Those that programs have asked for which give weights themselves, by their numbers' bits.
+    asked_for: u32,
+}
 
 impl Default for Groups {
     fn default() -> Self {
-        let mut groups = [None; MOST_GROUPS];
-        groups[0] = Some(GroupName::DEFAULT);
-        Self(groups)
+        let mut names = [None; MOST_GROUPS];
+        names[0] = Some(GroupName::DEFAULT);
+        Self { names, asked_for: 0 }
     }
 }
 
 impl Groups {
-    /// Groups of these names. One that was there `before` keeps its number, so that its members stay; a new
-    /// one gets a number that nobody had, as long as there are such.
-    pub(super) fn following(before: &Self, names: impl Iterator<Item = GroupName> + Clone) -> Self {
+    /// Groups of these names, which rules say, and of one that is `asked` for. One that was there `before` keeps
+    /// its number, so that its members stay; a new one gets a number that nobody had, as long as there are such.
+    /// One that was asked for stays as long as it `is_used`. `None`: there is no room for all of them.
+    pub(super) fn following(
+        before: &Self,
+        names: impl Iterator<Item = GroupName> + Clone,
+        asked: Option<GroupName>,
+        is_used: impl Fn(u32) -> bool,
+    ) -> Option<Self> {
         let mut groups = Self::default();
-        for (number, name) in before.0.iter().enumerate() {
-            let stays = name.is_some_and(|name| names.clone().any(|other| other == name));
-            groups.0[number] = if stays { *name } else { groups.0[number] };
+        for (number, name) in before.names.iter().enumerate() {
+            let Some(name) = *name else { continue };
+            let number_of_it = number as u32;
+            let is_said = names.clone().chain(asked).any(|other| other == name);
+            if is_said || (before.is_asked_for(number_of_it) && is_used(number_of_it)) {
+                groups.names[number] = Some(name);
+                groups.asked_for |= before.asked_for & 1 << number;
+            }
         }
-        for name in names {
+        for name in names.chain(asked) {
             if groups.number(name).is_some() {
                 continue;
             }
-            let is_free = |number: &usize| groups.0[*number].is_none();
-            let fresh = (0..MOST_GROUPS).find(|number| is_free(number) && before.0[*number].is_none());
-            if let Some(number) = fresh.or_else(|| (0..MOST_GROUPS).find(is_free)) {
-                groups.0[number] = Some(name);
-            }
+            let is_free = |number: &usize| groups.names[*number].is_none();
+            let fresh = (0..MOST_GROUPS).find(|number| is_free(number) && before.names[*number].is_none());
+            let number = fresh.or_else(|| (0..MOST_GROUPS).find(is_free))?;
+            groups.names[number] = Some(name);
         }
-        groups
+        if let Some(number) = asked.and_then(|asked| groups.number(asked)) {
+            groups.asked_for |= 1 << number;
+        }
+        Some(groups)
     }
 
-    pub(super) fn number(&self, name: GroupName) -> Option<u32> {
-        self.0.iter().position(|other| *other == Some(name)).map(|number| number as u32)
+    /// Whether a program has asked for it.
+    pub(crate) fn is_asked_for(&self, number: u32) -> bool {
+        self.asked_for & 1 << number != 0
+    }
+
+    pub(crate) fn number(&self, name: GroupName) -> Option<u32> {
+        self.names.iter().position(|other| *other == Some(name)).map(|number| number as u32)
     }
 
     pub(crate) fn name(&self, number: u32) -> Option<GroupName> {
-        *self.0.get(number as usize)?
+        *self.names.get(number as usize)?
     }
 
-    pub(super) fn to_bytes(self) -> [u8; NAMES_SIZE] {
-        let mut bytes = [0; NAMES_SIZE];
-        for (place, name) in bytes.chunks_exact_mut(LONGEST).zip(self.0) {
+    pub(super) fn to_bytes(self) -> [u8; GROUPS_SIZE] {
+        let mut bytes = [0; GROUPS_SIZE];
+        bytes[..4].copy_from_slice(&self.asked_for.to_ne_bytes());
+        for (place, name) in bytes[BEFORE_NAMES..].chunks_exact_mut(LONGEST).zip(self.names) {
             place.copy_from_slice(&name.map_or([0; LONGEST], |name| name.0));
         }
         bytes
@@ -115,12 +139,14 @@ impl Groups {
 
     /// The inverse of [`Groups::to_bytes`]; `None` for what that never writes.
     pub(super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let mut groups = [None; MOST_GROUPS];
-        for (group, name) in groups.iter_mut().zip(bytes.chunks_exact(LONGEST)) {
+        let asked_for = u32::from_ne_bytes(*bytes.first_chunk()?);
+        let mut names = [None; MOST_GROUPS];
+        for (group, name) in names.iter_mut().zip(bytes.get(BEFORE_NAMES..)?.chunks_exact(LONGEST)) {
             let text = str::from_utf8(name).ok()?.trim_end_matches('\0');
             *group = if text.is_empty() { None } else { Some(text.parse().ok()?) };
         }
-        (groups[0] == Some(GroupName::DEFAULT)).then_some(Self(groups))
+        (names[0] == Some(GroupName::DEFAULT) && asked_for >> MOST_GROUPS == 0)
+            .then_some(Self { names, asked_for })
     }
 }
 
@@ -132,6 +158,11 @@ mod tests {
         text.split(' ').map(|name| name.parse().unwrap()).collect()
     }
 
+    /// Groups that rules say, and nobody asks for.
+    fn said(before: &Groups, names: impl Iterator<Item = GroupName> + Clone) -> Groups {
+        Groups::following(before, names, None, |_| true).unwrap()
+    }
+
     #[test]
     fn names_are_read_as_they_are_written() {
         for right in ["a", "uplink-2", "Campus.north_1", &"x".repeat(31)] {
@@ -140,27 +171,53 @@ mod tests {
         for wrong in ["", "two words", "grün", "a\"", "a\nb", &"x".repeat(32)] {
             assert!(wrong.parse::<GroupName>().is_err(), "{wrong}");
         }
-        let groups = Groups::following(&Groups::default(), names("a b").into_iter());
+        let groups = said(&Groups::default(), names("a b").into_iter());
         assert_eq!(Groups::from_bytes(&groups.to_bytes()), Some(groups));
-        assert_eq!(Groups::from_bytes(&[0; NAMES_SIZE]), None);
-        assert_eq!(Groups::from_bytes(&[0xff; NAMES_SIZE]), None);
+        assert_eq!(Groups::from_bytes(&[0; GROUPS_SIZE]), None);
+        assert_eq!(Groups::from_bytes(&[0xff; GROUPS_SIZE]), None);
     }
 
     #[test]
     fn a_group_that_stays_keeps_its_number() {
-        let before = Groups::following(&Groups::default(), names("a b c").into_iter());
+        let before = said(&Groups::default(), names("a b c").into_iter());
         assert_eq!(
             [1, 2, 3].map(|number| before.name(number)),
             ["a", "b", "c"].map(|name| name.parse().ok())
         );
         // The number of the one that goes is nobody's, while others are free.
-        let after = Groups::following(&before, names("c d a").into_iter());
+        let after = said(&before, names("c d a").into_iter());
         let numbers = names("default a c d").into_iter().map(|name| after.number(name));
         assert_eq!(numbers.collect::<Vec<_>>(), [Some(0), Some(1), Some(3), Some(4)]);
         // All at once are others.
         let many = |letter: char| (1..MOST_GROUPS).map(move |n| format!("{letter}{n}").parse().unwrap());
-        let full = Groups::following(&before, many('x'));
-        let other = Groups::following(&full, many('y'));
+        let full = said(&before, many('x'));
+        let other = said(&full, many('y'));
         assert!(many('y').all(|name| other.number(name).is_some()), "{other:?}");
+    }
+    #[test]
+    fn a_group_that_was_asked_for_stays_while_it_is_used() {
+        let name = |text: &str| text.parse::<GroupName>().unwrap();
+        let ask = |before: &Groups, text: &str, is_used: bool| {
+            Groups::following(before, names("a b").into_iter(), Some(name(text)), |_| is_used)
+        };
+        let before = ask(&Groups::default(), "campus", false).unwrap();
+        assert_eq!(before.number(name("campus")), Some(3));
+        assert!(before.is_asked_for(3) && !before.is_asked_for(1));
+        assert_eq!(Groups::from_bytes(&before.to_bytes()), Some(before));
+        let after =
+            |is_used| Groups::following(&before, names("b c").into_iter(), None, |_| is_used).unwrap();
+        assert_eq!((after(true).number(name("campus")), after(true).number(name("c"))), (Some(3), Some(4)));
+        assert_eq!(after(false).number(name("campus")), None);
+
+        // Rules and a program may mean the same one.
+        let both = ask(&before, "a", true).unwrap();
+        assert!(both.is_asked_for(1) && both.is_asked_for(3));
+
+        // A full house has room for what nobody uses any more.
+        let full =
+            (3..MOST_GROUPS).try_fold(Groups::default(), |before, n| ask(&before, &format!("p{n}"), true));
+        let full = full.unwrap();
+        assert_eq!(ask(&full, "late", true), None);
+        assert!(ask(&full, "late", false).is_some());
     }
 }
