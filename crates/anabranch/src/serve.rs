@@ -31,7 +31,7 @@ const DEFAULT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4A
 /// # Errors
 /// It cannot start.
 pub async fn run(arguments: ServeArguments, output: &Output) -> Result<(), Failure> {
-    if arguments.congestion.is_paced() && arguments.weights.is_some() {
+    if arguments.congestion.is_paced() && arguments.weights.is_some() && !arguments.h3.is_empty() {
         return Err(Failure::usage(format!(
             "'{}' paces each connection by itself: --weights needs another --congestion, such as reno",
             arguments.congestion
@@ -51,8 +51,26 @@ pub async fn run(arguments: ServeArguments, output: &Output) -> Result<(), Failu
     let rotation = Rotation::default();
     let _rotating = rotate(&arguments, &rotation).map_err(Failure::failed)?;
     let kinds = [&http, &arguments.https, &arguments.h3].iter().filter(|listen| !listen.is_empty()).count();
+    let mut _reloading = None;
+    let weights = match &arguments.weights {
+        Some(path) => {
+            let weights = weights::load(path, output)?;
+            let receiver = weights.subscribe();
+            _reloading = Some(weights::keep(path.clone(), weights, output.clone())?);
+            Some(receiver)
+        }
+        None => None,
+    };
+    let is_over_tcp = !http.is_empty() || !arguments.https.is_empty();
+    let over_tcp = weights.clone().filter(|_| is_over_tcp);
+    let tcp_sharing = over_tcp.and_then(|weights| weights::over_tcp(weights, output));
+    let mut _sharing = JoinSet::new();
+    if let Some(sharing) = tcp_sharing.clone() {
+        _sharing.spawn(async move { sharing.run().await });
+    }
     let basis = Config {
-        max_connections: most_connections(&arguments, kinds, output),
+        max_connections: most_connections(&arguments, kinds, tcp_sharing.is_some(), output),
+        tcp_sharing,
         log_rotation: rotation,
         listener: output.is_verbose().then(|| {
             let output = output.clone();
@@ -65,7 +83,6 @@ pub async fn run(arguments: ServeArguments, output: &Output) -> Result<(), Failu
         Failure::usage(format!("a socket that LISTEN_FDS tells of cannot be listened at: {error}"))
     })?;
     let mut servers = Vec::new();
-    let mut _reloading = None;
     if !http.is_empty() {
         servers.push(("http", bind(at(&http), &mut inherited)?));
     }
@@ -73,15 +90,6 @@ pub async fn run(arguments: ServeArguments, output: &Output) -> Result<(), Failu
         let mut alt_svc = None;
         if !arguments.h3.is_empty() {
             let identity = tls::load_quic_server(certificate, key).map_err(Failure::failed)?;
-            let weights = match &arguments.weights {
-                Some(path) => {
-                    let weights = weights::load(path, output)?;
-                    let receiver = weights.subscribe();
-                    _reloading = Some(weights::keep(path.clone(), weights, output.clone())?);
-                    Some(receiver)
-                }
-                None => None,
-            };
             let http3 = Http3 { identity, congestion: arguments.congestion, weights };
             let server = bind(Config { http3: Some(http3), ..at(&arguments.h3) }, &mut inherited)?;
             alt_svc = alternative(&server.local_addrs().map_err(Failure::failed)?, &arguments.https);
@@ -201,16 +209,17 @@ fn hand_over(
 }
 
 /// How many connections each of so many servers may have: as many as the options say, where the system
-/// permits the files.
-fn most_connections(arguments: &ServeArguments, servers: usize, output: &Output) -> usize {
+/// permits the files. Those that `share` by weights need more.
+fn most_connections(arguments: &ServeArguments, servers: usize, share: bool, output: &Output) -> usize {
     let wanted = as_usize(arguments.max_connections);
     let descriptors = raise_descriptor_limit();
-    let possible = connections_within(descriptors, servers);
+    let possible = connections_within(descriptors, servers, share);
     if let Some(descriptors) = descriptors.filter(|_| possible < wanted) {
         output.warn(format_args!(
-            "at most {possible} connections at a time in place of {wanted}: each needs two files, and the \
+            "at most {possible} connections at a time in place of {wanted}: each needs {} files, and the \
              system permits {descriptors} \
-             open ones (raise `ulimit -Hn`, or LimitNOFILE= of a systemd unit)"
+             open ones (raise `ulimit -Hn`, or LimitNOFILE= of a systemd unit)",
+            if share { "three" } else { "two" }
         ));
     }
     wanted.min(possible)

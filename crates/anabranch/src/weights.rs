@@ -1,4 +1,7 @@
-//! `serve --weights`: a file that can change while it is in use.
+//! `serve --weights`: a file that can change while it is in use, and who goes by it.
+
+#[cfg(all(feature = "kernel", target_os = "linux"))]
+mod in_kernel;
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -6,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_server::Weights;
+use anabranch_server::{TcpSharing, Weights};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -82,6 +85,21 @@ pub fn keep(
         }
     });
     Ok(keeping)
+}
+
+/// What has connections of TCP go by the weights; `None`, and it is told, where nothing can.
+pub fn over_tcp(weights: watch::Receiver<Arc<Weights>>, output: &Output) -> Option<Arc<TcpSharing>> {
+    #[cfg(all(feature = "kernel", target_os = "linux"))]
+    return Some(TcpSharing::new(weights, Box::new(in_kernel::InKernel::new(output.clone()))));
+    #[cfg(not(all(feature = "kernel", target_os = "linux")))]
+    {
+        drop(weights);
+        output.warn(
+            "HTTP over TCP does not go by the weights: that takes a congestion control in the kernel, and \
+             this program was built without the feature 'kernel'",
+        );
+        None
+    }
 }
 
 /// What tells one version of a file from another; `None` while there is none.

@@ -9,6 +9,7 @@ use http::header::{self, HeaderValue};
 use http::uri::Authority;
 use http::{Method, Request, Response, StatusCode, Version};
 
+use super::answering::Answering;
 use super::body::Body;
 use super::context::{Context, Http1, Upgrade};
 use super::files::{self, Found, Opened};
@@ -61,14 +62,19 @@ pub(super) async fn answer<B>(
     shared.metrics.count_response(reply.status);
     entry.status = reply.status;
     let pool = shared.pool.clone();
+    // Not before it is there: who waits for a playlist that is yet to come needs nothing.
+    let counting = context.http1.as_ref().and_then(|http1| Some(http1.sharer.as_ref()?.answer(&request)));
     if reply.status == StatusCode::SWITCHING_PROTOCOLS {
         // The connection writes the line when it ends, with what it carried.
         if let Some(http1) = &context.http1
             && let Some(upgrade) = &mut *http1.upgrade.lock().unwrap_or_else(PoisonError::into_inner)
         {
             std::mem::swap(&mut upgrade.entry, &mut entry);
+            upgrade.counting = counting;
         }
-        let mut response = Response::new(Body::new([], None, pool, None, Vec::new(), Entry::silent(), busy));
+        let answering = busy.map(|busy| Answering { _busy: busy, _counting: None });
+        let mut response =
+            Response::new(Body::new([], None, pool, None, Vec::new(), Entry::silent(), answering));
         *response.status_mut() = reply.status;
         *response.headers_mut() = reply.headers;
         return Ok(response);
@@ -76,7 +82,8 @@ pub(super) async fn answer<B>(
     let has_body = reply.status != StatusCode::NOT_MODIFIED && reply.status != StatusCode::NO_CONTENT;
     let passage = context.http1.as_ref().and_then(|http1| http1.passage.clone());
     let links = shared.links.of_response(context.client);
-    let whole = Body::new(reply.pieces, file, pool, passage, links, entry, busy);
+    let answering = busy.map(|busy| Answering { _busy: busy, _counting: counting });
+    let whole = Body::new(reply.pieces, file, pool, passage, links, entry, answering);
     let length = whole.left();
     let body = if *request.method() == Method::HEAD || !has_body { whole.without_pieces() } else { whole };
     let mut response = Response::new(body);
@@ -220,7 +227,7 @@ fn upgrade<B>(
     };
     let on_upgrade = hyper::upgrade::on(request);
     *http1.upgrade.lock().unwrap_or_else(PoisonError::into_inner) =
-        Some(Upgrade { on_upgrade, seat, entry: Entry::silent() });
+        Some(Upgrade { on_upgrade, seat, entry: Entry::silent(), counting: None });
     Reply::new(StatusCode::SWITCHING_PROTOCOLS)
         .with(header::CONNECTION, HeaderValue::from_static("Upgrade"))
         .with(header::UPGRADE, HeaderValue::from_static(::anabranch_protocol::stripe::PROTOCOL))

@@ -12,7 +12,7 @@ use hyper::body::{Frame, SizeHint};
 use tokio::task::JoinHandle;
 use tokio::time::{Sleep, sleep_until};
 
-use super::io_guard::BusyGuard;
+use super::answering::Answering;
 use super::log::Entry;
 use super::passage::Passage;
 use super::pieces::{Content, Piece, Pieces};
@@ -89,7 +89,7 @@ pub(super) struct Body {
     pieces: Pieces,
     chunks: Chunks,
     entry: Entry,
-    _busy: Option<BusyGuard>,
+    _answering: Option<Answering>,
 }
 
 impl Body {
@@ -100,10 +100,10 @@ impl Body {
         passage: Option<Passage>,
         links: Vec<Arc<Shaper>>,
         entry: Entry,
-        busy: Option<BusyGuard>,
+        answering: Option<Answering>,
     ) -> Self {
         let chunks = Chunks { file, pool, passage, links, wait: Wait::Nothing };
-        Self { pieces: Pieces::new(pieces), chunks, entry, _busy: busy }
+        Self { pieces: Pieces::new(pieces), chunks, entry, _answering: answering }
     }
 
     /// The same without anything to send: what HEAD gets.

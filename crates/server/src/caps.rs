@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anabranch_units::Rate;
 
-use super::limits::client_of;
+use super::client::client_of;
 use super::shape::{Caps, Shaper};
 
 /// Links of the rates that were set: each one's a response, a client, and all.

@@ -14,6 +14,7 @@ use tokio::time::Duration;
 
 use super::log::{AccessLog, Listener, Rotation};
 use super::shape::{Caps, Shape};
+use super::tcp_sharing::TcpSharing;
 use super::weights::Weights;
 
 /// What to serve, and how.
@@ -27,6 +28,8 @@ pub struct Config {
     pub tls: Option<Arc<rustls::ServerConfig>>,
     /// Speak HTTP/3 in place of HTTP/1.1: the addresses are UDP's then.
     pub http3: Option<Http3>,
+    /// Which connections of HTTP over TCP share by weights; where it is left out each sends on its own.
+    pub tcp_sharing: Option<Arc<TcpSharing>>,
     /// What every answer says of other ways to get the same (RFC 7838).
     pub alt_svc: Option<HeaderValue>,
     /// Most connections; a further one gets the place of one whose client keeps the server waiting, or 503.
@@ -63,6 +66,7 @@ impl Config {
             listen: vec![listen],
             tls: None,
             http3: None,
+            tcp_sharing: None,
             alt_svc: None,
             max_connections: 4096,
             max_connections_per_client: 256,

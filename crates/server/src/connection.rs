@@ -91,6 +91,8 @@ async fn try_serve(shared: Arc<Shared>, socket: TcpStream, visit: Visit) -> io::
     socket.set_nodelay(true)?;
     let config = &shared.config;
     let patience = Patience::of(config, permit.is_served());
+    let sharing = config.tcp_sharing.as_ref().filter(|_| permit.is_served());
+    let sharer = sharing.and_then(|sharing| sharing.enter(client, &socket));
     let stream = match &config.tls {
         None => Stream::Plain(socket),
         Some(tls) => {
@@ -111,6 +113,7 @@ async fn try_serve(shared: Arc<Shared>, socket: TcpStream, visit: Visit) -> io::
         http1: Some(Http1 {
             activity: activity.clone(),
             passage: passage.clone(),
+            sharer,
             upgrade: Mutex::default(),
         }),
     });
@@ -125,7 +128,7 @@ async fn try_serve(shared: Arc<Shared>, socket: TcpStream, visit: Visit) -> io::
         .http1
         .as_ref()
         .and_then(|http1| http1.upgrade.lock().unwrap_or_else(PoisonError::into_inner).take());
-    let Some(Upgrade { on_upgrade, seat, entry }) = upgrade else { return Ok(()) };
+    let Some(Upgrade { on_upgrade, seat, entry, counting }) = upgrade else { return Ok(()) };
     let upgraded = on_upgrade.await.map_err(io::Error::other)?;
     let Ok(Parts { io, read_buf, .. }) = upgraded.downcast::<TokioIo<Guarded>>() else {
         return Err(io::Error::other("the connection is not ours"));
@@ -133,6 +136,6 @@ async fn try_serve(shared: Arc<Shared>, socket: TcpStream, visit: Visit) -> io::
     if !permit.keep() {
         return Err(io::Error::other(GIVEN_AWAY));
     }
-    let member = Member::new(io.into_inner().into_stream(), read_buf.to_vec(), permit, entry)?;
+    let member = Member::new(io.into_inner().into_stream(), read_buf.to_vec(), permit, entry, counting)?;
     seat.sit(member, &shared, stop).await
 }

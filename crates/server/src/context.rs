@@ -10,6 +10,7 @@ use super::log::Entry;
 use super::passage::Passage;
 use super::shared::Shared;
 use super::stripe::Seat;
+use super::tcp_sharing::{Counting, Sharer};
 
 /// What the requests of one connection share.
 pub(super) struct Context {
@@ -26,6 +27,8 @@ pub(super) struct Http1 {
     pub(super) activity: Arc<Activity>,
     /// How parts of files get to the socket without a copy, where nothing has to be done with their bytes.
     pub(super) passage: Option<Passage>,
+    /// Where the connection shares by weights.
+    pub(super) sharer: Option<Sharer>,
     /// A stripe group that this connection goes over to.
     pub(super) upgrade: Mutex<Option<Upgrade>>,
 }
@@ -35,4 +38,5 @@ pub(super) struct Upgrade {
     pub(super) on_upgrade: OnUpgrade,
     pub(super) seat: Seat,
     pub(super) entry: Entry,
+    pub(super) counting: Option<Counting>,
 }

@@ -11,7 +11,7 @@ use std::task::{Context, Poll};
 use quinn::udp::{RecvMeta, Transmit};
 use quinn::{AsyncUdpSocket, UdpPoller};
 
-use super::limits::client_of;
+use super::client::client_of;
 
 /// Handshakes at a time that one client may have without having proven its address; for a further one it has
 /// to (RFC 9000, section 8.1.2). Enough that a browser does not wait a round trip longer.

@@ -23,9 +23,9 @@ use tokio::time::{Duration, Instant, sleep_until, timeout};
 
 use super::answer::answer;
 use super::bounded::Bounded;
+use super::client::client_of;
 use super::context::Context;
 use super::io_guard::Patience;
-use super::limits::client_of;
 use super::line::{Line, Place, priority};
 use super::metrics::{add, increment};
 use super::shared::Shared;

@@ -29,10 +29,12 @@ use tokio::task::JoinSet;
 use tokio::time::{Duration, timeout};
 
 mod answer;
+mod answering;
 mod arrivals;
 mod body;
 mod bounded;
 mod caps;
+mod client;
 mod conditional;
 mod config;
 mod connection;
@@ -57,6 +59,7 @@ mod shape;
 mod shared;
 mod source;
 mod stripe;
+mod tcp_sharing;
 mod visit;
 mod weights;
 
@@ -77,6 +80,7 @@ pub use range::unconditional_range;
 pub use reply::{Reply, Representation, content_reply, precondition_reply};
 pub use shape::{Caps, Shape};
 use shared::Shared;
+pub use tcp_sharing::{SocketGroups, SocketMember, TcpSharing};
 use visit::{Admission, Visit};
 pub use weights::{Weights, WeightsError};
 

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::Notify;
 
+use super::client::client_of;
 use super::io_guard::Activity;
 use super::metrics::{Metrics, increment};
 
@@ -157,14 +158,6 @@ impl Drop for Permit {
             Some(client) => counts.leave(client, &self.place),
             None => counts.refused -= 1,
         }
-    }
-}
-
-/// One client: an IPv4 address, or the /64 that an IPv6 host can take any address of.
-pub(crate) fn client_of(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(address) => IpAddr::V6((address.to_bits() & !u128::from(u64::MAX)).into()),
-        address => address,
     }
 }
 

@@ -79,6 +79,10 @@ const SERVE: &[Example] = &[
          --weights weights.toml",
         "Give some clients more than others of what all together get",
     ),
+    (
+        "anabranch serve /srv/films --http 0.0.0.0:80 --weights weights.toml",
+        "The same over TCP, as root and after 'anabranch cc load group'",
+    ),
     ("anabranch serve . --access-log -", "Serve this directory to this machine, and see who asks"),
 ];
 const SEND: &[Example] = &[

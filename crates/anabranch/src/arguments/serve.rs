@@ -40,10 +40,11 @@ pub struct ServeArguments {
     /// (not with --weights)
     #[arg(long, value_name = "NAME", requires = "h3", default_value_t = Algorithm::Cubic)]
     pub congestion: Algorithm,
-    /// HTTP/3: let the clients of each pool that this TOML file declares share what as many plain flows would
-    /// get, by its weights; whoever is in no pool sends on its own (docs/sender-control.md). It is read again
-    /// when it changes and on SIGHUP
-    #[arg(long, value_name = "FILE", requires = "h3")]
+    /// Let the clients of each pool that this TOML file declares share what as many plain flows would get,
+    /// by its weights; whoever is in no pool sends on its own (docs/sender-control.md). Over HTTP/3
+    /// always, over TCP as root where 'anabranch cc load group' has been typed (docs/serving.md). It is
+    /// read again when it changes and on SIGHUP
+    #[arg(long, value_name = "FILE")]
     pub weights: Option<PathBuf>,
     /// Log every request to this file, or to standard output with '-'. The file is opened again on SIGHUP and
     /// SIGUSR1, for programs that rotate logs; with --verbose requests are told on standard error as well,
@@ -55,7 +56,7 @@ pub struct ServeArguments {
     #[arg(long, value_name = "ADDR", value_parser = of_this_machine)]
     pub metrics: Option<SocketAddr>,
     /// Most connections at a time, of each of HTTP, HTTPS and HTTP/3; fewer where the system does not permit
-    /// two open files for each, which is told at the start. A further one over TCP gets the place of the one
+    /// two open files for each (three with --weights), which is told at the start. A further one over TCP gets the place of the one
     /// that has said nothing, or taken nothing of its answer, for the longest time, of the client that has
     /// the most; where there is none, it gets 503
     #[arg(long, value_name = "N", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..=1_000_000), help_heading = "Limits")]

@@ -88,7 +88,7 @@ impl Endpoint {
         let failure = |error: io::Error| ListenError::new(address, &error);
         let listener = listen(address).map_err(failure)?;
         let address = listener.local_addr().map_err(failure)?;
-        let possible = connections_within(open_files::raise_limit(), 1);
+        let possible = connections_within(open_files::raise_limit(), 1, false);
         let connections = MOST_CONNECTIONS.min(possible);
         Ok(Self { listener, address, limits: DoorLimits { connections, ..LIMITS } })
     }

@@ -413,7 +413,6 @@ fn what_makes_no_sense_is_refused_and_the_error_says_what_would() {
         ("anabranch serve . --cert a --key b", "--https"),
         ("anabranch serve . --h3 0.0.0.0:443 --cert a", "--key"),
         ("anabranch serve . --congestion reno", "--h3"),
-        ("anabranch serve . --weights w.toml", "--h3"),
         ("anabranch serve . --h3 [::]:443 --cert a --key b --congestion vegas", "ttfwc:0.9"),
         ("anabranch serve . --max-header 1k", "8KiB"),
         ("anabranch serve . --max-connections 0", "1..=1000000"),

@@ -2,7 +2,7 @@
 #![allow(unsafe_code, reason = "getsockopt, setsockopt and ioctl on a descriptor that is owned here")]
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use anabranch_units::{Bytes, Duration};
 use libc::{c_int, c_void, socklen_t};
@@ -25,6 +25,15 @@ mod offset {
     pub(super) const DATA_SEGS_IN: usize = 152;
     pub(super) const RCV_OOOPACK: usize = 224;
     pub(super) const RCV_WND: usize = 232;
+}
+
+/// What was given to a socket of TCP and has not been acknowledged by the other end; nothing where it is
+/// closed.
+pub fn unacknowledged(socket: BorrowedFd<'_>) -> Bytes {
+    let mut count: c_int = 0;
+    // SAFETY: the descriptor is open while it is borrowed; TIOCOUTQ, which is SIOCOUTQ, writes one int.
+    let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::TIOCOUTQ, &raw mut count) };
+    if result == 0 { Bytes::new(u64::try_from(count).unwrap_or(0)) } else { Bytes::ZERO }
 }
 
 /// A second descriptor of the socket, so that its options can be used whoever reads and writes.
@@ -101,5 +110,31 @@ impl Descriptor {
             )
         };
         if result == 0 { Ok(length as usize) } else { Err(io::Error::last_os_error()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::{TcpListener, TcpStream};
+
+    use super::*;
+
+    #[test]
+    fn what_nobody_has_taken_is_unacknowledged() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut taker, _) = listener.accept().unwrap();
+        assert_eq!(unacknowledged(sender.as_fd()), Bytes::ZERO);
+        sender.set_nonblocking(true).unwrap();
+        let mut sent = 0;
+        while let Ok(length) = sender.write(&[7; 100_000]) {
+            sent += length;
+        }
+        assert!(unacknowledged(sender.as_fd()) > Bytes::ZERO);
+        taker.read_exact(&mut vec![0; sent]).unwrap();
+        while unacknowledged(sender.as_fd()) > Bytes::ZERO {
+            std::thread::yield_now();
+        }
     }
 }

@@ -22,6 +22,8 @@ use tokio::net::TcpStream;
 
 pub use anabranch_quic::Arrivals;
 pub use path_info::PathInfo;
+#[cfg(target_os = "linux")]
+pub use system::unacknowledged;
 
 /// The smallest clamp that Linux takes: half of its smallest receive buffer.
 pub const SMALLEST_WINDOW: Bytes = Bytes::new(1152);

@@ -10,6 +10,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use crate::io_guard::Stream;
 use crate::limits::Permit;
 use crate::log::Entry;
+use crate::tcp_sharing::Counting;
 
 /// What a connection reads at a time. Control frames are short.
 const READ_BYTES: usize = 1024;
@@ -27,6 +28,8 @@ pub(crate) struct Member {
     pub(super) sync: Option<u64>,
     entry: Entry,
     _permit: Permit,
+    /// It counts as long as it is here.
+    _counting: Option<Counting>,
 }
 
 impl Member {
@@ -34,13 +37,28 @@ impl Member {
     ///
     /// # Errors
     /// The socket is broken.
-    pub(crate) fn new(stream: Stream, input: Vec<u8>, permit: Permit, entry: Entry) -> io::Result<Self> {
+    pub(crate) fn new(
+        stream: Stream,
+        input: Vec<u8>,
+        permit: Permit,
+        entry: Entry,
+        counting: Option<Counting>,
+    ) -> io::Result<Self> {
         // "Blocked" (MultiTCP section 7.3) must mean the network, not a large buffer in front of it.
         #[cfg(target_os = "linux")]
         socket2::SockRef::from(stream.socket()).set_tcp_notsent_lowat(
             u32::try_from(anabranch_protocol::stripe::MAX_BLOCK_BYTES).unwrap_or(u32::MAX),
         )?;
-        Ok(Self { stream, input, output: Vec::new(), written: 0, sync: None, entry, _permit: permit })
+        Ok(Self {
+            stream,
+            input,
+            output: Vec::new(),
+            written: 0,
+            sync: None,
+            entry,
+            _permit: permit,
+            _counting: counting,
+        })
     }
 
     /// Reads what is there and hands every frame to `take`; `Pending` when all is read.
