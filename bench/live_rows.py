@@ -100,7 +100,7 @@ CLIENTS = PEERS | {
     "auto-npd": ours("auto", "off"),
     "auto+fec-npd": ours("auto", "auto"),
 } | {f"{scheme}-npd": ours(scheme, "off", "--as-published") for scheme in ["multfrc", "aio-tfrc", "tfrc"]}
-# The papers' controls are in the simulator's field; each is three hours more.
+# The papers' controls are in the simulator's field.
 DEFAULT = ["srt", "srt+filter", "srt-maxbw", "rist", "auto", "auto+fec", "rist-npd", "auto-npd"]
 
 

@@ -207,6 +207,15 @@ fn packets_leave_at_the_allowed_rate() {
     // Late by a second: a round trip's worth and no more.
     sender.sent(at(1120), true);
     assert_eq!(sender.next_send(), at(1045 - 5));
+    // Over a round trip that is shorter than two ticks: what the timer may have missed. 128 Mbps are 62.5 us
+    // from packet to packet.
+    let mut near_by = Sender::new(parameters, SIZE);
+    near_by.sent(at(0), true);
+    let (delay, receive_rate) = (Duration::ZERO, Rate::ZERO);
+    let feedback = Feedback { timestamp: at(0), delay, receive_rate, loss_event_rate: 0.0 };
+    near_by.feedback(&feedback, Time::ZERO + Duration::from_micros(250));
+    near_by.sent(at(120), true);
+    assert_eq!(near_by.next_send(), at(100) + Duration::from_nanos(62_500 / 2));
     // With bursts of a packet nothing is caught up.
     let mut sender = Sender::new(Parameters { burst: Some(1), ..parameters }, SIZE);
     report(&mut sender, 0, 0, 0.0);

@@ -1,6 +1,6 @@
 //! Weights that a program gives its own connections. It needs root.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod machine;
 

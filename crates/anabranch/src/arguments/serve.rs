@@ -56,9 +56,9 @@ pub struct ServeArguments {
     #[arg(long, value_name = "ADDR", value_parser = of_this_machine)]
     pub metrics: Option<SocketAddr>,
     /// Most connections at a time, of each of HTTP, HTTPS and HTTP/3; fewer where the system does not permit
-    /// two open files for each (three with --weights), which is told at the start. A further one over TCP gets the place of the one
-    /// that has said nothing, or taken nothing of its answer, for the longest time, of the client that has
-    /// the most; where there is none, it gets 503
+    /// two open files for each (three with --weights), which is told at the start. A further one over TCP
+    /// gets the place of the one that has said nothing, or taken nothing of its answer, for the longest time,
+    /// of the client that has the most; where there is none, it gets 503
     #[arg(long, value_name = "N", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..=1_000_000), help_heading = "Limits")]
     pub max_connections: u32,
     /// Most connections at a time from one address (from one /64 with IPv6)
