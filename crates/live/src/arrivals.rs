@@ -19,7 +19,7 @@ const LATER: u64 = 3;
 
 /// The sender is told what arrived so often at least, also where a round trip takes longer: by that it knows how
 /// much a path carries that has become slow.
-const TELL: Duration = Duration::from_millis(100);
+pub(super) const TELL: Duration = Duration::from_millis(100);
 
 /// The receiver's side of a connection.
 #[derive(Clone, Debug)]

@@ -1,5 +1,7 @@
 //! The sender's side of a connection: its rate, and which of its datagrams were lost.
 
+mod waiting;
+
 use std::collections::BTreeMap;
 
 use anabranch_congestion::tfrc::{self, Feedback};
@@ -27,8 +29,6 @@ const MOST_DOUBTFUL: usize = 64;
 const MOST_OUTSTANDING: usize = 1 << 14;
 /// A way of which nothing is known yet takes so long.
 const UNKNOWN_WAY: Duration = Duration::from_millis(500);
-/// The least silence that makes a connection doubtful.
-const LEAST_SILENCE: Duration = Duration::from_millis(100);
 /// How often a doubtful connection is tried.
 const PROBE_INTERVAL: Duration = Duration::from_millis(500);
 /// After a silence a probe follows so many other datagrams, until one of these has arrived or so many probes
@@ -103,6 +103,8 @@ pub(super) struct Connection {
     doubtful: BTreeMap<u64, Time>,
     /// How long the slowest of these took that came after all, and when it did.
     overtaken: (Duration, Time),
+    /// Datagrams below this one were taken for overdue already.
+    overdue_from: u64,
     /// Since when a report is waited for.
     waits_since: Option<Time>,
     last_probe: Option<Time>,
@@ -139,6 +141,7 @@ impl Connection {
             later: 1,
             doubtful: BTreeMap::new(),
             overtaken: (Duration::ZERO, Time::ZERO),
+            overdue_from: 0,
             waits_since: None,
             last_probe: None,
             trial: None,
@@ -438,37 +441,13 @@ impl Connection {
         }
     }
 
-    /// A datagram that has been under way for so long when a later one has arrived is lost: an eighth longer than
-    /// the round trip (RFC 9002, section 6.1.2), or than those took of late that were overtaken, but no more than
-    /// two round trips (RFC 8985, section 6.2, bounds what is added by a round trip).
-    fn patience(&self) -> Duration {
-        let rtt = self.rate.rtt().unwrap_or(self.first_rtt);
-        rtt.max(self.overtaken.0.min(rtt * 15 / 8)) + rtt / 8
-    }
-
-    /// When the oldest datagram counts as lost though no further report comes.
-    fn lost_at(&self) -> Time {
-        match self.outstanding.first_key_value() {
-            Some((sequence, oldest)) if Some(*sequence) < self.newest_arrived => {
-                oldest.sent + self.patience()
-            }
-            _ => Time::NEVER,
-        }
-    }
-
-    /// So long a silence means that nothing gets through: two reports could have come.
-    fn silence(&self) -> Duration {
-        let rtt = self.rate.rtt().unwrap_or(self.first_rtt);
-        (rtt * 5 / 2 + Duration::from_millis(50)).max(LEAST_SILENCE)
-    }
-
     /// When [`Self::tick`] is to be called.
     pub(super) fn deadline(&self) -> Time {
         let silent = match self.waits_since {
             Some(since) if !self.is_silent => since + self.silence(),
             _ => Time::NEVER,
         };
-        silent.min(self.rate.deadline()).min(self.lost_at())
+        silent.min(self.rate.deadline()).min(self.lost_at()).min(self.overdue_at())
     }
 
     /// Time has passed. Answers with the media packets that are taken for lost: since a later one has arrived

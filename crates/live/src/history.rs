@@ -17,6 +17,9 @@ use super::queue::Packet;
 /// Most copies of one attempt.
 const MOST_COPIES: u8 = 3;
 
+/// How often a packet is tried again of which nothing is known.
+const MOST_TRIES: u8 = 2;
+
 /// What was sent, by its number in the stream.
 #[derive(Clone, Debug, Default)]
 pub(super) struct History {
@@ -38,6 +41,8 @@ struct Sent {
     hopes: u8,
     /// How often all of them were lost.
     losses: u8,
+    /// How often it was tried again when it was overdue.
+    tries: u8,
 }
 
 /// What there is time for.
@@ -55,7 +60,7 @@ impl History {
     /// The next packet leaves. Of those before it no more are kept than fit into `most`.
     pub(super) fn sent(&mut self, sequence: u64, packet: Packet, most: Bytes) {
         self.size += kept_size(&packet.payload);
-        self.sent.insert(sequence, Sent { packet, hopes: 1, losses: 0 });
+        self.sent.insert(sequence, Sent { packet, hopes: 1, losses: 0, tries: 0 });
         while self.size > most
             && let Some((&oldest, _)) = self.sent.first_key_value()
         {
@@ -108,6 +113,17 @@ impl History {
         self.again.insert(sequence);
         self.copies.extend((1..copies).map(|copy| (now + chance.spacing * u64::from(copy), sequence)));
         (sent.losses == 1).then_some(is_late)
+    }
+
+    /// A datagram with this packet is overdue: another one waits to be sent, if it can come within `budget`.
+    pub(super) fn overdue(&mut self, sequence: u64, budget: Duration, now: Time) {
+        let in_time = |sent: &&mut Sent| sent.tries < MOST_TRIES && now <= sent.packet.time + budget;
+        if let Some(sent) = self.sent.get_mut(&sequence).filter(in_time)
+            && self.again.insert(sequence)
+        {
+            sent.tries += 1;
+            sent.hopes = sent.hopes.saturating_add(1);
+        }
     }
 
     /// Copies whose time has come wait to be sent.
@@ -227,6 +243,30 @@ mod tests {
             history.next_again(EARLY).and_then(|(sequence, _)| history.take_again(sequence))
         })
         .count()
+    }
+
+    #[test]
+    fn what_is_overdue_is_tried_twice_and_lost_when_all_are() {
+        let mut history = history(2);
+        assert_eq!(send(&mut history, EARLY), 0);
+        for _ in 0..3 {
+            history.overdue(0, CHANCE.budget, EARLY);
+            // It is one until it leaves.
+            history.overdue(0, CHANCE.budget, EARLY);
+            history.tick(EARLY);
+        }
+        assert_eq!(send(&mut history, EARLY), 1);
+        history.overdue(0, CHANCE.budget, EARLY);
+        assert_eq!(send(&mut history, EARLY), 1);
+        history.overdue(0, CHANCE.budget, EARLY);
+        assert_eq!(send(&mut history, EARLY), 0);
+        // Three are under way.
+        assert_eq!([(); 2].map(|()| history.lost(0, &CHANCE, EARLY)), [None; 2]);
+        assert_eq!((history.lost(0, &CHANCE, EARLY), history.waiting()), (Some(false), 1));
+        // Too late, and unknown.
+        history.overdue(1, CHANCE.budget, EARLY + Duration::from_millis(502));
+        history.overdue(7, CHANCE.budget, EARLY);
+        assert_eq!(history.waiting(), 1);
     }
 
     #[test]

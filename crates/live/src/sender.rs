@@ -337,12 +337,14 @@ impl Sender {
 
     /// Gives up what cannot come in time any more, and looks after the timers.
     fn tick(&mut self, now: Time) {
-        let mut lost = Vec::new();
+        let (mut lost, mut overdue) = (Vec::new(), Vec::new());
         for connection in self.connections.values_mut().filter(|connection| connection.deadline() <= now) {
             lost.extend(connection.tick(now));
+            overdue.extend(connection.take_overdue(now));
             learn(&mut self.bursts, self.links.get_mut(&connection.link), connection);
         }
         self.lost(lost, now);
+        self.overdue(overdue, now);
         self.history.tick(now);
         if self.packer.deadline(self.patience()) <= now {
             let packed = self.packer.flush();

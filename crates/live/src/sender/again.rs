@@ -37,4 +37,13 @@ impl Sender {
             }
         }
     }
+    /// These media packets should have been heard of. Each is tried again, as far as nothing waits that was not
+    /// sent yet: a burst of losses that takes several round trips leaves no time to wait for the first sign of
+    /// life, and behind the last packet before a pause none follows (RFC 8985, section 7).
+    pub(super) fn overdue(&mut self, media: Vec<u64>, now: Time) {
+        if self.settings.retransmit && self.queue.len() <= 1 {
+            let budget = self.settings.latency - self.queueing();
+            media.into_iter().for_each(|sequence| self.history.overdue(sequence, budget, now));
+        }
+    }
 }
