@@ -16,6 +16,7 @@ import pathlib
 import statistics
 import subprocess
 import sys
+import time
 
 import live
 import live_rows
@@ -42,12 +43,24 @@ def main():
     scenario = options.out / "scenario.toml"
     scenario.write_text(described(options, seconds, accidents))
     with open(options.out / "log", "w") as log:
-        ran = subprocess.run([options.testbed, "run", scenario, "--anabranch", options.anabranch.resolve(), "--out", options.out, "--film", film,
-                              "--film-rate", "1000000"], stdout=log, stderr=subprocess.STDOUT)
+        with subprocess.Popen([options.testbed, "run", scenario, "--anabranch", options.anabranch.resolve(), "--out", options.out, "--film", film,
+                               "--film-rate", "1000000"], stdout=log, stderr=subprocess.STDOUT) as running:
+            follow(running, accidents, options.minutes)
     film.unlink()
-    if ran.returncode:
+    if running.returncode:
         sys.exit((options.out / "log").read_text()[-2000:])
     tell(json.loads((options.out / "summary.json").read_text())["live"], accidents, options.out)
+
+
+def follow(running, accidents, minutes):
+    """Tells each accident when its time has come."""
+    began = time.monotonic() + STARTS_SECONDS
+    for what, at, _ in accidents:
+        try:
+            running.wait(max(0, began + at - time.monotonic()))
+            return
+        except subprocess.TimeoutExpired:
+            print(f"{at / 60:.0f} of {minutes} min: {what}", file=sys.stderr, flush=True)
 
 
 def plan(seconds):
