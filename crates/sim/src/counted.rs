@@ -14,6 +14,8 @@ pub(crate) struct FlowCounted {
     pub retransmitted: u64,
     pub loss_events: u64,
     pub timeouts: u64,
+    /// Acknowledgements with which the window could grow.
+    pub growths: u64,
     /// Sum and number of the round trips measured.
     pub rtt: (u64, u64),
 }
@@ -29,6 +31,7 @@ impl AddAssign for FlowCounted {
         self.retransmitted += other.retransmitted;
         self.loss_events += other.loss_events;
         self.timeouts += other.timeouts;
+        self.growths += other.growths;
         self.rtt.0 += other.rtt.0;
         self.rtt.1 += other.rtt.1;
     }

@@ -99,6 +99,8 @@ pub struct FlowTotals {
     pub loss_events: u64,
     /// Retransmission time-outs.
     pub timeouts: u64,
+    /// Acknowledgements of TCP with which the window could grow: of new data, outside recovery.
+    pub growths: u64,
     /// Mean of the measured round trips; zero where none was measured.
     pub rtt_mean: Duration,
     /// When a file had arrived as a whole.

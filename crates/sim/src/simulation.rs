@@ -441,6 +441,7 @@ impl Simulation {
                 retransmitted: new.retransmitted - old.retransmitted,
                 loss_events: new.loss_events - old.loss_events,
                 timeouts: new.timeouts - old.timeouts,
+                growths: new.growths - old.growths,
                 rtt_mean: Duration::from_nanos(sum.checked_div(count).unwrap_or(0)),
                 completed: match &self.flows[id] {
                     FlowState::Tcp { completed, .. } => *completed,

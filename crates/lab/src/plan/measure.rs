@@ -305,6 +305,7 @@ impl Bound {
             }
             Quantity::LossEvents => flows.iter().map(|flow| flow.loss_events as f64).sum(),
             Quantity::Timeouts => flows.iter().map(|flow| flow.timeouts as f64).sum(),
+            Quantity::Growths => flows.iter().map(|flow| flow.growths as f64).sum(),
             Quantity::RoundTrip => of_mean(flows.iter().map(|flow| flow.rtt_mean.as_secs_f64()).collect()),
             Quantity::Completed => {
                 let moments: Option<Vec<f64>> =

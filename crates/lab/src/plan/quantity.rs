@@ -66,6 +66,8 @@ pub(super) enum Quantity {
     Drops,
     LossEvents,
     Timeouts,
+    /// Acknowledgements with which TCP's window can grow.
+    Growths,
     RoundTrip,
     Completed,
     StartUp,
@@ -84,7 +86,7 @@ pub(super) enum Quantity {
 
 impl Quantity {
     /// The names in a plan.
-    pub(super) const NAMES: [(&'static str, Self); 44] = [
+    pub(super) const NAMES: [(&'static str, Self); 45] = [
         ("goodput", Self::Goodput),
         ("throughput", Self::Throughput),
         ("sent", Self::Sent),
@@ -118,6 +120,7 @@ impl Quantity {
         ("drops", Self::Drops),
         ("loss_events", Self::LossEvents),
         ("timeouts", Self::Timeouts),
+        ("growths", Self::Growths),
         ("round_trip", Self::RoundTrip),
         ("completed", Self::Completed),
         ("start_up", Self::StartUp),
@@ -185,6 +188,7 @@ impl Quantity {
             Self::Drops
                 | Self::LossEvents
                 | Self::Timeouts
+                | Self::Growths
                 | Self::RoundTrip
                 | Self::Completed
                 | Self::Standing

@@ -62,6 +62,8 @@ pub(super) struct Flow {
     pub timed: Option<(u64, u64)>,
     /// Sum and number of the round trips measured.
     pub measured: (u64, u64),
+    /// Acknowledgements with which the window could grow.
+    pub growths: u64,
     /// The one measured last, until somebody hears of it.
     pub latest_rtt: Option<u64>,
 }
@@ -89,6 +91,7 @@ impl Flow {
             timestamps: tcp.timestamps,
             timed: None,
             measured: (0, 0),
+            growths: 0,
             latest_rtt: None,
         }
     }
@@ -128,6 +131,7 @@ impl Flow {
 
     /// New data was acknowledged, and the window may grow.
     pub(super) fn grow(&mut self, acked: u64, flight: u64, is_cwnd_limited: bool, now: u64) {
+        self.growths += 1;
         if !self.window.is_own() {
             return;
         }

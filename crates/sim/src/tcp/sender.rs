@@ -116,6 +116,11 @@ impl Sender {
         self.flow.measured
     }
 
+    /// Acknowledgements with which the window could grow.
+    pub(crate) fn growths(&self) -> u64 {
+        self.flow.growths
+    }
+
     /// Everything that was written has arrived.
     pub(crate) fn is_done(&self) -> bool {
         self.flow.oldest >= self.flow.written

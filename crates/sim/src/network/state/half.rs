@@ -121,6 +121,7 @@ impl Half {
             retransmitted: counters.retransmitted,
             loss_events: counters.loss_events,
             timeouts: counters.timeouts,
+            growths: self.sender.growths(),
             rtt: self.sender.measured(),
         }
     }
