@@ -34,6 +34,8 @@ pub struct Experiment {
     pub jobs: Jobs,
     /// What is checked.
     pub relations: Vec<Relation>,
+    /// What no simulation has, and is checked where real programs ran.
+    pub real_relations: Vec<Relation>,
     /// What is drawn.
     pub plots: Vec<Plot>,
     /// What is tabulated.

@@ -12,7 +12,6 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use thiserror::Error;
 
-use crate::comparison::Comparison;
 use crate::experiment::{Experiment, Plot};
 use crate::outcome::{FilledTable, Outcome, Verdict};
 use crate::path_error::PathError;
@@ -80,7 +79,9 @@ pub fn write(
     let own = directory.join(&experiment.id);
     fs::create_dir_all(&own).map_err(PathError::writing(&own))?;
     let mut outcome = Outcome::of(experiment, results);
-    outcome.measured = measured.map(|(real, measured)| Comparison::of(experiment, real, results, measured));
+    if let Some((real, measured)) = measured {
+        outcome = outcome.with_real(experiment, real, results, measured);
+    }
     for plot in &experiment.plots {
         let mut curves = plot::drawn(plot, results);
         curves.extend(measured.into_iter().flat_map(|(_, measured)| plot::drawn_real(plot, measured)));

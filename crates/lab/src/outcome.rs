@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::comparison::Comparison;
 use crate::experiment::{Cause, Experiment, Relation};
 use crate::paper::Paper;
+use crate::real::Real;
 use crate::results::Results;
 use crate::statistics::Estimate;
 
@@ -151,6 +152,20 @@ impl Outcome {
             tables: experiment.tables.iter().map(fill).collect(),
             measured: None,
         }
+    }
+
+    /// Adds what real programs gave, and the verdicts on what only they can show.
+    #[must_use]
+    pub(crate) fn with_real(
+        mut self,
+        experiment: &Experiment,
+        real: &Real,
+        simulated: &Results,
+        measured: &Results,
+    ) -> Self {
+        self.verdicts.extend(experiment.real_relations.iter().map(|relation| judge(relation, measured)));
+        self.measured = Some(Comparison::of(experiment, real, simulated, measured));
+        self
     }
 
     /// The relations that compare a scheme of ours with the paper's.

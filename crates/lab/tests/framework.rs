@@ -81,6 +81,7 @@ fn experiment(count: &Counter) -> Experiment {
         jobs: Jobs::new(move |seed| {
             vec![job(scheme::N1, 1.0, seed, count.clone()), job(scheme::N1, 2.0, seed, count.clone())]
         }),
+        real_relations: Vec::new(),
         relations: vec![
             relation("right", Expected::about(300.0, 0.01), |seed| seed.figure(scheme::N1, 1.0, "rate")),
             relation("wrong", Expected::Above(300.0), |seed| seed.figure(scheme::N1, 1.0, "rate")),

@@ -342,6 +342,21 @@ fn seeds_count_where_something_is_drawn() {
 }
 
 #[test]
+fn what_only_real_programs_have_is_judged_by_their_runs() {
+    let time = "[[figure]]\nname = \"time of a call\"\nreal = true\n\n";
+    let relation = "[[relation]]\nid = \"time\"\nours = true\nclaim = \"it is short\"\nscheme = \"first\"\n\
+                    point = 500\nvalue = \"{time of a call}\"\nexpect = { below = 9 }\n";
+    let experiment =
+        read(written(&format!("{PLAN}{time}{relation}real = true\n"), SCENARIO, PUBLISHED).path());
+    let ids: Vec<&str> = experiment.real_relations.iter().map(|relation| &*relation.id).collect();
+    assert_eq!(ids, ["time"]);
+    assert!(experiment.relations.iter().all(|relation| relation.id != "time"));
+    assert_eq!(experiment.real_relations[0].claim, "it is short, with real programs");
+    let wrong = said(&format!("{PLAN}{time}{relation}"), SCENARIO, PUBLISHED);
+    assert!(wrong.contains("time of a call"), "a simulation has no such figure: {wrong}");
+}
+
+#[test]
 fn a_folder_of_a_paper_without_a_plan_is_told() {
     let directory = written(PLAN, SCENARIO, PUBLISHED);
     let folder = directory.path().join("mine/other");

@@ -182,6 +182,11 @@ fn experiment() -> Experiment {
             };
             vec![job(N1), job(N2)]
         }),
+        real_relations: vec![Relation::new(
+            ("time", "the time of a call", "400 ns", "ns"),
+            |seed| seed.figure(N1, 1.0, "rate"),
+            Expected::AtMost(400.0),
+        )],
         relations: vec![Relation::new(
             ("rate", "the rate", "200 kbps", "kbps"),
             |seed| seed.figure(N1, 1.0, "rate"),
@@ -216,7 +221,14 @@ fn what_was_measured_stands_beside_what_was_simulated() {
     let outcome = files::write(&out, &experiment, &simulated, Some((&real(TRAFFIC), &measured))).unwrap();
     let row = &outcome.measured.as_ref().unwrap().rows[0];
     assert_eq!((&*row.figure, row.measured.mean, row.ratio()), ("rate", 400.0, Some(2.0)));
-    assert_eq!(outcome.verdicts[0].measured.unwrap().mean, 200.0, "a verdict is that of the simulation");
+    let judged = |outcome: &Outcome| -> Vec<f64> {
+        outcome.verdicts.iter().map(|judgement| judgement.measured.unwrap().mean).collect()
+    };
+    assert_eq!(
+        judged(&outcome),
+        [200.0, 400.0],
+        "a verdict is that of the simulation, or of real runs alone"
+    );
 
     let read = |name: &str| fs::read_to_string(out.join(name)).unwrap();
     let kept: Outcome = serde_json::from_str(&read("synthetic/outcome.json")).unwrap();
@@ -239,6 +251,7 @@ fn what_was_measured_stands_beside_what_was_simulated() {
     // Without real runs nothing of them is told.
     let without = files::write(&out, &experiment, &simulated, None).unwrap();
     assert_eq!(without.measured, None);
+    assert_eq!(judged(&without), [200.0]);
     files::bind(&out).unwrap();
     assert!(!read("multitcp.html").contains("Simulated and measured"));
 }

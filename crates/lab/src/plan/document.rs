@@ -46,7 +46,8 @@ pub(super) struct Described {
 impl Described {
     /// Those of the runs without which a relation of the paper could not be measured.
     pub(super) fn judged_runs(&self, runs: &[Run]) -> Vec<Run> {
-        let of_paper: Vec<&Judged> = self.relations.iter().filter(|relation| !relation.is_ours()).collect();
+        let of_paper: Vec<&Judged> =
+            self.relations.iter().filter(|relation| !relation.is_ours() && !relation.is_real()).collect();
         let is_needed = |index: &usize| {
             let others: Vec<Run> = [&runs[..*index], &runs[*index + 1..]].concat();
             of_paper.iter().any(|relation| !relation.is_measured_by(&others))
@@ -57,6 +58,9 @@ impl Described {
     pub(super) fn into_experiment(self, id: String, paper: Paper, runs: Runs) -> Experiment {
         let (plots, mut tables) = self.shown.of(runs.cases());
         tables.extend(self.breakdowns.into_iter().map(Breakdown::into_table));
+        let (real, simulated): (Vec<Judged>, Vec<Judged>) =
+            self.relations.into_iter().partition(Judged::is_real);
+        let of = |relations: Vec<Judged>| relations.into_iter().map(Judged::into_relation).collect();
         let is_random = runs.is_random();
         let jobs = Jobs::reading(move |seed| runs.jobs(seed));
         Experiment {
@@ -72,7 +76,8 @@ impl Described {
                 Some(grid) => jobs.with_quick(grid.quick as f64),
                 None => jobs,
             },
-            relations: self.relations.into_iter().map(Judged::into_relation).collect(),
+            relations: of(simulated),
+            real_relations: of(real),
             plots,
             tables,
         }

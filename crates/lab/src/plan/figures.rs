@@ -27,6 +27,10 @@ pub(super) fn read(table: &mut Table<'_>, known: &mut Known) -> Vec<Figure> {
     for mut own in table.tables("figure") {
         let name = own.need("name", text);
         let told = name.clone();
+        if own.get("real", Item::flag).unwrap_or(false) {
+            known.real_figures.extend(table.kept(own.finish().and(name)));
+            continue;
+        }
         let how = if own.has("value") {
             own.need("value", |item| computed(item, FIGURE, &known.figures, &wrong))
                 .map(|formula| (How::Computed(formula), own.get("unit", text)))

@@ -24,6 +24,7 @@ pub(super) struct Judged {
     number: Number,
     expected: Expected,
     cause: Option<Cause>,
+    is_real: bool,
 }
 
 /// What is judged.
@@ -38,6 +39,11 @@ impl Judged {
     /// Whether it compares a scheme of ours: no paper has said it.
     pub(super) fn is_ours(&self) -> bool {
         self.published == OURS
+    }
+
+    /// Whether it is judged by real runs.
+    pub(super) fn is_real(&self) -> bool {
+        self.is_real
     }
 
     /// Whether these runs have its number.
@@ -101,8 +107,10 @@ fn relation(
     let claim = own.need("claim", text);
     let unit = own.get("unit", text).unwrap_or_default();
     let is_ours = own.get("ours", Item::flag).unwrap_or(false);
+    let is_real = own.get("real", Item::flag).unwrap_or(false);
+    let known = &if is_real { known.of_real_runs() } else { known.clone() };
     let across = match grid {
-        Some(grid) if own.has("half") => Some(Across::read(&mut own, grid, &known.figures)),
+        Some(grid) if own.has("half") && !is_real => Some(Across::read(&mut own, grid, &known.figures)),
         _ => None,
     };
     let schemes = if across.is_none() { own.get("schemes", schemes) } else { None };
@@ -119,7 +127,10 @@ fn relation(
         let what = "row of published.csv, nor `ours = true`, for";
         return Err(names::unknown(&item, what, &id, &published.names().collect::<Vec<_>>()));
     };
-    let (claim, expected) = (claim?, expected?);
+    let (mut claim, expected) = (claim?, expected?);
+    if is_real {
+        claim += ", with real programs";
+    }
     let judged = |id: &str, claim: String, number| Judged {
         id: id.to_owned(),
         claim,
@@ -128,6 +139,7 @@ fn relation(
         number,
         expected,
         cause: None,
+        is_real,
     };
     let Some(term) = term else {
         return Ok(vec![judged(&id, claim, Number::Across(Box::new(across.ok_or(Fault::TOLD)??)))]);

@@ -49,9 +49,18 @@ impl<'a> Source<'a> for OneSeed<'a> {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Known {
     pub(super) figures: Vec<String>,
+    /// Figures that real runs alone have.
+    pub(super) real_figures: Vec<String>,
     pub(super) series: Vec<String>,
     pub(super) settings: Vec<String>,
     pub(super) values: BTreeMap<String, Arc<Term>>,
+}
+
+impl Known {
+    /// What is known of real runs.
+    pub(super) fn of_real_runs(&self) -> Self {
+        Self { figures: [&*self.figures, &*self.real_figures].concat(), ..self.clone() }
+    }
 }
 
 /// A number that is computed from the figures of runs.

@@ -60,7 +60,7 @@ fn overview(papers: &[Paper], outcomes: &[Outcome]) -> Chapter {
     let own: Vec<&Outcome> = outcomes.iter().collect();
     let mut intro = vec![
         Block::Paragraph(
-            "Every relation is a number, computed from simulations. It reproduces when its mean over the \
+            "Every relation is a number, computed from simulations, or where it says so from real programs. It reproduces when its mean over the \
              seeds lies where the paper \
              has it, in the bounds that are named; ± is the 95 % confidence interval of the mean."
                 .into(),

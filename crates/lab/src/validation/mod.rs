@@ -159,6 +159,7 @@ fn experiment(group: &Group) -> Experiment {
             };
             configurations.iter().flat_map(of).collect()
         }),
+        real_relations: Vec::new(),
         relations: Vec::new(),
         plots: Vec::new(),
         tables: Vec::new(),
