@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
-"""Time per call of the kernel's congestion controls: ours, and the kernel's CUBIC and Reno behind the same kind of hook.
+"""Time per call of the kernel's congestion controls that take more than one share, and of its Reno behind the same kind of hook.
 
 Usage: bench/kernel_cost.py [--rounds N] [--seconds S] [--only TEXT] [--flows N] [--anabranch PATH]
 
-Tables 5.1 and 5.2 of the thesis "Extending TFWC for multimedia applications". iperf3 sends over the same connection (100 Mbps, a queue of 60
-packets) with each control in turn, round by round; the kernel counts the calls of each BPF program and their time (bpf_stats). CUBIC and
-Reno are programs that call the kernel's functions (bench/reference.bpf.c); 'fixed window' does next to nothing: what it takes is the hook's and the
-counting's own. Needs root, bpftool and clang. Prints raw results (bench/raw.py).
+iperf3 sends over the same connection (100 Mbps, a queue of 60 packets) with each control in turn, round by round; the kernel counts the calls of
+each BPF program and their time (bpf_stats). Reno is a program that calls the kernel's functions (papers/ttfwc/reference.bpf.c); 'fixed window'
+does next to nothing: what it takes is the hook's and the counting's own. TTFWC and CUBIC are in `anabranch lab run ttfwc-tab5 --real`. Needs root, bpftool and clang. Prints raw results (bench/raw.py).
 """
 
 import argparse
@@ -24,24 +23,18 @@ import raw
 
 HERE = pathlib.Path(__file__).resolve().parent
 RATE_MBPS, QUEUE_BYTES = 100, 60 * 1514
-# Title, name of the control, how it is loaded (None: of bench/reference.bpf.c), and its two programs.
+# Title, name of the control, how it is loaded (None: of papers/ttfwc/reference.bpf.c), and its two programs.
 OURS = ("control_cong_avoid", "control_ssthresh")
 CONTROLS = [
-    ("TTFWC(0.0)", "ttfwc", ["ttfwc", "--tuning", "0.0"], *OURS),
-    ("TTFWC(0.4)", "ttfwc", ["ttfwc", "--tuning", "0.4"], *OURS),
-    ("TTFWC(0.9)", "ttfwc", ["ttfwc", "--tuning", "0.9"], *OURS),
     ("MulTCP(2)", "multcp", ["multcp", "--flows", "2"], *OURS),
     # The connections are the members of one group.
     ("group of {flows}", "group", ["group"], "group_cong_avoid", "group_ssthresh"),
     ("group of {flows}, its other procedure at each ACK", "group", ["group"], "group_acked", None),
-    ("CUBIC", "bench_cubic", None, "cubic_avoid", "cubic_ssthresh"),
-    ("CUBIC, its other procedure at each ACK", "bench_cubic", None, "cubic_acked", None),
-    ("Reno", "bench_reno", None, "reno_avoid", "reno_ssthresh"),
-    ("fixed window", "bench_empty", None, "empty_avoid", "empty_ssthresh"),
+    ("Reno", "hook_reno", None, "reno_avoid", "reno_ssthresh"),
+    ("fixed window", "hook_window", None, "window_avoid", "window_ssthresh"),
 ]
-# Microseconds in the paper: tables 5.1 and 5.2, and the text after them.
-PUBLISHED = {"TTFWC(0.0)": (1.770, 2.200), "TTFWC(0.4)": (1.951, 2.258), "TTFWC(0.9)": (1.975, 2.159), "CUBIC": (1.771, 0.189),
-             "Reno": (0.240, 0.225), "CUBIC, its other procedure at each ACK": (1.307, None)}
+# Packets of the fixed window: eight of them fill the path and lose something now and then.
+WINDOW = 10
 PROCEDURES = ["at each ACK", "at a loss event"]
 STATISTICS = pathlib.Path("/proc/sys/kernel/bpf_stats_enabled")
 
@@ -83,11 +76,11 @@ def path():
 @contextlib.contextmanager
 def reference():
     """The kernel's own controls behind hooks."""
-    names = ["bench_cubic", "bench_reno", "bench_empty"]
+    names = ["hook_cubic", "hook_reno", "hook_window"]
     with tempfile.TemporaryDirectory() as directory:
         out = f"{directory}/reference.o"
-        run("clang", "-O2", "-g", "-target", "bpf", "-D__TARGET_ARCH_x86", f"-I/usr/include/{os.uname().machine}-linux-gnu",
-            "-I", HERE.parent / "crates/kernel/bpf", "-c", HERE / "reference.bpf.c", "-o", out)
+        run("clang", "-O2", "-g", "-target", "bpf", f"-DWINDOW={WINDOW}", f"-I/usr/include/{os.uname().machine}-linux-gnu",
+            "-c", HERE.parent / "papers/ttfwc/reference.bpf.c", "-o", out)
         run("bpftool", "struct_ops", "register", out)
     try:
         yield
@@ -150,10 +143,9 @@ def main():
 def tell(control, number, measured):
     """One for each of the two procedures that was called."""
     rate, parts = measured
-    for procedure, published, (time_ns, calls) in zip(PROCEDURES, PUBLISHED.get(control, (None, None)), parts):
+    for procedure, (time_ns, calls) in zip(PROCEDURES, parts):
         if calls:
-            told = {"published_ns": published * 1000} if published else {}
-            raw.row(procedure=procedure, control=control, round=number + 1, time_ns=time_ns, calls=calls, rate_bps=rate, **told)
+            raw.row(procedure=procedure, control=control, round=number + 1, time_ns=time_ns, calls=calls, rate_bps=rate)
 
 
 if __name__ == "__main__":

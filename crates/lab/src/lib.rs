@@ -38,7 +38,6 @@ mod cache;
 mod copy;
 mod curve;
 mod draw;
-mod elsewhere;
 mod plot;
 mod progress;
 mod report;

@@ -3,7 +3,6 @@
 use std::fmt::Write;
 
 use crate::comparison::{Compared, Comparison};
-use crate::elsewhere;
 use crate::outcome::{Judgement, Outcome, Verdict};
 use crate::paper::Paper;
 use crate::report::papers;
@@ -125,10 +124,6 @@ fn differences(paper: &Paper, outcomes: &[Outcome], text: &mut String) {
                        | --- | --- | --- |\n",
         );
         text.extend(rows);
-    }
-    for missing in elsewhere::rows(&[&paper.name]) {
-        let _ =
-            write!(text, "\nNot in these runs: `{}` ({}). {}.\n", missing.id, missing.what, missing.found);
     }
 }
 

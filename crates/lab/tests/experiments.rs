@@ -42,7 +42,7 @@ fn every_experiment_of_a_paper_runs() {
     };
     let experiments: Vec<_> =
         anabranch_lab::experiments::all(None).unwrap().into_iter().filter(of_a_paper).collect();
-    assert_eq!(experiments.len(), 54);
+    assert_eq!(experiments.len(), 56);
     for experiment in experiments {
         let outcome = Outcome::of(&experiment, &shortly(&experiment));
         assert_eq!(outcome.verdicts.len(), experiment.relations.len());

@@ -59,6 +59,7 @@ fn trial(scheme: Scheme, scenario: &str) -> Trial {
         scenario: scenario.into(),
         files: vec![("beside.txt", "what is beside".into())],
         kernel: Vec::new(),
+        programs: None,
         duration: Duration::from_secs(2),
         reading: Box::new(read),
     }

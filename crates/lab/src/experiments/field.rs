@@ -131,6 +131,7 @@ fn trial(
         case,
         files: Vec::new(),
         kernel: Vec::new(),
+        programs: None,
         duration: Duration::from_secs(SECONDS),
         reading: Box::new(move |observed| read(observed, grid)),
     })

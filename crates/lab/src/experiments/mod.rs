@@ -36,7 +36,7 @@ pub fn all(directory: Option<&Path>) -> Result<Vec<Experiment>, Error> {
 }
 
 /// The experiments that real programs can run as well.
-pub const REAL: [&str; 25] = [
+pub const REAL: [&str; 27] = [
     "field-film",
     "field-crowd",
     "multitcp-fig8.2",
@@ -62,6 +62,8 @@ pub const REAL: [&str; 25] = [
     "ttfwc-fig5.16",
     "ttfwc-fig5.17",
     "ttfwc-fig5.18",
+    "ttfwc-tab5.1",
+    "ttfwc-tab5.2",
 ];
 
 /// The real runs of an experiment, if it has some.
@@ -85,6 +87,8 @@ pub fn real(id: &str) -> Option<Real> {
         ("ttfwc", "fig5.16") => Some(ttfwc::beside_reno(TTFWC_0_0)),
         ("ttfwc", "fig5.17") => Some(ttfwc::beside_reno(TTFWC_0_4)),
         ("ttfwc", "fig5.18") => Some(ttfwc::beside_reno(TTFWC_0_9)),
+        ("ttfwc", "tab5.1") => Some(ttfwc::procedure(ttfwc::Procedure::Avoidance)),
+        ("ttfwc", "tab5.2") => Some(ttfwc::procedure(ttfwc::Procedure::Threshold)),
         _ => None,
     }
 }

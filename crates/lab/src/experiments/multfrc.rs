@@ -172,6 +172,7 @@ fn trial(figure: &'static Figure, scheme: Scheme, point: f64, seed: u64) -> Resu
         scenario: real::scenario("multfrc/real.toml", changes)?,
         files: real::files("multfrc", &["receive.sh", "send.sh"])?,
         kernel: Vec::new(),
+        programs: None,
         duration: Duration::from_secs(figure.seconds + LONGER),
         reading: Box::new(move |observed| read(observed, figure, scheme, figure.loss(point))),
     })

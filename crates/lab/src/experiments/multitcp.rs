@@ -121,6 +121,7 @@ fn trial(figure: &'static Figure, scheme: Scheme, seed: u64) -> Result<Trial, Te
         scenario: real::scenario(&format!("multitcp/{}/real.toml", figure.folder), changes)?,
         files: Vec::new(),
         kernel: Vec::new(),
+        programs: None,
         duration: Duration::from_secs(figure.seconds),
         reading: Box::new(move |observed| read(observed, figure, scheme)),
     })

@@ -47,6 +47,7 @@ fn trial(scheme: Scheme, seed: u64) -> Result<Trial, TestbedError> {
         scenario: real::scenario("rome/fig8/real.toml", changes)?,
         files: Vec::new(),
         kernel: Vec::new(),
+        programs: None,
         duration: Duration::from_secs(SECONDS),
         reading: Box::new(read),
     })

@@ -1,5 +1,7 @@
 //! Figures of chapter 5 with the kernel's TCP: TTFWC as a congestion control of the kernel, beside its Reno.
 
+mod calls;
+
 use std::ops::Range;
 
 use anabranch_units::Duration;
@@ -9,6 +11,7 @@ use crate::case::{Case, Measured};
 use crate::real::{self, Observed, Real, TestbedError, Traffic, Trial};
 use crate::scheme::{CUBIC, RENO, Scheme, TTFWC_0_0, TTFWC_0_4, TTFWC_0_9};
 use crate::statistics::{jain_index, mean, variation};
+pub(super) use calls::{Procedure, procedure};
 
 /// The simulated runs of 10 Mbps, in `papers/ttfwc`.
 const SETTING: &str = "10 Mbps";
@@ -217,6 +220,7 @@ fn trial(
         case,
         files: Vec::new(),
         kernel: kernel.into_iter().map(Into::into).collect(),
+        programs: None,
         duration: Duration::from_secs(seconds),
         reading: Box::new(read),
     })

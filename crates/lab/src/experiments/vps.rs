@@ -132,6 +132,7 @@ fn trial(
         scenario: real::scenario("vps/real.toml", changes)?,
         files,
         kernel: Vec::new(),
+        programs: None,
         duration: Duration::from_secs(seconds),
         reading: Box::new(move |observed| Ok(read(&rates(observed, (WARM_UP + counted) as usize)?))),
     })

@@ -2,9 +2,10 @@
 //! our own programs.
 //!
 //! What was measured stands beside what was simulated, in the same plots and in a table of its own. Verdicts
-//! stay those of the simulation.
+//! stay those of the simulation, but for those on what it does not have, such as the time of a call in the kernel.
 
 mod beside;
+mod calls;
 mod error;
 mod observed;
 mod run;
@@ -15,6 +16,7 @@ use anabranch_units::Duration;
 use crate::case::{Case, Measured};
 
 pub(crate) use beside::{files, scenario, seed};
+pub use calls::Calls;
 pub use error::TestbedError;
 pub use observed::{Observed, Traffic};
 pub use run::{RealOptions, run};
@@ -47,6 +49,9 @@ pub struct Trial {
     pub files: Vec<(&'static str, String)>,
     /// A congestion control that the kernel has while it runs: what `anabranch cc load` is told.
     pub kernel: Vec<String>,
+    /// One of the files: BPF programs in C, congestion controls that the kernel has besides. The calls of all such
+    /// programs are counted.
+    pub programs: Option<&'static str>,
     /// How long it takes, about.
     pub duration: Duration,
     /// What is measured.

@@ -1,5 +1,6 @@
 //! What the testbed has written of a run: its summary and its rows.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -7,6 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
+use super::calls::{CALLS, Calls};
 use crate::statistics::mean;
 
 /// The directory of a real run that has ended.
@@ -123,6 +125,14 @@ impl Observed {
             .lines()
             .map(|line| serde_json::from_str(line).map_err(|error| format!("{name}: {error}")))
             .collect()
+    }
+
+    /// The calls of the BPF programs behind the kernel's hooks, by their names.
+    ///
+    /// # Errors
+    /// They cannot be read.
+    pub fn calls(&self) -> Result<BTreeMap<String, Calls>, String> {
+        serde_json::from_str(&self.text(CALLS)?).map_err(|error| format!("{CALLS}: {error}"))
     }
 
     fn rows<T: DeserializeOwned>(&self, name: &str) -> Result<Vec<T>, String> {

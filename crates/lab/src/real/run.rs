@@ -87,8 +87,9 @@ fn make(
 }
 
 fn key(id: &str, seed: u64, trial: &Trial) -> String {
-    let Trial { case, scenario, files, kernel, .. } = trial;
-    format!("{id}-{seed}-measured-{}", digest(&format!("{case:?}\n{scenario}\n{files:?}\n{kernel:?}")))
+    let Trial { case, scenario, files, kernel, programs, .. } = trial;
+    let described = format!("{case:?}\n{scenario}\n{files:?}\n{kernel:?}\n{programs:?}");
+    format!("{id}-{seed}-measured-{}", digest(&described))
 }
 
 /// A case as the name of a directory.

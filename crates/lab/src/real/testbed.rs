@@ -11,6 +11,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::Trial;
+use super::calls::Counting;
 use super::error::TestbedError;
 use crate::path_error::PathError;
 
@@ -93,10 +94,13 @@ impl Testbed {
             fs::write(&path, text).map_err(PathError::writing(&path))?;
         }
         let loaded = Loaded::new(&self.anabranch, &trial.kernel)?;
+        let counting = trial.programs.map(|file| Counting::begin(&here.join(file))).transpose()?;
         let scenario = here.join(SCENARIO);
-        let done = self.watched("run", &scenario, &self.anabranch, &[], &here, stop);
-        drop(loaded);
-        done
+        let done = self.watched("run", &scenario, &self.anabranch, &[], &here, stop)?;
+        counting.as_ref().map(|counting| counting.write(&here)).transpose()?;
+        // The connections are gone with the testbed.
+        drop((counting, loaded));
+        Ok(done)
     }
 
     /// Carries clients (all where none is named) through a scenario, with their results in `directory`;

@@ -49,7 +49,7 @@ fn place(outcome: &Outcome) -> Place {
     Place { chapter: name(&outcome.paper), section: Some(outcome.id.clone()) }
 }
 
-/// How many statements reproduce, where ours is ahead, and what is not run.
+/// How many statements reproduce, and where ours is ahead.
 fn overview(papers: &[Paper], outcomes: &[Outcome]) -> Chapter {
     let mut links = Text::plain("Each paper by itself: ");
     for (index, paper) in papers.iter().enumerate() {
@@ -96,18 +96,6 @@ fn chapter<E>(
 fn sums(outcomes: &[&Outcome]) -> Vec<Block> {
     let mut blocks = vec![Block::Table(summary(outcomes))];
     blocks.extend(ours(outcomes).map(Block::Table));
-    let mut papers: Vec<&str> = outcomes.iter().map(|outcome| &*outcome.paper.name).collect();
-    papers.dedup();
-    let missing = crate::elsewhere::rows(&papers);
-    if !missing.is_empty() {
-        blocks.push(Block::Heading("Published results that are measured elsewhere"));
-        let item = |row: &&crate::elsewhere::Row| {
-            Text::default()
-                .and(row.id, Style::Code)
-                .and(format!(": {}. {}", row.what, row.found), Style::Plain)
-        };
-        blocks.push(Block::List(missing.iter().map(item).collect()));
-    }
     blocks
 }
 
