@@ -219,6 +219,11 @@ impl Connection {
         self.under_way - self.rate.usage(None).delivered.amount_in(least)
     }
 
+    /// Datagrams whose fate is not known.
+    pub(super) fn under_way(&self) -> usize {
+        self.outstanding.len()
+    }
+
     /// Bytes of datagrams that have arrived so far, as they were counted when they left.
     pub(super) fn arrived(&self) -> Bytes {
         self.arrived

@@ -11,6 +11,8 @@ use super::Sender;
 const BURST_MARGIN: f64 = 1.5;
 /// The least time from one copy of a packet to the next.
 const LEAST_SPACING: Duration = Duration::from_millis(1);
+/// What nobody heard of is tried again where no more datagrams than these are under way.
+const FEW: usize = 3;
 /// The part of the losses that is known too late is the mean over about so many of them.
 const LOSSES: f64 = 32.0;
 
@@ -37,11 +39,11 @@ impl Sender {
             }
         }
     }
-    /// These media packets should have been heard of. Each is tried again, as far as nothing waits that was not
-    /// sent yet: a burst of losses that takes several round trips leaves no time to wait for the first sign of
-    /// life, and behind the last packet before a pause none follows (RFC 8985, section 7).
+    /// These media packets should have been heard of. Where few are under way they are tried again: behind the last
+    /// ones before a pause none follows that would show their loss (RFC 8985, section 7). More are not doubled, since
+    /// a link that stands still for a moment loses nothing unless its queue overflows.
     pub(super) fn overdue(&mut self, media: Vec<u64>, now: Time) {
-        if self.settings.retransmit && self.queue.len() <= 1 {
+        if self.settings.retransmit && self.under_way() <= FEW && !self.has_standing_queue() {
             let budget = self.settings.latency - self.queueing();
             media.into_iter().for_each(|sequence| self.history.overdue(sequence, budget, now));
         }

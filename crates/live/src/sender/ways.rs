@@ -58,6 +58,11 @@ impl Sender {
         if is_heard { self.fitting.rate() } else { Rate::ZERO }
     }
 
+    /// Datagrams whose fate is not known.
+    pub(super) fn under_way(&self) -> usize {
+        self.connections.values().map(Connection::under_way).sum()
+    }
+
     /// What queues on the shortest way add to it.
     pub(super) fn queueing(&self) -> Duration {
         let usable = self.usable().map(|(_, connection)| connection.queueing());
