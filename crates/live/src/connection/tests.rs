@@ -73,7 +73,7 @@ fn a_silent_connection_is_told_within_a_second_and_comes_back() {
     let mut connection = connection();
     connection.send(0, Load::Media(1), packet_size(), true, at(0));
     connection.send(0, Load::Media(2), packet_size(), true, at(10));
-    assert_eq!(connection.take_overdue(at(99)), [1, 2]);
+    assert!(connection.take_overdue(at(99)).is_empty());
     assert_eq!(connection.deadline(), at(100));
     assert!(connection.tick(at(99)).is_empty() && !connection.is_silent());
     assert_eq!(connection.tick(at(100)), [1, 2]);
@@ -168,18 +168,26 @@ fn what_is_under_way_is_bounded() {
 
 #[test]
 fn what_nobody_heard_of_for_a_round_trip_and_a_report_is_overdue_once() {
-    let mut connection = connection();
+    let mut connection = Connection::new(UplinkId(0), Duration::from_millis(80), false);
     for media in 0..3 {
         connection.send(0, Load::Media(media), packet_size(), true, at(media));
     }
-    assert!(connection.report(&report(&[(0, 1)]), false, LATENCY, at(20)).0.is_empty());
-    // 20 ms, an eighth of it, and a report after another round trip.
-    assert_eq!(connection.overdue_at(), at(1) + Duration::from_micros(42_500));
-    assert!(connection.take_overdue(at(43)).is_empty());
-    assert_eq!((connection.take_overdue(at(44)), connection.take_overdue(at(44))), (vec![1], vec![]));
-    assert_eq!((connection.take_overdue(at(45)), connection.overdue_at()), (vec![2], Time::NEVER));
+    assert!(connection.report(&report(&[(0, 1)]), false, LATENCY, at(80)).0.is_empty());
+    // 80 ms, an eighth of it, and a report after another round trip.
+    assert_eq!(connection.overdue_at(), at(171));
+    assert!(connection.take_overdue(at(170)).is_empty());
+    assert_eq!((connection.take_overdue(at(171)), connection.take_overdue(at(171))), (vec![1], vec![]));
+    assert_eq!((connection.take_overdue(at(172)), connection.overdue_at()), (vec![2], Time::NEVER));
     // A later one arrives: what is missing before it is lost.
-    connection.send(0, Load::Media(3), packet_size(), true, at(46));
-    assert_eq!(connection.report(&report(&[(3, 1), (0, 1)]), false, LATENCY, at(66)).0, [1, 2]);
+    connection.send(0, Load::Media(3), packet_size(), true, at(180));
+    assert_eq!(connection.report(&report(&[(3, 1), (0, 1)]), false, LATENCY, at(260)).0, [1, 2]);
     assert!(connection.take_overdue(at(1000)).is_empty());
+}
+
+/// Over a short way reports are rarer than round trips.
+#[test]
+fn nothing_is_overdue_within_a_tenth_of_a_second() {
+    let mut connection = Connection::new(UplinkId(0), Duration::from_millis(1), false);
+    connection.send(0, Load::Media(0), packet_size(), true, at(0));
+    assert_eq!(connection.overdue_at(), at(100));
 }

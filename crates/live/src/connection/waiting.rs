@@ -29,11 +29,12 @@ impl Connection {
     }
 
     /// A datagram that was under way for so long should have been heard of, if it or a later one arrived: an eighth
-    /// longer than a round trip, and until the next report.
+    /// longer than a round trip, and until the next report. Over short ways reports are rarer than round trips, and
+    /// a machine that is busy takes longer than both.
     fn is_heard_within(&self) -> Duration {
         let rtt = self.rate.rtt().unwrap_or(self.first_rtt);
         let longest = rtt.max(self.last_rtt.unwrap_or(rtt)).max(self.overtaken.0.min(rtt * 2));
-        longest + longest / 8 + longest.min(TELL)
+        (longest + longest / 8 + longest.min(TELL)).max(LEAST_SILENCE)
     }
 
     /// Of what left after the newest that arrived: the oldest that was not overdue yet, and when it left.
