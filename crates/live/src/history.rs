@@ -3,7 +3,8 @@
 //! The fewer attempts are left, the more copies an attempt has: the k-th has k of them, and the last that can
 //! come in time at least two. So a packet is hardly ever lost for good, and the copies cost little, as few
 //! packets need a second attempt. Copies leave some time apart, since losses come in bursts. What is found
-//! lost too late to come in time is tried once: the queue may be shorter.
+//! lost too late to come in time is tried once: the queue may be shorter. What nothing is known of for long may be
+//! tried again as well.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -31,7 +31,7 @@ impl Connection {
     /// A datagram that was under way for so long should have been heard of, if it or a later one arrived: an eighth
     /// longer than a round trip, and until the next report. Over short ways reports are rarer than round trips, and
     /// a machine that is busy takes longer than both.
-    fn is_heard_within(&self) -> Duration {
+    fn heard_within(&self) -> Duration {
         let rtt = self.rate.rtt().unwrap_or(self.first_rtt);
         let longest = rtt.max(self.last_rtt.unwrap_or(rtt)).max(self.overtaken.0.min(rtt * 2));
         (longest + longest / 8 + longest.min(TELL)).max(LEAST_SILENCE)
@@ -43,16 +43,17 @@ impl Connection {
         self.outstanding.range(first..).next().map(|(sequence, outstanding)| (*sequence, *outstanding))
     }
 
+    /// When that one is overdue.
     pub(super) fn overdue_at(&self) -> Time {
         let next = self.next_overdue();
-        next.map_or(Time::NEVER, |(_, outstanding)| outstanding.sent + self.is_heard_within())
+        next.map_or(Time::NEVER, |(_, outstanding)| outstanding.sent + self.heard_within())
     }
 
     /// The media packets of datagrams that are overdue, each once: nothing tells whether they are lost.
     pub(in super::super) fn take_overdue(&mut self, now: Time) -> Vec<u64> {
         let mut media = Vec::new();
-        while let Some((sequence, outstanding)) = self.next_overdue()
-            && outstanding.sent + self.is_heard_within() <= now
+        while self.overdue_at() <= now
+            && let Some((sequence, outstanding)) = self.next_overdue()
         {
             self.overdue_from = sequence + 1;
             media.extend(outstanding.load.media());

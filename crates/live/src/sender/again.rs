@@ -39,6 +39,7 @@ impl Sender {
             }
         }
     }
+
     /// These media packets should have been heard of. Where few are under way they are tried again: behind the last
     /// ones before a pause none follows that would show their loss (RFC 8985, section 7). More are not doubled, since
     /// a link that stands still for a moment loses nothing unless its queue overflows.
