@@ -56,8 +56,8 @@ struct Registered {
 /// The kernel counts, and has the controls of a file, as long as this lives.
 pub(super) struct Counting {
     before: BTreeMap<String, Calls>,
-    /// What was registered before.
-    known: Vec<u64>,
+    /// What it has registered.
+    registered: Vec<u64>,
     was: String,
 }
 
@@ -72,9 +72,12 @@ impl Counting {
         let compile = ["-O2", "-g", "-target", "bpf", &headers, "-c", "-o"];
         run(Command::new("clang").args(compile).args([&object, source]))?;
         let was = fs::read_to_string(SWITCH).map_err(PathError::reading(Path::new(SWITCH)))?;
-        // From here on it is undone, whatever fails.
-        let mut own = Self { before: BTreeMap::new(), known: registered()?, was };
-        run(bpftool().args(["struct_ops", "register"]).arg(&object))?;
+        let known = registered()?;
+        let outcome = run(bpftool().args(["struct_ops", "register"]).arg(&object));
+        // Where one of several is refused the others are registered all the same. From here on it is undone.
+        let new = registered()?.into_iter().filter(|id| !known.contains(id)).collect();
+        let mut own = Self { before: BTreeMap::new(), registered: new, was };
+        outcome?;
         switch(&own.was, "1")?;
         own.before = counted()?;
         Ok(own)
@@ -102,7 +105,7 @@ impl Drop for Counting {
     fn drop(&mut self) {
         // Nobody is left to be told; the next registration is.
         let _ = fs::write(SWITCH, &self.was);
-        for id in registered().unwrap_or_default().into_iter().filter(|id| !self.known.contains(id)) {
+        for id in &self.registered {
             let _ = run(bpftool().args(["struct_ops", "unregister", "id", &id.to_string()]));
         }
     }
