@@ -15,6 +15,8 @@ use super::source::Source;
 
 /// What stays as it is in the path of a link.
 const PATH: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
+/// Four numbers of 16 digits at the most, and five signs between them.
+const LONGEST_TAG: usize = 4 * 16 + 5;
 /// A listing shows no more than this.
 const MOST_LISTED: usize = 10_000;
 
@@ -52,7 +54,10 @@ impl Opened {
 /// and none is a link. `None` says nothing.
 pub(super) fn find_cached(root: &Path, path: &str) -> Option<Opened> {
     let relative = safe(path).filter(|_| !path.ends_with('/'))?;
-    let path = root.join(relative);
+    // In one piece: this is done for each request, and growing costs more than all else here.
+    let mut path = PathBuf::with_capacity(root.as_os_str().len() + 1 + relative.len());
+    path.push(root);
+    path.push(relative);
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let resolve = ResolveFlags::CACHED | ResolveFlags::NO_SYMLINKS;
     let file = File::from(openat2(CWD, &path, flags, Mode::empty(), resolve).ok()?);
@@ -90,10 +95,17 @@ pub(super) fn find(root: &Path, path: &str) -> io::Result<Found> {
 fn safe(path: &str) -> Option<String> {
     let path = percent_decode_str(path.strip_prefix('/')?).decode_utf8().ok()?;
     let hidden = path.split('/').any(|name| name.starts_with('.'));
-    (!hidden && !path.contains('\0')).then(|| {
-        let names: Vec<&str> = path.split('/').filter(|name| !name.is_empty()).collect();
-        names.join("/")
-    })
+    if hidden || path.contains('\0') {
+        return None;
+    }
+    let mut relative = String::with_capacity(path.len());
+    for name in path.split('/').filter(|name| !name.is_empty()) {
+        if !relative.is_empty() {
+            relative.push('/');
+        }
+        relative.push_str(name);
+    }
+    Some(relative)
 }
 
 /// The real place of `path`, when that is below the root and not hidden there.
@@ -145,13 +157,9 @@ fn open(path: PathBuf) -> io::Result<Found> {
 }
 
 fn validators(metadata: &Metadata) -> Validators {
-    let etag = format!(
-        "\"{:x}-{:x}.{:x}-{:x}\"",
-        metadata.len(),
-        metadata.mtime(),
-        metadata.mtime_nsec(),
-        metadata.ino()
-    );
+    let mut etag = String::with_capacity(LONGEST_TAG);
+    let (size, inode) = (metadata.len(), metadata.ino());
+    let _ = write!(etag, "\"{size:x}-{:x}.{:x}-{inode:x}\"", metadata.mtime(), metadata.mtime_nsec());
     // HTTP's dates go from 1970 to 9999, and none may lie in the future (RFC 9110 section 8.8.2.1).
     let modified = u64::try_from(metadata.mtime())
         .ok()
@@ -209,12 +217,8 @@ pub fn media_type(path: &Path) -> String {
         "m4s" => "video/iso.segment".to_owned(),
         "mkv" => "video/x-matroska".to_owned(),
         _ => {
-            let guess = mime_guess::from_ext(&extension).first_or_octet_stream();
-            if guess.type_() == mime_guess::mime::TEXT {
-                format!("{guess}; charset=utf-8")
-            } else {
-                guess.to_string()
-            }
+            let guess = mime_guess::from_ext(&extension).first_raw().unwrap_or("application/octet-stream");
+            if guess.starts_with("text/") { format!("{guess}; charset=utf-8") } else { guess.to_owned() }
         }
     }
 }

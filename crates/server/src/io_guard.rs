@@ -4,7 +4,7 @@ use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker, ready};
+use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
@@ -122,8 +122,6 @@ pub(super) struct Activity {
     busy: AtomicBool,
     /// Requests so far: tells that a head is complete.
     requests: AtomicU64,
-    /// The reader, to be woken when the connection is not busy any more: from then on its time counts.
-    reader: Mutex<Option<Waker>>,
     wait: Mutex<Option<Wait>>,
 }
 
@@ -172,6 +170,11 @@ impl Activity {
         *self.lock() = None;
     }
 
+    /// A response is made: another request is waited for, where nothing else is.
+    fn waits_for_request(&self) {
+        self.lock().get_or_insert_with(|| Wait { what: Awaited::Request, since: Instant::now() });
+    }
+
     /// The client has asked for something. It may still have to take what it asked for before.
     fn has_asked(&self) {
         self.lock().take_if(|wait| wait.what < Awaited::Taking);
@@ -193,25 +196,28 @@ impl BusyGuard {
 
 impl Drop for BusyGuard {
     fn drop(&mut self) {
-        let mut reader = self.0.reader.lock().unwrap_or_else(PoisonError::into_inner);
         self.0.busy.store(false, Ordering::Relaxed);
-        if let Some(reader) = reader.take() {
-            reader.wake();
-        }
+        self.0.waits_for_request();
     }
 }
 
-/// A deadline that moves.
+/// A deadline that moves. As long as it only moves on, the runtime's timer is set anew when it has run out and
+/// not each time: most deadlines are never reached.
 #[derive(Debug, Default)]
 pub(super) struct Timer(Option<Pin<Box<Sleep>>>);
 
 impl Timer {
     pub(super) fn poll(&mut self, cx: &mut Context<'_>, deadline: Instant) -> Poll<()> {
         let sleep = self.0.get_or_insert_with(|| Box::pin(sleep_until(deadline)));
-        if sleep.deadline() != deadline {
+        if sleep.deadline() > deadline {
             sleep.as_mut().reset(deadline);
         }
-        sleep.as_mut().poll(cx)
+        ready!(sleep.as_mut().poll(cx));
+        if sleep.deadline() < deadline {
+            sleep.as_mut().reset(deadline);
+            return sleep.as_mut().poll(cx);
+        }
+        Poll::Ready(())
     }
 }
 
@@ -311,19 +317,15 @@ impl AsyncRead for Guarded {
             this.requests = requests;
             this.head_since = None;
         }
-        if poll.is_pending() {
-            let mut reader = this.activity.reader.lock().unwrap_or_else(PoisonError::into_inner);
-            // Also where it is not busy: hyper reads before it has a request answered, and where the answer is
-            // there at once not afterwards.
-            *reader = Some(cx.waker().clone());
-            if this.activity.busy.load(Ordering::Relaxed) {
-                return poll;
+        let is_busy = this.activity.busy.load(Ordering::Relaxed);
+        if is_busy || poll.is_ready() {
+            let now = Instant::now();
+            if poll.is_ready() && !is_busy && buf.filled().len() > before {
+                this.head_since.get_or_insert(now);
             }
-        }
-        if poll.is_ready() {
-            if buf.filled().len() > before && !this.activity.busy.load(Ordering::Relaxed) {
-                this.head_since.get_or_insert_with(Instant::now);
-            }
+            // Nobody says when the answer is made: hyper may not read again before it hears of the client. So it
+            // is looked at when the client could be out of patience at the soonest.
+            let _ = this.read_timer.poll(cx, now + this.patience.idle);
             return poll;
         }
         // What was answered is still to be taken, and until then nothing need be said.

@@ -12,6 +12,13 @@ use super::conditional::{Validators, Verdict, evaluate, range_applies};
 use super::pieces::Piece;
 use super::range::{Selection, select};
 
+/// Three numbers of 20 digits at the most, and what is between them.
+const LONGEST_RANGE: usize = 3 * 20 + 8;
+/// A date of HTTP (RFC 9110, section 5.6.7).
+const DATE: usize = "Sun, 06 Nov 1994 08:49:37 GMT".len();
+/// A reply has no more of them, as a rule: the map need not grow.
+const MOST_HEADERS: usize = 12;
+
 /// Something that can be served in parts.
 #[derive(Clone, Debug)]
 pub struct Representation {
@@ -37,7 +44,7 @@ pub struct Reply {
 impl Reply {
     /// Nothing but a status.
     pub(super) fn new(status: StatusCode) -> Self {
-        Self { status, headers: HeaderMap::new(), pieces: Vec::new() }
+        Self { status, headers: HeaderMap::with_capacity(MOST_HEADERS), pieces: Vec::new() }
     }
 
     /// A status with its name as the page.
@@ -67,7 +74,11 @@ impl Reply {
     fn with_validators(self, validators: &Validators) -> Self {
         let reply = self.with_text(header::ETAG, &validators.etag);
         match validators.modified {
-            Some(modified) => reply.with_text(header::LAST_MODIFIED, &modified.to_string()),
+            Some(modified) => {
+                let mut date = String::with_capacity(DATE);
+                let _ = write!(date, "{modified}");
+                reply.with_text(header::LAST_MODIFIED, &date)
+            }
             None => reply,
         }
     }
@@ -118,7 +129,9 @@ pub fn content_reply(method: &Method, headers: &HeaderMap, of: &Representation) 
 }
 
 fn content_range(part: &Range<u64>, size: u64) -> String {
-    format!("bytes {}-{}/{size}", part.start, part.end - 1)
+    let mut text = String::with_capacity(LONGEST_RANGE);
+    let _ = write!(text, "bytes {}-{}/{size}", part.start, part.end - 1);
+    text
 }
 
 /// Several parts in one body (RFC 9110 section 14.6).

@@ -56,10 +56,32 @@ async fn a_head_that_trickles_is_cut_off() {
 async fn an_idle_connection_is_closed() {
     let server = Running::start(|config| config.idle_timeout = Duration::from_millis(200));
     server.put("film.mp4", 10);
-    let mut stream = server.connect().await;
-    send(&mut stream, "GET /film.mp4", "").await;
-    assert_eq!(receive(&mut stream, false).await.status, 200);
-    assert!(is_closed(&mut stream).await);
+    server.put("long.mp4", 8 << 20);
+    server.put("longer.mp4", 200 << 10);
+    // Answers that are there at once, that go from memory or from the page cache, and one that is taken late.
+    let answers = [
+        ("GET /film.mp4", 200, 0),
+        ("HEAD /film.mp4", 200, 0),
+        ("GET /nothing.mp4", 404, 0),
+        ("OPTIONS /film.mp4", 204, 0),
+        ("GET /longer.mp4", 200, 0),
+        ("GET /long.mp4", 200, 300),
+    ];
+    for (line, status, wait) in answers {
+        for requests in 1..=3 {
+            let mut stream = server.connect().await;
+            for _ in 0..requests {
+                send(&mut stream, line, "").await;
+            }
+            for _ in 0..requests {
+                tokio::time::sleep(Duration::from_millis(wait)).await;
+                assert_eq!(receive(&mut stream, line.starts_with("HEAD")).await.status, status, "{line}");
+            }
+            let since = Instant::now();
+            assert!(is_closed(&mut stream).await, "after {requests} times {line}");
+            assert!(since.elapsed() < Duration::from_secs(5), "after {requests} times {line}");
+        }
+    }
 }
 
 #[tokio::test]
