@@ -62,6 +62,15 @@ pub struct Begin {
     pub srtt: Duration,
 }
 
+/// Nothing of what began the last recovery and was found lost in it was lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spurious {
+    /// When that was found.
+    pub now: Time,
+    /// All that was delivered until now (`C.delivered`).
+    pub total_delivered: Bytes,
+}
+
 /// An acknowledgement that delivered something, in recovery or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivery {
@@ -132,6 +141,13 @@ pub trait Controller: Debug + Send {
     /// A packet was found lost; told before the delivery with the same acknowledgement, and after the loss
     /// event that it begins. Only a paced controller is told.
     fn on_packet_lost(&mut self, _lost: &LostPacket) {}
+
+    /// All that the last loss event began with and led to, or all that the last time-out took for lost, has
+    /// arrived after all: the recovery is over, and what it changed may be taken back (RFC 4015, section 1;
+    /// draft-ietf-ccwg-bbr-06, section 5.2.5). At most once for each, before the delivery with the same
+    /// acknowledgement, and also after the recovery has ended. Only a paced controller is told, where its
+    /// driver can tell.
+    fn on_spurious(&mut self, _spurious: &Spurious) {}
 
     /// Something was delivered; told after everything else of the same acknowledgement. Only a paced
     /// controller is told.

@@ -12,6 +12,7 @@ use super::min_rtt::MinRtt;
 use super::rounds::Rounds;
 use super::short_term::ShortTerm;
 use super::state::State;
+use super::undo::Undo;
 use crate::control::Start;
 
 /// A flow under BBRv3. Volumes are bytes, bandwidths bytes per second.
@@ -43,6 +44,7 @@ pub struct Bbr {
     pub(super) is_idle_restart: bool,
     /// The round trip in which the recovery began that goes on.
     pub(super) recovery_since: Option<u64>,
+    pub(super) undo: Undo,
     /// `BBR.prior_cwnd`.
     pub(super) prior_cwnd: f64,
     /// `C.cwnd`.
@@ -79,6 +81,7 @@ impl Bbr {
             losses_in_round: 0,
             is_idle_restart: false,
             recovery_since: None,
+            undo: Undo::default(),
             prior_cwnd: 0.0,
             cwnd: initial_window,
             pacing_rate: 0.0,

@@ -10,8 +10,10 @@ impl Bbr {
     /// `HandleLostPacket` (section 5.5.10.2).
     pub(super) fn handle_lost_packet(&mut self, packet: &LostPacket) {
         if self.short_term.note_loss(self.delivered) {
-            // `SaveStateUponLoss` (section 5.5.11.1), without what only an undo reads.
-            self.save_cwnd();
+            match self.recovery_since {
+                Some(_) => self.save_cwnd(),
+                None => self.save_state_upon_loss(),
+            }
         }
         if !self.cycle.is_probe_sample {
             return;
@@ -31,6 +33,7 @@ impl Bbr {
             self.long_term.inflight = inflight.max(self.reduced_target());
         }
         if self.state == State::ProbeBwUp {
+            self.undo.state = Some(State::ProbeBwUp);
             self.start_down();
         }
     }

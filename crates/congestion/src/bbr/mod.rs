@@ -7,8 +7,8 @@
 //!
 //! `state`, `rounds`, `filters`, `full_pipe`, `short_term`, `losses`, `min_rtt`, `aggregation` and `cycle`
 //! keep numbers, and `flow` has one of each. What is done with them is in `model`, in `volume` and `rate`,
-//! which make the window and the pacing rate, in `long_term`, and in `startup`, `probe_bw` and `probe_rtt`,
-//! the states.
+//! which make the window and the pacing rate, in `long_term`, in `undo`, and in `startup`, `probe_bw` and
+//! `probe_rtt`, the states.
 //!
 //! What is open in the draft, or otherwise here:
 //! - It has volumes in bytes and compares one with round trips (`IsRenoCoexistenceProbeTime`): segments are
@@ -22,8 +22,10 @@
 //!   driver tells of packets, and need not know where ranges begin.
 //! - After a time-out everything that was in flight counts as lost, so that the window is a segment
 //!   (`OnEnterRTO`, section 5.6.4.4).
-//! - No driver here notices that a recovery was not needed: `HandleSpuriousLossDetection` (section 5.5.11)
-//!   and the undo state that only it reads are not there.
+//! - The state for an undo is saved when a recovery begins, as section 5.5.11.1 has it in words. By its code
+//!   each round trip with losses would save it anew (`NoteLoss`), and an undo would bring back what the first
+//!   one left. Losses outside of a recovery, which are marks, save it by the round trip. A time-out for the
+//!   same segment again is of the recovery that the first one began.
 //! - `C.has_selective_acks` is true: both drivers have them.
 //! - The offload budget is TCP's, three quanta, for QUIC too: quinn hands packets over in trains as TCP does.
 //! - The pacing rate is at least a segment a second, so that a path that stood still is asked again.
@@ -48,11 +50,12 @@ mod rounds;
 mod short_term;
 mod startup;
 mod state;
+mod undo;
 mod volume;
 
 use anabranch_units::{Bytes, Rate, Time};
 
-use crate::control::{Ack, Begin, Controller, Delivery, Loss, Pacing, Timeout};
+use crate::control::{Ack, Begin, Controller, Delivery, Loss, Pacing, Spurious, Timeout};
 use crate::delivery_rate::LostPacket;
 use aggregation::Aggregation;
 pub use flow::Bbr;
@@ -65,11 +68,17 @@ impl Controller for Bbr {
 
     fn on_loss(&mut self, loss: &Loss) {
         self.now = loss.now;
+        self.save_state_upon_loss();
         self.enter_recovery();
     }
 
     fn on_timeout(&mut self, timeout: &Timeout) {
         self.now = timeout.now;
+        if timeout.is_repeated {
+            self.save_cwnd();
+        } else {
+            self.save_state_upon_loss();
+        }
         self.enter_recovery();
         self.cwnd = self.segment;
     }
@@ -98,6 +107,12 @@ impl Controller for Bbr {
         self.now = lost.now;
         self.delivered = lost.total_delivered.get();
         self.handle_lost_packet(lost);
+    }
+
+    fn on_spurious(&mut self, spurious: &Spurious) {
+        self.now = spurious.now;
+        self.delivered = spurious.total_delivered.get();
+        self.handle_spurious_loss_detection();
     }
 
     /// `UpdateOnACK` (section 5.2.3).

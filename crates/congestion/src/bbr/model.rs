@@ -46,9 +46,9 @@ impl Bbr {
         self.bandwidth = self.max_bandwidth.most().min(self.short_term.bandwidth);
     }
 
-    /// A loss event or a time-out has begun (`OnEnterFastRecovery`, `OnEnterRTO`, section 5.6.4.4).
+    /// A loss event or a time-out has begun, and what it may take back is saved (`OnEnterFastRecovery`,
+    /// `OnEnterRTO`, section 5.6.4.4).
     pub(super) fn enter_recovery(&mut self) {
-        self.save_cwnd();
         self.recovery_since.get_or_insert(self.rounds.count);
     }
 }

@@ -32,7 +32,7 @@ impl Bbr {
     }
 
     /// `StartProbeBW_REFILL` (section 5.3.3.9).
-    fn start_refill(&mut self) {
+    pub(super) fn start_refill(&mut self) {
         self.short_term.reset();
         (self.long_term.rounds, self.long_term.acked) = (0, 0.0);
         self.cycle.was_precautionary = false;

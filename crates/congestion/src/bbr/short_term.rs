@@ -88,6 +88,13 @@ impl ShortTerm {
         }
     }
 
+    /// Of `HandleSpuriousLossDetection` (section 5.5.11.2): the losses of this round trip were none, and the
+    /// bounds are at least these.
+    pub(super) fn undo(&mut self, bandwidth: f64, inflight: f64) {
+        self.is_loss_in_round = false;
+        (self.bandwidth, self.inflight) = (self.bandwidth.max(bandwidth), self.inflight.max(inflight));
+    }
+
     /// `ResetShortTermModel`.
     pub(super) fn reset(&mut self) {
         (self.bandwidth, self.inflight) = (f64::INFINITY, f64::INFINITY);

@@ -7,7 +7,8 @@ use super::state::State;
 use crate::delivery_rate::RateSample;
 
 impl Bbr {
-    /// `EnterStartup`, when a probe for the round trip ends before the pipe was full.
+    /// `EnterStartup`, when a probe for the round trip ends before the pipe was full, or when the losses did
+    /// not happen that ended it.
     pub(super) fn enter_startup(&mut self) {
         self.state = State::Startup;
     }
@@ -39,6 +40,7 @@ impl Bbr {
         let losses = std::mem::take(&mut self.losses_in_round);
         let has_recovered_for_a_round = self.recovery_since.is_some_and(|since| since < self.rounds.count);
         if has_recovered_for_a_round && losses >= STARTUP_LOSSES && Losses::of(sample).are_too_many() {
+            self.undo.state = Some(State::Startup);
             self.full_pipe.was_reached = true;
             self.full_pipe.is_full = true;
             self.long_term.inflight = self.bdp().max(self.short_term.inflight_latest);

@@ -256,6 +256,76 @@ fn a17_handling_token_bucket_policers() {
     assert!(passed > 0.95 && part < 0.1, "{passed} {part}");
 }
 
+/// What the bounds are, in segments and parts of the bandwidth, where there are any.
+fn longterm(path: &Path) -> Option<f64> {
+    path.bbr.longterm_inflight().map(|bytes| bytes.as_f64() / SEGMENT as f64)
+}
+
+#[test]
+fn a18_spurious_fast_recovery() {
+    // In Startup and in a probe one in ten comes 100 ms late, and the recovery goes on until they are there.
+    for state in [State::Startup, State::ProbeBwUp] {
+        let mut path = path();
+        let began = if state == State::Startup { 120 } else { path.run_until(state, 10_000) };
+        path.run(began);
+        let (bound, window) = (longterm(&path), path.cwnd());
+        path.late_by = Some(100_000_000);
+        path.loses_every = 10;
+        let ended = path.run_past(state, began + 1000);
+        let (left, lost) = (path.bbr.state(), longterm(&path));
+        // The losses end; those that are under way are still to come.
+        path.loses_every = 0;
+        let reached = path.run_undone(ended + 200);
+        let after = path.bbr.state();
+        println!(
+            "A.18: {state:?} became {left:?} after {} ms, bound {lost:?}; {reached} ms later {after:?}, \
+             bound {:?}, window {:.0} of {window:.0}",
+            ended - began,
+            longterm(&path),
+            path.cwnd()
+        );
+        assert!(bound.is_none() && lost.is_some(), "{bound:?} {lost:?}");
+        assert_eq!(longterm(&path), None);
+        assert!(path.cwnd() >= window, "{} {window}", path.cwnd());
+        // A probe begins anew with filling the pipe.
+        let again = if state == State::Startup { State::Startup } else { State::ProbeBwRefill };
+        assert_eq!(after, again);
+        path.run_until(if state == State::Startup { State::Drain } else { State::ProbeBwUp }, ended + 1000);
+        assert!((path.bandwidth() / 5000.0 - 1.0).abs() < 0.02, "{}", path.bandwidth());
+    }
+}
+
+#[test]
+fn a19_spurious_time_out() {
+    // Nothing is heard for a while; then all that was in flight arrives.
+    for state in [State::Startup, State::ProbeBwUp, State::ProbeBwCruise] {
+        let mut path = path();
+        let began = if state == State::Startup { 100 } else { path.run_until(state, 10_000) };
+        path.run(began + 30);
+        assert_eq!(path.bbr.state(), state);
+        let window = path.cwnd();
+        path.time_out(50_000_000);
+        let (least, bound) = (path.cwnd(), longterm(&path));
+        let left = path.bbr.state();
+        let took = path.run_undone(began + 1000);
+        println!(
+            "A.19: {state:?}: window {least:.0} of {window:.0}, {left:?}, bound {bound:?}; {took} ms later \
+             {:.0}, {:?}, bound {:?}",
+            path.cwnd(),
+            path.bbr.state(),
+            longterm(&path)
+        );
+        assert_eq!((least, longterm(&path)), (1.0, None));
+        assert!(path.cwnd() >= window, "{} {window}", path.cwnd());
+        // A window of a segment makes Reno's time for the next probe short: it may have begun by itself.
+        let is_back = match path.bbr.state() {
+            State::ProbeBwRefill | State::ProbeBwUp => state != State::Startup,
+            now => now == state,
+        };
+        assert!(is_back, "{state:?} {:?}", path.states);
+    }
+}
+
 #[test]
 fn a20_entering_and_exiting_probe_rtt_during_startup() {
     let mut path = path();

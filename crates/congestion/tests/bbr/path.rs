@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use anabranch_congestion::bbr::{Bbr, State};
-use anabranch_congestion::control::{Begin, Controller, Delivery, Loss, Start};
+use anabranch_congestion::control::{Begin, Controller, Delivery, Loss, Spurious, Start, Timeout};
 use anabranch_congestion::delivery_rate::{DeliveryRate, SentPacket};
 use anabranch_units::{Bytes, Duration, Time};
 
@@ -62,6 +62,12 @@ pub struct Path {
     /// Answers come together so many nanoseconds apart; one: each by itself.
     pub answers_every: u64,
     pub policer: Option<Policer>,
+    /// Where `Some`, what is lost was not: it comes so many nanoseconds late.
+    pub late_by: Option<u64>,
+    /// What was taken for lost and is still to come.
+    late: VecDeque<(u64, SentPacket)>,
+    /// How many recoveries were not needed.
+    undone: u64,
     sent: u64,
     pub states: Vec<(u64, State)>,
     /// The longest wait in the queue since it was asked last.
@@ -91,6 +97,9 @@ impl Path {
             loses_every: 0,
             answers_every: 1,
             policer: None,
+            late_by: None,
+            late: VecDeque::new(),
+            undone: 0,
             sent: 0,
             states: vec![(0, State::Startup)],
             longest_wait: 0,
@@ -188,7 +197,34 @@ impl Path {
     /// When the next acknowledgement comes; what is lost last is given up then.
     fn next_answer(&self) -> u64 {
         let answered = self.flying.iter().find(|(_, _, is_lost)| !is_lost).or(self.flying.back());
-        answered.map_or(u64::MAX, |(at, ..)| *at)
+        let late = self.late.front().map_or(u64::MAX, |(at, _)| *at);
+        answered.map_or(u64::MAX, |(at, ..)| *at).min(late)
+    }
+
+    /// The answers stay away so long that the timer runs out: all that is in flight counts as lost, and comes
+    /// so many nanoseconds later than it would.
+    pub fn time_out(&mut self, late_by: u64) {
+        let (now, flight) = (self.time(), self.rate.in_flight());
+        self.bbr.on_timeout(&Timeout { now, flight, is_repeated: false });
+        self.recovers_until = Some(self.rate.delivered() + flight);
+        for (at, packet, _) in std::mem::take(&mut self.flying) {
+            self.bbr.on_packet_lost(&self.rate.on_lost(now, &packet));
+            self.late.push_back((at + late_by, packet));
+        }
+    }
+
+    /// What was taken for lost has arrived; with the last of it the recovery was not needed.
+    fn arrive_late(&mut self) {
+        let (now, was_late) = (self.time(), !self.late.is_empty());
+        while let Some((_, packet)) = self.late.pop_front_if(|(at, _)| *at <= self.now) {
+            self.delivered += SEGMENT;
+            self.rate.on_delivered(now, &packet, true, false);
+        }
+        if was_late && self.late.is_empty() {
+            self.recovers_until = None;
+            self.bbr.on_spurious(&Spurious { now, total_delivered: self.rate.delivered() });
+            self.undone += 1;
+        }
     }
 
     /// The acknowledgement of all that is answered now, and what was lost before it.
@@ -201,19 +237,23 @@ impl Path {
                 continue;
             }
             self.lost += SEGMENT;
-            if self.recovers_until.is_none() {
+            if self.recovers_until.is_none() && self.late.is_empty() {
                 self.bbr.on_loss(&Loss { now, flight: self.rate.in_flight() });
                 self.recovers_until = Some(self.rate.delivered() + self.rate.in_flight());
             }
             let lost = self.rate.on_lost(now, &packet);
             self.bbr.on_packet_lost(&lost);
+            if let Some(late_by) = self.late_by {
+                self.late.push_back((self.now + late_by, packet));
+            }
         }
+        self.arrive_late();
         self.recovers_until = self.recovers_until.filter(|until| *until > self.rate.delivered());
         if let Some(sample) = self.rate.sample(now) {
             self.bbr.on_delivery(&Delivery {
                 now,
                 sample,
-                is_in_recovery: self.recovers_until.is_some(),
+                is_in_recovery: self.recovers_until.is_some() || !self.late.is_empty(),
                 is_cwnd_limited: self.full_at >= sample.prior_delivered && !self.full_at.is_zero(),
             });
         }
@@ -243,6 +283,14 @@ impl Path {
         self.run_while(at_most_ms, |path| path.bbr.state() == left);
         assert_ne!(self.bbr.state(), left, "{:?}", self.states);
         self.now / 1_000_000
+    }
+
+    /// Goes on until a recovery is found not to have been needed, and answers how many milliseconds that took.
+    pub fn run_undone(&mut self, at_most_ms: u64) -> u64 {
+        let (began, before) = (self.now, self.undone);
+        self.run_while(at_most_ms, |path| path.undone == before);
+        assert_ne!(self.undone, before, "{:?}", self.states);
+        (self.now - began) / 1_000_000
     }
 
     fn run_while(&mut self, until_ms: u64, goes_on: impl Fn(&Self) -> bool) {
