@@ -26,12 +26,13 @@ pub(crate) type Extra = [u64; 5];
 /// A packet carries nothing more.
 const NO_EXTRA: u32 = u32::MAX;
 
-/// SACK blocks above what is acknowledged; empty ones are unused, each is packed as two distances. And how
-/// many bytes came marked.
+/// SACK blocks; empty ones are unused, each is packed as two distances from what is acknowledged, which are
+/// negative for what came twice (RFC 2883). And how many bytes came marked.
 pub(crate) fn answered(acknowledged: u64, blocks: [(u64, u64); 3], marked: u64) -> Extra {
     let pack = |(start, end): (u64, u64)| {
         if start < end {
-            (start - acknowledged) << 32 | (end - acknowledged) & u64::from(u32::MAX)
+            let distance = |position: u64| u64::from(position.wrapping_sub(acknowledged) as u32);
+            distance(start) << 32 | distance(end)
         } else {
             0
         }
@@ -44,8 +45,8 @@ pub(crate) fn answered(acknowledged: u64, blocks: [(u64, u64); 3], marked: u64) 
 pub(crate) fn blocks(acknowledged: u64, extra: Extra) -> [(u64, u64); 3] {
     let [first, second, third, ..] = extra;
     [first, second, third].map(|packed| {
-        let (start, end) = (packed >> 32, packed & u64::from(u32::MAX));
-        (acknowledged + start, acknowledged + end)
+        let position = |distance: u64| acknowledged.wrapping_add_signed(i64::from(distance as u32 as i32));
+        (position(packed >> 32), position(packed))
     })
 }
 
@@ -200,5 +201,19 @@ impl PacketStore {
         if let Some(packet) = self.pool.get(number as usize) {
             std::hint::black_box(packet.hop);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_lie_on_both_sides_of_what_is_acknowledged() {
+        let told = [(1 << 40, (1 << 40) + 1460), (0, 0), ((1 << 40) + 9000, (1 << 40) + 12_000)];
+        let acknowledged = (1 << 40) + 5000;
+        let read = blocks(acknowledged, answered(acknowledged, told, 7));
+        assert_eq!((read[0], read[2]), (told[0], told[2]));
+        assert!(read[1].0 >= read[1].1, "{:?}", read[1]);
     }
 }

@@ -20,7 +20,7 @@ pub(crate) struct Acknowledgement {
     pub next: u64,
     /// The receive window from there.
     pub window: u64,
-    /// SACK blocks; empty ones are unused.
+    /// SACK blocks; empty ones are unused. The first may be a D-SACK.
     pub blocks: [(u64, u64); 3],
     /// The timestamp that it echoes.
     pub echo: u32,
@@ -28,6 +28,16 @@ pub(crate) struct Acknowledgement {
     pub ecn: EcnBits,
     /// How many bytes came marked, where the receiver tells it.
     pub marked: u64,
+}
+
+impl Acknowledgement {
+    /// What the receiver has had twice: the first block, where it is below what is acknowledged or within the
+    /// second one (RFC 2883, section 4).
+    pub(super) fn duplicate(&self) -> Option<(u64, u64)> {
+        let [(start, end), (second_start, second_end), _] = self.blocks;
+        let is_within_second = second_start <= start && end <= second_end;
+        (start < end && (start < self.next || is_within_second)).then_some((start, end))
+    }
 }
 
 /// The state of a flow at its sender. Positions are bytes, times nanoseconds.
@@ -169,6 +179,7 @@ impl Flow {
     /// A loss event begins with `flight` in flight. The window stays where it was reduced for marks since the
     /// lost segment was sent.
     pub(super) fn answer_loss(&mut self, flight: u64, now: u64) {
+        self.recovery_begins();
         if let Some(marks) = &mut self.marks {
             let is_new = marks.is_new_loss(self.oldest);
             marks.reduced(self.next);
@@ -179,11 +190,35 @@ impl Flow {
         self.window.on_loss(&Loss { now: Time::from_nanos(now), flight: Bytes::new(flight) });
     }
 
-    /// Bytes `[start, end)` have arrived.
+    /// Bytes `[start, end)` have arrived beyond a gap.
     pub(super) fn arrived(&mut self, start: u64, end: u64, now: u64) {
         if let Some(paced) = &mut self.paced {
-            paced.arrived(start, end, now);
+            paced.arrived(start, end, None, now);
         }
+    }
+
+    /// Everything before what an acknowledgement names has arrived, as [`Flow::advance`] is to hear as well.
+    pub(super) fn arrived_to(&mut self, ack: &Acknowledgement, now: u64) {
+        if let Some(paced) = &mut self.paced {
+            paced.arrived(self.oldest, ack.next, self.timestamps.then_some(ack.echo), now);
+        }
+    }
+
+    /// A recovery begins.
+    pub(super) fn recovery_begins(&mut self) {
+        if let Some(paced) = &mut self.paced {
+            paced.recovery_begins();
+        }
+    }
+
+    /// Whether the last recovery turns out with this acknowledgement not to have been needed; it has been
+    /// taken in as far as it says what has arrived.
+    pub(super) fn takes_back(&mut self, ack: &Acknowledgement, now: u64) -> bool {
+        let Some(paced) = &mut self.paced else { return false };
+        if let Some((start, end)) = ack.duplicate() {
+            paced.duplicated(start, end);
+        }
+        paced.takes_back(now, &mut self.window)
     }
 
     /// Those of the bytes `[start, end)` are lost that have not arrived.

@@ -2,10 +2,11 @@
 //! them.
 //!
 //! A [`Sender`] keeps the books of its flow (`flow`), has its window from a controller or a group (`window`,
-//! `grants`), paces it where the controller answers a rate (`paced`), hears of marks (`marks`, from the
-//! receiver's `echo`), and asks the rules of its loss recovery (`recovery`) what to send: those of the RFCs
-//! (`sack`) or ns-2's (`ns2`), chosen when it begins (`rules`).
+//! `grants`), paces it where the controller answers a rate (`paced`, and `doubts` of what it took for lost),
+//! hears of marks (`marks`, from the receiver's `echo`), and asks the rules of its loss recovery (`recovery`)
+//! what to send: those of the RFCs (`sack`) or ns-2's (`ns2`), chosen when it begins (`rules`).
 
+mod doubts;
 mod echo;
 mod flow;
 mod grants;

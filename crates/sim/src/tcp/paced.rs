@@ -3,10 +3,11 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use anabranch_congestion::control::{Begin, Delivery, Pacing};
+use anabranch_congestion::control::{Begin, Delivery, Pacing, Spurious};
 use anabranch_congestion::delivery_rate::{DeliveryRate, SentPacket};
 use anabranch_units::{Bytes, Duration, Time};
 
+use super::doubts::Doubts;
 use super::window::Window;
 
 /// A packet on its way.
@@ -30,6 +31,7 @@ pub(super) struct Paced {
     missing: u64,
     /// What was sent more than once: when it was sent last, and its first byte.
     again: VecDeque<(Time, u64)>,
+    doubts: Doubts,
     /// When the newest packet was sent that has arrived.
     newest: Time,
     has_begun: bool,
@@ -51,6 +53,7 @@ impl Paced {
             packets: BTreeMap::new(),
             missing: 0,
             again: VecDeque::new(),
+            doubts: Doubts::default(),
             newest: Time::ZERO,
             has_begun: false,
             next_departure: 0,
@@ -95,6 +98,7 @@ impl Paced {
         self.packets.insert(start, OnItsWay { packet, is_lost: false, is_again });
         if is_again {
             self.again.push_back((packet.sent, start));
+            self.doubts.sent_again(start, end, now);
         }
         self.next_departure = self.next_departure.max(now) + self.pacing.rate.time_for(size).as_nanos();
         // Another one of this size has no room any more.
@@ -103,8 +107,10 @@ impl Paced {
         }
     }
 
-    /// Bytes `[start, end)` have arrived.
-    pub(super) fn arrived(&mut self, start: u64, end: u64, now: u64) {
+    /// Bytes `[start, end)` have arrived; `echo`: the timestamp that came with it, where everything before
+    /// `end` is acknowledged and acknowledgements have timestamps.
+    pub(super) fn arrived(&mut self, start: u64, end: u64, echo: Option<u32>, now: u64) {
+        self.doubts.arrived(start, end, echo);
         for (_, one) in self.cut(start, end) {
             if one.is_lost {
                 self.missing -= one.packet.size.get();
@@ -116,8 +122,9 @@ impl Paced {
 
     /// Those of the bytes `[start, end)` are lost that have not arrived.
     pub(super) fn lost(&mut self, start: u64, end: u64, now: u64, window: &mut Window) {
-        for one in self.packets.range_mut(start..end).map(|(_, one)| one).filter(|one| !one.is_lost) {
+        for (first, one) in self.packets.range_mut(start..end).filter(|(_, one)| !one.is_lost) {
             one.is_lost = true;
+            self.doubts.lost(*first, first + one.packet.size.get(), one.is_again);
             self.missing += one.packet.size.get();
             window.on_packet_lost(&self.rate.on_lost(Time::from_nanos(now), &one.packet));
         }
@@ -145,6 +152,27 @@ impl Paced {
         found
     }
 
+    /// A loss event or a time-out begins a recovery.
+    pub(super) fn recovery_begins(&mut self) {
+        self.doubts.begin(self.missing > 0);
+    }
+
+    /// The receiver has had bytes `[start, end)` twice.
+    pub(super) fn duplicated(&mut self, start: u64, end: u64) {
+        self.doubts.duplicated(start, end);
+    }
+
+    /// Whether the last recovery turns out not to have been needed, which the controller is told then.
+    pub(super) fn takes_back(&mut self, now: u64, window: &mut Window) -> bool {
+        let takes_back = self.doubts.are_settled();
+        if takes_back {
+            let total_delivered = self.rate.delivered();
+            window.on_spurious(&Spurious { now: Time::from_nanos(now), total_delivered });
+            self.obey(window);
+        }
+        takes_back
+    }
+
     /// An acknowledgement has been read.
     pub(super) fn acknowledged(&mut self, is_in_recovery: bool, now: u64, window: &mut Window) {
         let now = Time::from_nanos(now);
@@ -168,6 +196,7 @@ impl Paced {
             self.rate.on_given_up(&one.packet);
         }
         self.packets.clear();
+        self.doubts.begin(false);
         self.again.clear();
         self.missing = 0;
         self.is_waiting = false;
@@ -214,6 +243,8 @@ impl Paced {
 
 #[cfg(test)]
 mod tests {
+    use anabranch_congestion::control::Timeout;
+
     use super::*;
     use crate::model::{Congestion, Tcp};
 
@@ -236,10 +267,10 @@ mod tests {
         // Sent again in one piece that is larger than the one that was lost.
         paced.sent(0, 1200, true, 20, &window);
         assert_eq!((paced.rate.in_flight().get(), paced.missing), (2000, 0));
-        paced.arrived(1100, 1700, 30);
+        paced.arrived(1100, 1700, None, 30);
         assert_eq!((paced.rate.in_flight().get(), paced.rate.delivered().get()), (1400, 600));
         // What has arrived does so once, and is not lost afterwards.
-        paced.arrived(0, 1700, 40);
+        paced.arrived(0, 1700, None, 40);
         paced.lost(0, 1700, 40, &mut window);
         assert_eq!(
             (paced.rate.in_flight().get(), paced.rate.delivered().get(), paced.missing),
@@ -247,6 +278,29 @@ mod tests {
         );
         paced.clear();
         assert_eq!(paced.rate.in_flight(), Bytes::ZERO);
+    }
+
+    #[test]
+    fn a_window_comes_back_when_what_a_time_out_took_for_lost_arrives() {
+        for is_lost in [false, true] {
+            let (mut paced, mut window) = paced();
+            paced.before_sending(0, 100_000_000, &mut window);
+            (0..4).for_each(|one| paced.sent(one * SEGMENT, (one + 1) * SEGMENT, false, 1_000_000, &window));
+            let before = window.bytes();
+            let (now, flight) = (Time::from_nanos(300_000_000), paced.rate.in_flight());
+            window.on_timeout(&Timeout { now, flight, is_repeated: false });
+            paced.recovery_begins();
+            paced.lost(0, 4 * SEGMENT, now.as_nanos(), &mut window);
+            assert_eq!(window.bytes(), SEGMENT);
+            paced.sent(0, SEGMENT, true, 300_000_000, &window);
+            // The timestamp of the first copy, or of the second one.
+            let echo = if is_lost { 300_000 } else { 1000 };
+            paced.arrived(0, 2 * SEGMENT, Some(echo), 310_000_000);
+            assert!(!paced.takes_back(310_000_000, &mut window));
+            paced.arrived(2 * SEGMENT, 4 * SEGMENT, Some(1000), 320_000_000);
+            assert_eq!(paced.takes_back(320_000_000, &mut window), !is_lost);
+            assert_eq!(window.bytes(), if is_lost { SEGMENT } else { before });
+        }
     }
 
     #[test]

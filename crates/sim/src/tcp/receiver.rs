@@ -33,6 +33,10 @@ pub(crate) struct Receiver {
     /// Where in it something arrived, the last one first: the ranges that SACK blocks tell of (RFC 2018,
     /// section 4).
     recent: [u64; RECENT],
+    /// Whether the sender is told what came twice (RFC 2883): one that is paced, which asks for it.
+    tells_duplicates: bool,
+    /// What came twice, until the next acknowledgement.
+    duplicate: Option<(u64, u64)>,
     /// The receive window that is kept up.
     window: u64,
     /// What has arrived in order and was left in the buffer.
@@ -60,6 +64,8 @@ impl Receiver {
             next: 0,
             beyond: Scoreboard::default(),
             recent: [0; RECENT],
+            tells_duplicates: tcp.congestion.is_paced(),
+            duplicate: None,
             window,
             unread: 0,
             edge: window,
@@ -128,6 +134,9 @@ impl Receiver {
 
     /// A segment `[start, end)` arrives.
     pub(crate) fn segment(&mut self, start: u64, end: u64, timestamp: u32, now: u64) -> Answer {
+        if self.tells_duplicates {
+            self.note_duplicate(start, end);
+        }
         if start > self.next {
             self.keep_beyond(start, end);
             return Answer::Now;
@@ -146,6 +155,7 @@ impl Receiver {
             return Answer::Now;
         }
         match self.delayed {
+            _ if self.duplicate.is_some() => Answer::Now,
             Some(delayed) if self.unacknowledged < u64::from(delayed.every) * self.segment => {
                 if std::mem::replace(&mut self.ack_is_promised, true) {
                     Answer::Later
@@ -155,6 +165,16 @@ impl Receiver {
             }
             _ => Answer::Now,
         }
+    }
+
+    /// Keeps what of a segment was there before, to tell it once.
+    fn note_duplicate(&mut self, start: u64, end: u64) {
+        let before = (start < self.next).then(|| (start, end.min(self.next)));
+        let beyond = || {
+            let (from, to) = self.beyond.range_of(start)?;
+            Some((start.max(from), end.min(to)))
+        };
+        self.duplicate = before.or_else(beyond);
     }
 
     fn keep_beyond(&mut self, start: u64, end: u64) {
@@ -174,15 +194,21 @@ impl Receiver {
         }
     }
 
-    /// Up to three ranges beyond a gap, the one that grew last first.
-    fn blocks(&self) -> [(u64, u64); 3] {
+    /// Up to three blocks: what came twice (RFC 2883, section 4), and ranges beyond a gap, the one that grew
+    /// last first.
+    fn blocks(&mut self) -> [(u64, u64); 3] {
         let mut blocks = [(0, 0); 3];
         let mut count = 0;
+        let duplicate = self.duplicate.take();
+        if let Some(duplicate) = duplicate {
+            blocks[0] = duplicate;
+            count = 1;
+        }
         if self.beyond.first().is_none() {
             return blocks;
         }
         for range in self.recent.iter().filter_map(|place| self.beyond.range_of(*place)) {
-            if !blocks[..count].contains(&range) {
+            if !blocks[usize::from(duplicate.is_some())..count].contains(&range) {
                 blocks[count] = range;
                 count += 1;
             }
@@ -223,5 +249,44 @@ impl Receiver {
         self.ack_is_promised = false;
         self.edge = self.edge.max(self.possible_edge());
         (self.next, self.edge - self.next, self.blocks(), self.timestamp)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Congestion;
+
+    fn receiver(congestion: Congestion) -> Receiver {
+        Receiver::new(&Tcp { congestion, ..Tcp::DEPLOYED })
+    }
+
+    #[test]
+    fn what_came_twice_is_told_once_and_first_where_the_sender_is_paced() {
+        let mut receiver = receiver(Congestion::Bbr);
+        receiver.segment(0, 1000, 0, 0);
+        receiver.acknowledge();
+        // Below what is acknowledged, and in part.
+        assert_eq!(receiver.segment(0, 1000, 0, 0), Answer::Now);
+        assert_eq!(receiver.acknowledge().2, [(0, 1000), (0, 0), (0, 0)]);
+        assert_eq!(receiver.acknowledge().2, [(0, 0); 3]);
+        assert_eq!(receiver.segment(500, 1500, 0, 0), Answer::Now);
+        assert_eq!(receiver.acknowledge().2, [(500, 1000), (0, 0), (0, 0)]);
+        // Beyond a gap: the range that it is in comes next, and three blocks are the most.
+        for start in [3000, 5000, 7000, 5000] {
+            receiver.segment(start, start + 1000, 0, 0);
+            if start == 7000 {
+                receiver.acknowledge();
+            }
+        }
+        assert_eq!(receiver.acknowledge().2, [(5000, 6000), (5000, 6000), (7000, 8000)]);
+    }
+
+    #[test]
+    fn other_senders_are_told_nothing_new() {
+        let mut receiver = receiver(Congestion::Cubic);
+        receiver.segment(0, 1000, 0, 0);
+        receiver.segment(0, 1000, 0, 0);
+        assert_eq!(receiver.acknowledge().2, [(0, 0); 3]);
     }
 }

@@ -198,8 +198,12 @@ impl Sack {
         if acked > 0 {
             self.arrived(flow, flow.oldest, ack.next);
             self.note(Note::Acknowledged(flow.oldest, ack.next));
-            flow.arrived(flow.oldest, ack.next, now);
+            flow.arrived_to(ack, now);
             flow.advance(ack, now);
+        }
+        // Nothing is missing that was taken for lost, and what else is will be found by itself.
+        if flow.takes_back(ack, now) && self.phase != Phase::Open {
+            self.end_recovery();
         }
         let is_marked = acked > 0 && flow.hears_marks(ack, acked);
         match self.phase {
@@ -249,6 +253,9 @@ impl LossRecovery for Sack {
             matches!(self.phase, Phase::Loss { .. }) && self.retransmitted_to <= flow.oldest + flow.segment;
         if let Some(grants) = &mut self.grants {
             grants.has_timed_out = true;
+        }
+        if !is_repeated {
+            flow.recovery_begins();
         }
         flow.window.on_timeout(&Timeout {
             now: Time::from_nanos(now),

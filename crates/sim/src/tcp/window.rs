@@ -3,7 +3,7 @@
 use std::hint::black_box;
 
 use anabranch_congestion::control::{
-    Ack, Begin, Controller, Delivery, Feedback, Loss, Pacing, Start, Timeout,
+    Ack, Begin, Controller, Delivery, Feedback, Loss, Pacing, Spurious, Start, Timeout,
 };
 use anabranch_congestion::delivery_rate::LostPacket;
 use anabranch_congestion::tfwc::{Tfwc, Tuning};
@@ -127,6 +127,10 @@ impl Window {
 
     pub(super) fn on_packet_lost(&mut self, lost: &LostPacket) {
         self.tell(|controller| controller.on_packet_lost(lost));
+    }
+
+    pub(super) fn on_spurious(&mut self, spurious: &Spurious) {
+        self.tell(|controller| controller.on_spurious(spurious));
     }
 
     pub(super) fn on_delivery(&mut self, delivery: &Delivery) {
