@@ -1,6 +1,7 @@
 //! Our controllers in quinn's own state machines, over a simulated path in virtual time: the rates, queues
 //! and losses that a real server's connections would see. `-- --nocapture` prints the figures.
 
+mod drivers;
 mod world;
 
 use anabranch_congestion::algorithm::Algorithm;
@@ -56,7 +57,7 @@ fn bbr_is_no_slower_for_losses_at_random_and_cubic_is() {
 
 #[test]
 fn bbr_shares_with_itself_with_our_cubic_and_with_another_ones() {
-    for other in [BBR, CUBIC, Control::Quinn] {
+    for other in [BBR, CUBIC, Control::QuinnCubic] {
         let (rates, _) = run(Path::new(10, 40, 1.0), &[BBR, other], 5, 25);
         let ratio = rates[0] / rates[1];
         assert!((0.5..2.0).contains(&ratio), "{other:?}: {rates:?}");

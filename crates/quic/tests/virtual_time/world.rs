@@ -11,6 +11,7 @@ use anabranch_quic::{InFlight, Pace, PacedFactory, SingleFactory, client_transpo
 use anabranch_testkit::{Events, Random};
 use anabranch_units::{Bytes, Duration, Rate, Time};
 use bytes::BytesMut;
+use quinn_proto::congestion::{CubicConfig, NewRenoConfig};
 use quinn_proto::{
     ClientConfig, Connection, ConnectionHandle, DatagramEvent, Dir, EcnCodepoint, Endpoint, EndpointConfig,
     Event, ServerConfig, StreamEvent, StreamId,
@@ -40,11 +41,12 @@ impl Path {
     }
 }
 
-/// A control of a server: one of ours, or quinn's own CUBIC.
+/// A control of a server: one of ours, or one of quinn's own.
 #[derive(Clone, Copy, Debug)]
 pub enum Control {
     Ours(Algorithm),
-    Quinn,
+    QuinnCubic,
+    QuinnNewReno,
 }
 
 /// One end of a connection.
@@ -133,7 +135,12 @@ impl World {
         let in_flight = InFlight::default();
         let mut pace = None;
         match control {
-            Control::Quinn => {}
+            Control::QuinnCubic => {
+                transport.congestion_controller_factory(Arc::new(CubicConfig::default()));
+            }
+            Control::QuinnNewReno => {
+                transport.congestion_controller_factory(Arc::new(NewRenoConfig::default()));
+            }
             Control::Ours(algorithm) if algorithm.is_paced() => {
                 let ours = pace.insert(Pace::new(self.start)).clone();
                 let factory = PacedFactory { algorithm, seed, in_flight, pace: ours };
