@@ -45,7 +45,7 @@ impl Bbr {
                 }
             }
             Some(State::ProbeBwUp) if self.state != State::ProbeBwUp && !is_probing_rtt => {
-                self.start_refill()
+                self.start_refill();
             }
             _ => {}
         }
