@@ -5,10 +5,10 @@
 //! trip without a queue every five. Each rule names its section and its name in the draft; constants are in
 //! `parameters`.
 //!
-//! `state`, `rounds`, `filters`, `full_pipe`, `short_term`, `losses`, `min_rtt`, `aggregation` and `cycle`
-//! keep numbers, and `flow` has one of each. What is done with them is in `model`, in `volume` and `rate`,
-//! which make the window and the pacing rate, in `long_term`, in `undo`, and in `startup`, `probe_bw` and
-//! `probe_rtt`, the states.
+//! `state`, `rounds`, `filters`, `full_pipe`, `short_term`, `losses`, `min_rtt`, `aggregation`, `cycle` and
+//! `undo` keep numbers, and `flow` has one of each. What is done with them is in `model`, in `volume` and
+//! `rate`, which make the window and the pacing rate, in `long_term`, in `spurious`, and in `startup`,
+//! `probe_bw` and `probe_rtt`, the states.
 //!
 //! What is open in the draft, or otherwise here:
 //! - It has volumes in bytes and compares one with round trips (`IsRenoCoexistenceProbeTime`): segments are
@@ -48,6 +48,7 @@ mod probe_rtt;
 mod rate;
 mod rounds;
 mod short_term;
+mod spurious;
 mod startup;
 mod state;
 mod undo;
