@@ -165,6 +165,24 @@ async fn who_says_nothing_makes_room_for_who_asks() {
 }
 
 #[tokio::test]
+async fn who_was_answered_makes_room() {
+    let server = Running::start(|config| config.max_connections_per_client = 1);
+    server.put("film.mp4", 10);
+    server.put("long.mp4", 200 << 10);
+    for (line, status) in
+        [("GET /film.mp4", 200), ("HEAD /film.mp4", 200), ("GET /nothing.mp4", 404), ("GET /long.mp4", 200)]
+    {
+        let mut idle = server.connect().await;
+        send(&mut idle, line, "").await;
+        assert_eq!(receive(&mut idle, line.starts_with("HEAD")).await.status, status, "{line}");
+        // The client may be sooner than the server's own end of the answer.
+        let asked = async { while server.get("/film.mp4", "").await.status != 200 {} };
+        tokio::time::timeout(Duration::from_secs(5), asked).await.unwrap_or_else(|_| panic!("after {line}"));
+        assert!(is_closed(&mut idle).await, "after {line}");
+    }
+}
+
+#[tokio::test]
 async fn who_takes_nothing_of_an_answer_makes_room_and_who_takes_some_does_not() {
     let server = Running::start(|config| config.max_connections_per_client = 2);
     let film = server.put("film.mp4", 64 << 20);
