@@ -9,19 +9,23 @@ mod live_support;
 use std::fs;
 use std::time::Duration;
 
-use anabranch_protocol::live::wire::{RateReport, Report, encode_report};
+use anabranch_protocol::live::wire::{Datagram, Header, RateReport, Report, encode_report};
 use anabranch_units::Rate;
 
 use common::live::{Receiver, TOKEN, summary};
 use common::{ends_with, sha256};
 use live_support::{RawReceiver, RawSender, certify};
 
-/// Bytes of every length and kind, always the same ones.
+/// Bytes of every length and kind that are no datagram of the protocol, always the same ones.
 fn noise(number: u64) -> Vec<u8> {
     let mut bytes = common::film(1 + number as usize * 37 % 1300, number + 1);
     // A third of them is of a kind that there is.
     if number.is_multiple_of(3) {
-        bytes[0] = (number / 3 % 10) as u8;
+        bytes[0] = (number / 3 % 256) as u8;
+    }
+    // What is one by chance says something.
+    if Datagram::decode(&bytes).is_ok() {
+        bytes[0] = 0;
     }
     bytes
 }
@@ -86,7 +90,9 @@ fn a_receiver_that_answers_with_noise_stops_no_sender() {
     let (sent, came) = std::thread::scope(|scope| {
         let sender = scope.spawn(move || command.output().unwrap());
         let came = receiver.serve(|number, datagram| {
-            let timestamp = u32::from_be_bytes(datagram[5..9].try_into().unwrap());
+            let Ok(Datagram::Data(Header { timestamp, .. }, _)) = Datagram::decode(datagram) else {
+                panic!("the sender sends {datagram:?}")
+            };
             let rate = |timestamp, receive_rate, loss_event_rate| {
                 Some(RateReport { timestamp, delay: Duration::ZERO.into(), receive_rate, loss_event_rate })
             };

@@ -76,10 +76,10 @@ impl Clock {
 }
 
 /// A whole packet of the stream in a datagram of UDP, as quinn reckons: a short header with an identifier of
-/// eight bytes and the longest packet number (RFC 9000, section 17.3.1), the tag of AEAD, and the longest
+/// four bytes and the longest packet number (RFC 9000, section 17.3.1), the tag of AEAD, and the longest
 /// frame around a datagram (RFC 9221).
-const WHOLE: u16 = 1394;
-const _: () = assert!(anabranch_protocol::live::wire::MAX_DATAGRAM + 1 + 8 + 4 + 16 + 9 == WHOLE as usize);
+const WHOLE: u16 = 1391;
+const _: () = assert!(anabranch_protocol::live::wire::MAX_DATAGRAM + 1 + 4 + 4 + 16 + 9 == WHOLE as usize);
 /// The search for the longest datagram that a path carries (RFC 8899) begins with the 1200 bytes that every
 /// path of QUIC does, tries what lies half way and then [`WHOLE`]: five, six and seven packets of a transport
 /// stream.

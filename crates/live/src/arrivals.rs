@@ -1,8 +1,10 @@
 //! What arrives on one connection: for the control of its rate, and so that the sender learns what was lost.
 
+use std::collections::BTreeMap;
+
 use anabranch_congestion::tfrc::{self, Feedback, PacketInfo};
 use anabranch_protocol::live::wire::{
-    FLOWS_UNIT, Header, MAX_RANGES, RateReport, Report, expand, from_micros, low_bits, micros,
+    FLOWS_UNIT, Header, MAX_RANGES, RateReport, Report, Several, from_micros, low_bits, micros,
 };
 use anabranch_protocol::ranges::RangeSet;
 use anabranch_units::{Bytes, Duration, Time};
@@ -27,6 +29,8 @@ pub(super) struct Arrivals {
     rate: tfrc::Receiver,
     arrived: RangeSet,
     newest: Option<u64>,
+    /// The newest number of each of the connections that it stands for.
+    members: BTreeMap<u8, u64>,
     /// What the control of the rate wants to be told.
     feedback: Option<Feedback>,
     /// To this datagram the sender is told of a hole with each that comes: one report may be lost, and at low
@@ -45,6 +49,7 @@ impl Arrivals {
             rate: tfrc::Receiver::new(parameters(is_published)),
             arrived: RangeSet::new(),
             newest: None,
+            members: BTreeMap::new(),
             feedback: None,
             tell_until: None,
             has_hole_to_tell: false,
@@ -56,7 +61,7 @@ impl Arrivals {
     /// A datagram arrived. `false`: it is a duplicate, or cannot be.
     pub(super) fn datagram(&mut self, header: &Header, size: Bytes, now: Time) -> bool {
         let newest = self.newest.unwrap_or(0);
-        let sequence = expand(header.sequence, newest);
+        let sequence = header.width.expand(header.sequence, newest);
         let is_in_window = sequence.saturating_add(WINDOW) > newest && sequence <= newest + MOST_AHEAD;
         if !is_in_window || self.arrived.insert(sequence..sequence + 1) == 0 {
             return false;
@@ -68,14 +73,24 @@ impl Arrivals {
         self.newest = Some(newest.max(sequence));
         self.has_hole_to_tell |= sequence >= expected && self.tell_until.is_some_and(|last| sequence <= last);
         self.arrived.remove(0..newest.saturating_sub(WINDOW));
+        let (flows, member, member_sequence) = match header.several {
+            None => (1.0, 0, sequence),
+            Some(Several { flows, member, member_sequence }) => {
+                let near = self.members.get(&member).copied().unwrap_or(0);
+                let flows = (f64::from(flows) / FLOWS_UNIT).max(1.0);
+                (flows, member, header.width.expand(member_sequence, near))
+            }
+        };
+        let newest_of_member = self.members.entry(member).or_default();
+        *newest_of_member = member_sequence.max(*newest_of_member);
         let info = PacketInfo {
             sequence,
             timestamp: from_micros(header.timestamp.into()),
             rtt: (header.rtt > 0).then(|| Duration::from_micros(header.rtt.into())),
             round: 0,
-            flows: (f64::from(header.flows) / FLOWS_UNIT).max(1.0),
-            connection: header.member,
-            connection_sequence: expand(header.member_sequence, sequence),
+            flows,
+            connection: member.into(),
+            connection_sequence: member_sequence,
         };
         self.feedback = self.rate.packet(&info, size, now).or(self.feedback);
         self.is_to_tell |= now.since(self.told) >= TELL;
@@ -124,19 +139,13 @@ impl Arrivals {
 
 #[cfg(test)]
 mod tests {
+    use anabranch_protocol::live::wire::Width;
     use proptest::prelude::*;
 
     use super::*;
 
     fn header(sequence: u64) -> Header {
-        Header {
-            sequence: low_bits(sequence),
-            timestamp: 7,
-            rtt: 1000,
-            flows: 64,
-            member: 0,
-            member_sequence: low_bits(sequence),
-        }
+        Header { width: Width::Wide, sequence: low_bits(sequence), timestamp: 7, rtt: 1000, several: None }
     }
 
     fn at(millis: u64) -> Time {
@@ -169,6 +178,27 @@ mod tests {
         assert!(arrivals.datagram(&header(MOST_AHEAD), Bytes::new(100), at(0)));
         assert!(!arrivals.datagram(&header(MOST_AHEAD - WINDOW), Bytes::new(100), at(0)));
         assert!(arrivals.datagram(&header(MOST_AHEAD - WINDOW + 1), Bytes::new(100), at(0)));
+    }
+
+    #[test]
+    fn narrow_counters_go_on_beyond_their_bits() {
+        let mut arrivals = Arrivals::new(false);
+        // Of two connections in turn, of which the second began later.
+        for sequence in 0..200_000u64 {
+            let (member, number) = if sequence % 2 == 0 { (0, sequence / 2) } else { (1, sequence / 2 + 7) };
+            let several = Several { flows: 128, member, member_sequence: Width::Narrow.low(number) };
+            let header = Header {
+                width: Width::Narrow,
+                sequence: Width::Narrow.low(sequence),
+                several: Some(several),
+                ..header(0)
+            };
+            assert!(arrivals.datagram(&header, Bytes::new(100), at(sequence / 100)));
+        }
+        assert_eq!(arrivals.newest, Some(199_999));
+        assert_eq!(arrivals.members, BTreeMap::from([(0, 99_999), (1, 100_006)]));
+        // Nothing was lost.
+        assert_eq!(arrivals.loss_event_rate(), 0.0);
     }
 
     proptest! {

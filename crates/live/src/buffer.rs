@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use anabranch_protocol::live::wire::{MAX_MAP, expand, low_bits};
+use anabranch_protocol::live::wire::{MAX_MAP, low_bits};
 use anabranch_units::{Bytes, Duration, Time};
 
 use super::clock::SenderClock;
@@ -89,9 +89,9 @@ impl Buffer {
         }
     }
 
-    /// The number of a packet with these low bits.
-    pub(super) fn sequence(&self, low: u32) -> u64 {
-        expand(low, self.next)
+    /// The next packet to be handed on: the numbers of others are near.
+    pub(super) fn next(&self) -> u64 {
+        self.next
     }
 
     /// A packet is here that came into the sender then. `false`: it is of no use.
@@ -193,7 +193,7 @@ impl Buffer {
 
 #[cfg(test)]
 mod tests {
-    use anabranch_protocol::live::wire::{Header, micros};
+    use anabranch_protocol::live::wire::{Header, Width, micros};
     use anabranch_units::Rate;
     use proptest::prelude::*;
 
@@ -225,8 +225,7 @@ mod tests {
         fn arrive(&mut self, sequence: u64, (time, left): (u32, u32), way: Way, now: Time) -> bool {
             let left = (way != Way::Calculated).then_some(left);
             if let Some(timestamp) = left {
-                let header =
-                    Header { sequence: 0, timestamp, rtt: 0, flows: 64, member: 0, member_sequence: 0 };
+                let header = Header { width: Width::Wide, sequence: 0, timestamp, rtt: 0, several: None };
                 self.clock.arrived(ConnectionId(0), &header, true, LATENCY, now);
             }
             let came = self.clock.came(time, left, LATENCY);
@@ -371,7 +370,7 @@ mod tests {
             let (mut now, mut last) = (0, None);
             for (low, [time, left], millis) in packets {
                 now += millis;
-                let sequence = ends.buffer.sequence(low % 300_000);
+                let sequence = Width::Wide.expand(low % 300_000, ends.buffer.next());
                 ends.arrive(sequence, (time, left), Way::Sent, at(now));
                 while let Some(packet) = ends.pop(at(now)) {
                     prop_assert!(last.replace(packet.clone()) < Some(packet));

@@ -4,17 +4,17 @@ mod waiting;
 
 use std::collections::BTreeMap;
 
-use anabranch_congestion::tfrc::{self, Feedback};
+use anabranch_congestion::tfrc::{self, Feedback, PacketInfo};
 use anabranch_protocol::live::wire::{
-    FLOWS_UNIT, Header, MAX_DATAGRAM, Report, expand, from_micros, low_bits, micros,
+    FLOWS_UNIT, Header, MAX_DATAGRAM, Report, Several, Width, expand, from_micros, low_bits, micros,
 };
 use anabranch_units::{Bytes, Duration, Rate, Time};
 
-use super::UplinkId;
 use super::bursts::Fate;
 use super::control::{packet_size, parameters};
 use super::one_connection::OneConnection;
 use super::round_trips::RoundTrips;
+use super::{PACKET_OVERHEAD, UplinkId};
 
 /// So many later datagrams at least show that one is lost where datagrams overtake each other (RFC 9002, section
 /// 6.1.1), and as many as have overtaken one before it came. Where none ever did the next one does: at low rates
@@ -27,6 +27,9 @@ const OVERTAKEN: Duration = Duration::from_secs(60);
 const MOST_DOUBTFUL: usize = 64;
 /// Datagrams whose fate is not known; more are taken for lost.
 const MOST_OUTSTANDING: usize = 1 << 14;
+/// Counters travel in 16 bits as long as no more than so many lie between what is sent and what the receiver is known to
+/// have: half of what would still be told apart.
+pub(super) const MOST_NARROW: u64 = 1 << 14;
 /// A way of which nothing is known yet takes so long.
 const UNKNOWN_WAY: Duration = Duration::from_millis(500);
 /// How often a doubtful connection is tried.
@@ -282,22 +285,25 @@ impl Connection {
         }
     }
 
-    /// A datagram of `size` leaves, with `number` among all of the sender's. Answers with its header, and with media
-    /// packets that are taken for lost since too much is under way.
+    /// A datagram leaves, with `number` among all of the sender's: `encode` makes it, whose own counters need this width.
+    /// Answers with it, and with a media packet that is taken for lost since too much is under way.
     pub(super) fn send(
         &mut self,
         number: u64,
         load: Load,
-        size: Bytes,
+        width: Width,
         has_more: bool,
         now: Time,
-    ) -> (Header, Option<u64>) {
+        encode: impl FnOnce(Header) -> Vec<u8>,
+    ) -> (Vec<u8>, Option<u64>) {
         // What travels are whole microseconds: reports are compared with what is kept here.
         let now = from_micros(micros(now));
         let info = self.rate.sent(now, has_more);
         self.sent += 1;
         self.waits_since.get_or_insert(now);
         self.newest_sent = Some(info.sequence);
+        let datagram = encode(self.header(&info, width));
+        let size = Bytes::of(datagram.len()) + PACKET_OVERHEAD;
         self.outstanding.insert(info.sequence, Outstanding { sent: now, load, size, number });
         self.under_way += size;
         if load != Load::Probe
@@ -309,16 +315,26 @@ impl Connection {
             if self.outstanding.len() > MOST_OUTSTANDING { self.outstanding.pop_first() } else { None };
         self.under_way -= oldest.map_or(Bytes::ZERO, |(_, outstanding)| outstanding.size);
         self.fates.extend(oldest.map(|(_, outstanding)| outstanding.known(Fate::Unknown)));
-        let rtt = info.rtt.map_or(0, |rtt| u32::try_from(rtt.as_micros()).unwrap_or(u32::MAX).max(1));
-        let header = Header {
-            sequence: low_bits(info.sequence),
-            timestamp: low_bits(micros(now)),
-            rtt,
+        (datagram, oldest.and_then(|(_, outstanding)| outstanding.load.media()))
+    }
+
+    fn header(&self, info: &PacketInfo, width: Width) -> Header {
+        let ahead = info.sequence.saturating_sub(self.newest_arrived.unwrap_or(0));
+        let width = if ahead < MOST_NARROW { width } else { Width::Wide };
+        let is_one = info.flows <= 1.0 && info.connection_sequence == info.sequence;
+        let several = Several {
             flows: Bytes::from_f64(info.flows * FLOWS_UNIT).get().try_into().unwrap_or(u16::MAX),
-            member: info.connection,
-            member_sequence: low_bits(info.connection_sequence),
+            // There are 100 at the most.
+            member: u8::try_from(info.connection).unwrap_or(u8::MAX),
+            member_sequence: width.low(info.connection_sequence),
         };
-        (header, oldest.and_then(|(_, outstanding)| outstanding.load.media()))
+        Header {
+            width,
+            sequence: width.low(info.sequence),
+            timestamp: low_bits(micros(info.timestamp)),
+            rtt: info.rtt.map_or(0, |rtt| u32::try_from(rtt.as_micros()).unwrap_or(u32::MAX).max(1)),
+            several: (!is_one).then_some(several),
+        }
     }
 
     /// This connection stands for so many of TCP.

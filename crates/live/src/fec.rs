@@ -15,7 +15,7 @@ use std::sync::Arc;
 use anabranch_units::Time;
 use reed_solomon_simd::{ReedSolomonDecoder, ReedSolomonEncoder};
 
-use anabranch_protocol::live::stuffing::MAX_PACKED;
+use anabranch_protocol::live::packed::MAX_PACKED;
 use anabranch_protocol::live::wire::{MAX_BLOCK, MAX_SHARD, SHARD_HEADER};
 
 /// Media packets that a decoder keeps: two of the largest blocks and what may come between, several times.

@@ -76,6 +76,11 @@ impl History {
         self.again.remove(&sequence);
     }
 
+    /// How many packets below `next` the receiver may not have settled.
+    pub(super) fn unsettled(&self, next: u64) -> u64 {
+        next.saturating_sub(self.settled)
+    }
+
     /// The receiver has these.
     pub(super) fn report(&mut self, report: &Report, next: u64) {
         let settled = expand(report.settled, self.settled);

@@ -39,8 +39,8 @@ pub use anabranch_protocol::ConnectionId;
 use anabranch_units::{Bytes, Duration, Rate};
 
 /// What a datagram of QUIC has around its payload on an IPv4 network: IP 20 bytes, UDP 8, QUIC's short header
-/// with an identifier of 8 bytes and a packet number of 2, the frame's type and length 3, AEAD tag 16.
-pub const PACKET_OVERHEAD: Bytes = Bytes::new(20 + 8 + 11 + 3 + 16);
+/// with an identifier of 4 bytes and a packet number of 2, the frame's type and length 3, AEAD tag 16.
+pub const PACKET_OVERHEAD: Bytes = Bytes::new(20 + 8 + 7 + 3 + 16);
 /// Shortest latency budget.
 pub const LEAST_LATENCY: Duration = Duration::from_millis(10);
 /// Longest latency budget: times are told in 32 bits, and what waits is in memory.

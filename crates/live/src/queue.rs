@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use anabranch_units::{Bytes, Duration, Time};
 
-use anabranch_protocol::live::stuffing::{cut, stream_bytes};
+use anabranch_protocol::live::packed::stream_bytes;
+use anabranch_protocol::live::stuffing::cut;
 
 /// A packet of the stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -116,7 +117,7 @@ mod tests {
     fn what_is_too_long_for_the_path_leaves_in_parts() {
         let mut queue = Queue::default();
         let bytes: Vec<u8> = (0..100).collect();
-        let payload = |bytes: &[u8]| anabranch_protocol::live::stuffing::as_it_is(bytes);
+        let payload = |bytes: &[u8]| anabranch_protocol::live::packed::as_it_is(bytes);
         queue.push(Packet { time: at(1), payload: payload(&bytes) }, Bytes::mib(1));
         queue.push(Packet { time: at(2), payload: payload(&bytes[..8]) }, Bytes::mib(1));
         queue.cut_front(100);

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use anabranch_protocol::live::stuffing::{as_it_is, unpack};
-use anabranch_protocol::live::wire::{Content, Datagram, DatagramError, encode_report};
+use anabranch_protocol::live::packed::{as_it_is, unpack};
+use anabranch_protocol::live::wire::{Content, Datagram, DatagramError, encode_report, expand};
 use anabranch_units::{Bytes, Duration, Time};
 
 use super::arrivals::Arrivals;
@@ -124,7 +124,7 @@ impl Receiver {
         self.clock.arrived(id, &header, matches!(content, Content::Media { .. }), latency, now);
         let recovered = match content {
             Content::Media { sequence, time, is_again, is_packed, payload } => {
-                let sequence = self.buffer.sequence(sequence);
+                let sequence = header.width.expand(sequence, self.buffer.next());
                 let way = if is_again { Way::SentAgain } else { Way::Sent };
                 let payload = if is_packed { payload.into() } else { as_it_is(payload) };
                 let came = self.clock.came(time, Some(header.timestamp), latency);
@@ -135,7 +135,7 @@ impl Receiver {
                 }
             }
             Content::Parity { first, media, parity, index, shard } => {
-                let first = self.buffer.sequence(first);
+                let first = expand(first, self.buffer.next());
                 self.decoder.parity(&ParityPacket { first, media, parity, index, shard })
             }
             Content::Probe => Vec::new(),

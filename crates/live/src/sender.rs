@@ -12,9 +12,10 @@ use std::sync::Arc;
 
 use anabranch_congestion::aggregate::{Aggregate, Scheme};
 use anabranch_congestion::multfrc::Usage;
-use anabranch_protocol::live::stuffing::{Packer, left_out_bytes};
+use anabranch_protocol::live::packed::left_out_bytes;
+use anabranch_protocol::live::stuffing::Packer;
 use anabranch_protocol::live::wire::{
-    Content, Datagram, DatagramError, MAX_DATAGRAM, MAX_PAYLOAD, encode_data,
+    Content, Datagram, DatagramError, MAX_DATAGRAM, MAX_PAYLOAD, Width, encode_data,
 };
 use anabranch_units::{Bytes, Duration, Time};
 
@@ -25,7 +26,7 @@ use super::demand::{self, Demand};
 use super::fitting::Fitting;
 use super::history::History;
 use super::queue::{Packet, Queue};
-use super::{ConnectionId, MAX_CONNECTIONS, PACKET_OVERHEAD, UplinkId, most_kept};
+use super::{ConnectionId, MAX_CONNECTIONS, UplinkId, most_kept};
 
 pub use protection::Fec;
 use protection::{Beside, Protection, Situation};
@@ -34,6 +35,9 @@ pub use status::{ConnectionStatus, SenderStatus};
 
 /// The part of the latency for which packets may wait until a datagram is full.
 const PACKING: u64 = 12;
+/// Headers of a transport stream's packets are left out of datagrams as long as no larger part of these is lost: of eight
+/// losses in a hundred datagrams one in a hundred runs of 45 s at 1 Mbit/s would be taken for a shorter path.
+const MOST_LOST_SHORT: f64 = 0.05;
 /// The least time between two probes after the stream's end.
 const LEAST_END_PROBE: Duration = Duration::from_millis(5);
 
@@ -238,6 +242,7 @@ impl Sender {
             let mine = self.connections.values_mut().filter(|connection| connection.link == link);
             mine.for_each(|connection| connection.set_flows(aggregate.flows()));
         }
+        self.packer.set_shortens(self.bursts.losses().rate <= MOST_LOST_SHORT);
         self.history.report(&report, self.next);
         self.lost(lost, now);
         self.fit(now);
@@ -251,10 +256,11 @@ impl Sender {
         if let Some(id) = probed.map(|(id, _)| *id).or_else(|| self.probe_of_the_end(now)) {
             let connection = self.connections.get_mut(&id)?;
             connection.probed(now);
-            let (header, dropped) =
-                connection.send(self.bursts.leaves(), Load::Probe, PACKET_OVERHEAD, false, now);
+            let encode = |header| encode_data(header, Content::Probe);
+            let (datagram, dropped) =
+                connection.send(self.bursts.leaves(), Load::Probe, Width::Narrow, false, now, encode);
             self.lost(dropped, now);
-            return Some((id, encode_data(header, Content::Probe)));
+            return Some((id, datagram));
         }
         loop {
             self.queue.cut_front(self.packer.most());

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_protocol::live::hello::{Message, PROTOCOL, SESSION_BYTES};
-use anabranch_protocol::live::wire::{Content, Header, encode_data};
+use anabranch_protocol::live::wire::{Content, Header, Width, encode_data};
 use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use quinn::{ClientConfig, Connection, Endpoint, RecvStream, SendStream, ServerConfig};
 use rustls::RootCertStore;
@@ -104,14 +104,8 @@ impl RawSender {
 
     /// A packet of the stream that came into this sender at `time`, in microseconds of its clock.
     pub fn media(&mut self, number: u32, time: u32, payload: &[u8]) {
-        let header = Header {
-            sequence: self.sequence,
-            timestamp: time,
-            rtt: 1000,
-            flows: 64,
-            member: 0,
-            member_sequence: self.sequence,
-        };
+        let header =
+            Header { width: Width::Wide, sequence: self.sequence, timestamp: time, rtt: 1000, several: None };
         self.sequence += 1;
         let content = Content::Media { sequence: number, time, is_again: false, is_packed: false, payload };
         self.datagram(encode_data(header, content));

@@ -1,7 +1,7 @@
 //! A way that takes as long as a test says, and a sender that tells its mean round trip as RFC 5348 reckons
 //! it.
 
-use anabranch_protocol::live::wire::{Content, encode_data};
+use anabranch_protocol::live::wire::{Content, Width, encode_data};
 use proptest::prelude::*;
 
 use super::super::Receiver;
@@ -53,14 +53,8 @@ impl World {
             let took = path.there + path.queue + queue(self.millis);
             let now = Time::ZERO + Duration::from_millis(self.millis + took);
             let timestamp = low_bits(self.told());
-            let header = Header {
-                sequence: 0,
-                timestamp,
-                rtt: self.rtt as u32,
-                flows: 64,
-                member: 0,
-                member_sequence: 0,
-            };
+            let header =
+                Header { width: Width::Wide, sequence: 0, timestamp, rtt: self.rtt as u32, several: None };
             self.clock.arrived(ID, &header, true, LATENCY, now);
             if step % REPORTED == 0 {
                 let report = RateReport {
@@ -207,7 +201,7 @@ fn the_shortest_way_in_use_counts() {
     let mut clock = SenderClock::default();
     let mut arrive = |id, left: u64, took: u64| {
         let (timestamp, now) = (low_bits(left * 1000), Time::ZERO + Duration::from_millis(left + took));
-        let header = Header { sequence: 0, timestamp, rtt: 0, flows: 64, member: 0, member_sequence: 0 };
+        let header = Header { width: Width::Wide, sequence: 0, timestamp, rtt: 0, several: None };
         clock.arrived(ConnectionId(id), &header, true, LATENCY, now);
         clock
             .here(clock.came(timestamp, Some(timestamp), LATENCY))
@@ -235,7 +229,7 @@ proptest! {
                 continue;
             }
             receiver.connection_up(ConnectionId(id));
-            let header = Header { sequence: number, timestamp, rtt, flows: 64, member: 0, member_sequence: number };
+            let header = Header { width: Width::Wide, sequence: number, timestamp, rtt, several: None };
             let media =
                 Content::Media { sequence: number, time, is_again: false, is_packed: false, payload: &[1] };
             receiver.receive(ConnectionId(id), &encode_data(header, media), now).unwrap();

@@ -1,12 +1,12 @@
 //! What leaves a sender next: what is sent again, parity, media.
 
-use anabranch_protocol::live::stuffing;
+use anabranch_protocol::live::packed;
 use anabranch_protocol::live::wire::{
-    Content, Header, MEDIA_HEADER, PARITY_HEADER, encode_data, low_bits, micros,
+    Content, Header, MAX_MEDIA_HEADER, MAX_PARITY_HEADER, Width, encode_data, low_bits, micros,
 };
 use anabranch_units::{Bytes, Time};
 
-use super::super::connection::Load;
+use super::super::connection::{Load, MOST_NARROW};
 use super::super::control::packet_size;
 use super::super::{ConnectionId, PACKET_OVERHEAD, most_kept};
 use super::Sender;
@@ -35,12 +35,12 @@ impl Sender {
             .or_else(|| again(Time::ZERO))
     }
 
-    /// Bytes of this item's datagram.
+    /// The most bytes that this item's datagram has.
     pub(super) fn length(&self, item: Item) -> usize {
-        let media = |packed: &[u8]| MEDIA_HEADER + stuffing::payload(packed).len();
+        let media = |part: &[u8]| MAX_MEDIA_HEADER + packed::payload(part).len();
         let length = match item {
             Item::Again(sequence) => self.history.payload(sequence).map(media),
-            Item::Parity => self.protection.front().map(|packet| PARITY_HEADER + packet.shard.len()),
+            Item::Parity => self.protection.front().map(|packet| MAX_PARITY_HEADER + packet.shard.len()),
             Item::Media => self.queue.front().map(|packet| media(&packet.payload)),
         };
         length.unwrap_or_default()
@@ -61,49 +61,54 @@ impl Sender {
         let connection = self.connections.get(&id)?;
         // Whether the rate, and not the stream, decides when the next one leaves.
         let has_more = waits && connection.next_send() + connection.interval() > now;
+        let width = if self.history.unsettled(self.next) < MOST_NARROW { Width::Narrow } else { Width::Wide };
         let mut media = Bytes::ZERO;
-        let size = Bytes::of(self.length(item)) + PACKET_OVERHEAD;
         let connection = self.connections.get_mut(&id)?;
         let (datagram, dropped) = match item {
             Item::Again(sequence) => {
                 let (time, payload) = self.history.take_again(sequence)?;
                 self.counts.again += 1;
                 self.demand.add(packet_size(), now);
-                let (header, dropped) =
-                    connection.send(self.bursts.leaves(), Load::Media(sequence), size, has_more, now);
-                (encode_media(header, sequence, time, true, &payload), dropped)
+                let encode = |header| encode_media(header, sequence, time, true, &payload);
+                connection.send(self.bursts.leaves(), Load::Media(sequence), width, has_more, now, encode)
             }
             Item::Parity => {
                 let WaitingParity { first, media, parity, index, shard, .. } = self.protection.pop()?;
                 self.counts.parity += 1;
                 self.demand.add(packet_size(), now);
-                let (header, dropped) =
-                    connection.send(self.bursts.leaves(), Load::Parity, size, has_more, now);
                 let content = Content::Parity { first: low_bits(first), media, parity, index, shard: &shard };
-                (encode_data(header, content), dropped)
+                let encode = |header| encode_data(header, content);
+                connection.send(self.bursts.leaves(), Load::Parity, width, has_more, now, encode)
             }
             Item::Media => {
                 let packet = self.queue.pop()?;
                 let sequence = self.next;
                 self.next += 1;
                 self.counts.media += 1;
-                media = Bytes::of(stuffing::payload(&packet.payload).len());
-                let (header, dropped) =
-                    connection.send(self.bursts.leaves(), Load::Media(sequence), size, has_more, now);
-                let datagram = encode_media(header, sequence, packet.time, false, &packet.payload);
+                media = packed::stream_bytes(&packet.payload) - packed::left_out_bytes(&packet.payload);
+                let encode = |header| encode_media(header, sequence, packet.time, false, &packet.payload);
+                let left = connection.send(
+                    self.bursts.leaves(),
+                    Load::Media(sequence),
+                    width,
+                    has_more,
+                    now,
+                    encode,
+                );
                 self.protection.protect(sequence, &packet, now);
                 self.history.sent(sequence, packet, most_kept(self.settings.latency));
-                (datagram, dropped)
+                left
             }
         };
+        let size = Bytes::of(datagram.len()) + PACKET_OVERHEAD;
         self.counts.left = (self.counts.left.0 + media, self.counts.left.1 + size);
         self.lost(dropped, now);
         Some(datagram)
     }
 }
 
-fn encode_media(header: Header, sequence: u64, time: Time, is_again: bool, packed: &[u8]) -> Vec<u8> {
-    let (sequence, time) = (low_bits(sequence), low_bits(micros(time)));
-    let (is_packed, payload) = (stuffing::has_left_out(packed), stuffing::payload(packed));
+fn encode_media(header: Header, sequence: u64, time: Time, is_again: bool, part: &[u8]) -> Vec<u8> {
+    let (sequence, time) = (header.width.low(sequence), low_bits(micros(time)));
+    let (is_packed, payload) = (packed::has_left_out(part), packed::payload(part));
     encode_data(header, Content::Media { sequence, time, is_again, is_packed, payload })
 }

@@ -453,8 +453,8 @@ fn a_path_that_carries_less_gets_what_waits_in_parts() {
     let before = world.delivered.len();
     let long: Vec<Arc<[u8]>> = (50..60).map(payload).collect();
     long.iter().for_each(|payload| world.sender.push(payload, world.now));
-    world.sender.set_datagram_size(ConnectionId(0), 1162);
-    assert_eq!(world.sender.payload(), 1122);
+    world.sender.set_datagram_size(ConnectionId(0), 1166);
+    assert_eq!(world.sender.payload(), 1125);
     let shortest = world.sender.payload();
     world.finish();
     let all = world.delivered.concat();
@@ -474,7 +474,7 @@ fn what_was_cut_for_a_longer_path_and_lost_holds_up_nobody() {
         };
         let mut world = World::new(settings(true, fec), 1, path);
         world.stream(0, 56, EVERY_10_MS);
-        world.sender.set_datagram_size(ConnectionId(0), 1162);
+        world.sender.set_datagram_size(ConnectionId(0), 1166);
         world.stream(56, 100, EVERY_10_MS);
         world.finish();
         let all = world.delivered.concat();

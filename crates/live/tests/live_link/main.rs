@@ -385,9 +385,10 @@ fn beside_two_tcp_flows_parity_gets_the_rate_that_it_lacks() {
     let row = Row { tcp: Some((2, Algorithm::Cubic)), jitter: Duration::from_millis(1), ..WIRELESS };
     let settings = Settings { fec: Fec::Auto, ..auto(&row) };
     let outcomes: Vec<_> =
-        (1..=8).map(|seed| run(&row, settings, Rate::from_kbps(50), seed, false)).collect();
+        (1..=24).map(|seed| run(&row, settings, Rate::from_kbps(50), seed, false)).collect();
     let missing: u64 = outcomes.iter().map(|outcome| outcome.missing).sum();
-    assert!(missing * 100 <= 8 * outcomes[0].packets, "{missing}");
+    // Of 400 runs 1.6 % are missing, and 7.5 % where parity does not ask.
+    assert!(missing * 200 <= 7 * 24 * outcomes[0].packets, "{missing}");
 }
 
 /// `ROW=loss-8 cargo test --release -p anabranch-live --test live_link -- --ignored --nocapture`; with

@@ -2,8 +2,11 @@
 //!
 //! - [`hello`]: the messages before and after the stream.
 //! - [`wire`]: what a datagram holds.
-//! - [`stuffing`]: null packets, which are left out on the way.
+//! - [`packed`]: the form in which parts of a stream travel, without what the receiver can put back.
+//! - [`stuffing`]: makes these parts.
 
+mod follows;
 pub mod hello;
+pub mod packed;
 pub mod stuffing;
 pub mod wire;

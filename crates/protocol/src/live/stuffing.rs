@@ -1,31 +1,19 @@
-//! Null packets of a transport stream (PID 0x1FFF, ISO/IEC 13818-1, 2.4.1) only keep its rate constant. They
-//! are left out on the way, and the receiver puts them back where they were.
-//!
-//! A part of the stream is *packed*: a count, and when it is above zero that many packets of a transport
-//! stream, of which a map says which were null packets; the others follow. A count of zero: the bytes follow
-//! as they are, and in a datagram it is left out as well.
+//! Puts a stream into the parts that travel, of which null packets are left out where that is wanted, and headers
+//! ([`super::packed`]).
 
 use std::sync::Arc;
 
-use anabranch_units::{Bytes, Duration, Time};
-use mpeg2ts_reader::STUFFING_PID;
+use anabranch_units::{Duration, Time};
 use mpeg2ts_reader::packet::Packet;
 
-/// Most bytes of a stream in one packet: seven packets of a transport stream, what everyone puts into a
-/// datagram of UDP.
-pub const MAX_PAYLOAD: usize = 7 * 188;
-
-/// Most packets of a transport stream in one datagram, those that are left out included.
-pub const MAX_COUNT: usize = 32;
-/// Longest count and map.
-pub const MAX_FRONT: usize = 1 + MAX_COUNT / 8;
-/// Most bytes that travel in one datagram for a stream.
-pub const MAX_PACKED: usize = MAX_FRONT + MAX_PAYLOAD;
+use super::packed::{MAX_COUNT, MAX_PAYLOAD, Packed, as_it_is, is_null, pack, unpack};
 
 /// Puts the payloads of a stream into the form in which they travel.
 #[derive(Clone, Debug)]
 pub struct Packer {
     leaves_out: bool,
+    /// Whether headers are left out.
+    shortens: bool,
     /// Most bytes of packets in one datagram.
     most: usize,
     open: Option<Open>,
@@ -44,7 +32,12 @@ struct Open {
 impl Packer {
     /// With `leaves_out` null packets are left out, otherwise they travel like others.
     pub fn new(leaves_out: bool) -> Self {
-        Self { leaves_out, most: MAX_PAYLOAD, open: None }
+        Self { leaves_out, shortens: true, most: MAX_PAYLOAD, open: None }
+    }
+
+    /// Whether headers are left out of what is pushed from now on; they are, as long as nothing else is said.
+    pub fn set_shortens(&mut self, shortens: bool) {
+        self.shortens = shortens;
     }
 
     /// A datagram takes no more than so many bytes of a stream.
@@ -64,8 +57,14 @@ impl Packer {
             && payload.iter().step_by(Packet::SIZE).all(|byte| Packet::is_sync_byte(*byte));
         if !self.leaves_out || !is_transport {
             complete.extend(self.flush());
-            let unit = if is_transport { Packet::SIZE } else { 1 };
-            complete.extend(payload.chunks(self.most / unit * unit).map(|part| (now, as_it_is(part))));
+            if is_transport {
+                let parts = payload.chunks(self.most / Packet::SIZE * Packet::SIZE);
+                let none = [false; MAX_COUNT];
+                let pack = |part: &[u8]| pack(&none[..part.len() / Packet::SIZE], part, self.shortens);
+                complete.extend(parts.map(|part| (now, pack(part))));
+            } else {
+                complete.extend(payload.chunks(self.most).map(|part| (now, as_it_is(part))));
+            }
             return complete;
         }
         for packet in payload.chunks_exact(Packet::SIZE) {
@@ -91,16 +90,7 @@ impl Packer {
     /// What waits for more to come with it.
     pub fn flush(&mut self) -> Option<(Time, Arc<[u8]>)> {
         let Open { time, left_out, bytes } = self.open.take()?;
-        if !left_out.contains(&true) {
-            return Some((time, as_it_is(&bytes)));
-        }
-        let mut packed = vec![0; 1 + left_out.len().div_ceil(8)];
-        packed[0] = u8::try_from(left_out.len()).unwrap_or(u8::MAX);
-        for index in (0..left_out.len()).filter(|index| left_out[*index]) {
-            packed[1 + index / 8] |= 1 << (index % 8);
-        }
-        packed.extend(bytes);
-        Some((time, packed.into()))
+        Some((time, pack(&left_out, &bytes, self.shortens)))
     }
 
     /// When what waits has waited for `patience`.
@@ -111,8 +101,8 @@ impl Packer {
 
 /// This in parts of at most `most` bytes of a stream each; `None`: it is not longer.
 pub fn cut(packed: &[u8], most: usize) -> Option<Vec<Arc<[u8]>>> {
-    let whole = Packed::read(packed).filter(|whole| whole.bytes.len() > most)?;
-    let mut packer = Packer::new(whole.count > 0);
+    let whole = Packed::read(packed).filter(|whole| whole.kept_bytes() > most)?;
+    let mut packer = Packer::new(!whole.nulls.is_empty());
     packer.set_most(most);
     let mut parts: Vec<_> =
         unpack(packed).iter().flat_map(|payload| packer.push(payload, Time::ZERO)).collect();
@@ -120,99 +110,13 @@ pub fn cut(packed: &[u8], most: usize) -> Option<Vec<Arc<[u8]>>> {
     Some(parts.into_iter().map(|(_, part)| part).collect())
 }
 
-/// Bytes of which nothing is left out, packed.
-pub fn as_it_is(bytes: &[u8]) -> Arc<[u8]> {
-    std::iter::once(0).chain(bytes.iter().copied()).collect()
-}
-
-fn is_null(packet: &[u8]) -> bool {
-    Packet::try_new(packet).is_some_and(|packet| packet.pid() == STUFFING_PID)
-}
-
-/// What travelled, looked at.
-struct Packed<'a> {
-    count: usize,
-    map: &'a [u8],
-    bytes: &'a [u8],
-}
-
-impl<'a> Packed<'a> {
-    /// `None`: no packer makes this.
-    fn read(packed: &'a [u8]) -> Option<Self> {
-        let (count, rest) = packed.split_first()?;
-        let count = usize::from(*count);
-        let (map, bytes) = rest.split_at_checked(count.div_ceil(8))?;
-        let left_out: u32 = map.iter().map(|byte| byte.count_ones()).sum();
-        let left_out = usize::try_from(left_out).ok()?;
-        let is_within = count <= MAX_COUNT && bytes.len() <= MAX_PAYLOAD;
-        let has_rest = if count == 0 {
-            !bytes.is_empty()
-        } else {
-            // Bits behind the last packet are zero.
-            let is_clean = map.last().is_some_and(|last| count.is_multiple_of(8) || last >> (count % 8) == 0);
-            is_clean && left_out > 0 && bytes.len() == (count - left_out) * Packet::SIZE
-        };
-        (is_within && has_rest).then_some(Self { count, map, bytes })
-    }
-}
-
-/// Whether a packer may have made this, and left null packets out.
-pub fn has_left_out(packed: &[u8]) -> bool {
-    Packed::read(packed).is_some_and(|packed| packed.count > 0)
-}
-
-/// What a datagram carries of this: the bytes of the stream where nothing was left out, and otherwise this.
-pub fn payload(packed: &[u8]) -> &[u8] {
-    match packed.split_first() {
-        Some((0, bytes)) => bytes,
-        _ => packed,
-    }
-}
-
-/// Bytes of the stream that this stands for; nothing when no packer made it.
-pub fn stream_bytes(packed: &[u8]) -> Bytes {
-    Packed::read(packed).map_or(Bytes::ZERO, |packed| {
-        Bytes::of(if packed.count == 0 { packed.bytes.len() } else { packed.count * Packet::SIZE })
-    })
-}
-
-/// Bytes of the stream that were left out of this.
-pub fn left_out_bytes(packed: &[u8]) -> Bytes {
-    Packed::read(packed).map_or(Bytes::ZERO, |packed| match packed.count {
-        0 => Bytes::ZERO,
-        count => Bytes::of(count * Packet::SIZE - packed.bytes.len()),
-    })
-}
-
-/// The stream again, in payloads of [`MAX_PAYLOAD`] bytes at the most; none when no packer made this.
-pub fn unpack(packed: &[u8]) -> Vec<Arc<[u8]>> {
-    let Some(Packed { count, map, bytes }) = Packed::read(packed) else { return Vec::new() };
-    if count == 0 {
-        return vec![bytes.into()];
-    }
-    let mut packets = bytes.chunks_exact(Packet::SIZE);
-    let mut stream = Vec::with_capacity(count * Packet::SIZE);
-    for index in 0..count {
-        let is_left_out = map.get(index / 8).is_some_and(|byte| byte >> (index % 8) & 1 == 1);
-        // There are as many packets as are not left out.
-        stream.extend(if is_left_out { &NULL[..] } else { packets.next().unwrap_or(&NULL) });
-    }
-    stream.chunks(MAX_PAYLOAD).map(Arc::from).collect()
-}
-
-/// A null packet as it is put back. Its bytes mean nothing.
-const NULL: [u8; Packet::SIZE] = {
-    let mut packet = [0xff; Packet::SIZE];
-    packet[0] = 0x47;
-    packet[1] = 0x1f;
-    packet[3] = 0x10;
-    packet
-};
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
+    use anabranch_units::Bytes;
+
+    use super::super::packed::{MAX_FRONT, NULL, left_out_bytes, stream_bytes};
     use super::*;
 
     fn packet(number: usize) -> Vec<u8> {
@@ -225,6 +129,50 @@ mod tests {
     fn stream(nulls: &[bool]) -> Vec<u8> {
         let packets = nulls.iter().enumerate();
         packets.flat_map(|(number, is_null)| if *is_null { NULL.to_vec() } else { packet(number) }).collect()
+    }
+
+    /// Packets of two streams, each with its counter: of the second where `second` says so; units begin where `begins` does.
+    fn transport(packets: &[(bool, bool)]) -> Vec<u8> {
+        let mut counters = [0u8; 2];
+        packets
+            .iter()
+            .enumerate()
+            .flat_map(|(number, (second, begins))| {
+                let counter = &mut counters[usize::from(*second)];
+                *counter = (*counter + 1) % 16;
+                let mut packet = vec![number as u8; Packet::SIZE];
+                let unit = if *begins { 0x41 } else { 0x01 };
+                packet[..4].copy_from_slice(&[0x47, unit, u8::from(*second), 0x10 | *counter]);
+                packet
+            })
+            .collect()
+    }
+
+    #[test]
+    fn headers_that_follow_are_left_out() {
+        let mut packer = Packer::new(false);
+        let mut length = |packets: &[(bool, bool)]| {
+            let stream = transport(packets);
+            let packed = packer.push(&stream, Time::ZERO);
+            assert_eq!(
+                packed.iter().flat_map(|(_, packed)| unpack(packed)).collect::<Vec<_>>().concat(),
+                stream
+            );
+            stream.len() - packed[0].1.len()
+        };
+        // Six follow the first, five where a unit begins, four behind a packet of another stream: a front of two bytes
+        // says that the headers of four are not there.
+        assert_eq!(length(&[(false, false); 7]), 16 - 2);
+        let mut packets = [(false, false); 7];
+        packets[3].1 = true;
+        assert_eq!(length(&packets), 16 - 2);
+        packets[3] = (true, false);
+        assert_eq!(length(&packets), 16 - 2);
+        // Three follow.
+        packets[5].1 = true;
+        assert_eq!(packer.push(&transport(&packets), Time::ZERO)[0].1.len(), 1 + 7 * 188);
+        packer.set_shortens(false);
+        assert_eq!(packer.push(&transport(&[(false, false); 7]), Time::ZERO)[0].1.len(), 1 + 7 * 188);
     }
 
     fn lengths(packed: &[(Time, Arc<[u8]>)]) -> Vec<usize> {
@@ -269,21 +217,14 @@ mod tests {
     #[test]
     fn other_streams_and_those_that_are_kept_are_as_they_are() {
         let bytes = [&[0x47, 0x1f, 0xff][..], &[7; 400]].concat();
-        for (leaves_out, payload) in [(true, bytes), (false, stream(&[true; 3]))] {
+        // Null packets that are kept are alike.
+        for (leaves_out, payload, length) in
+            [(true, bytes, 1 + 403), (false, stream(&[true; 5]), 2 + 5 * 188 - 16)]
+        {
             let mut packer = Packer::new(leaves_out);
             let packed = packer.push(&payload, Time::ZERO);
-            assert_eq!(lengths(&packed), [1 + payload.len()]);
+            assert_eq!(lengths(&packed), [length]);
             assert_eq!(unpack(&packed[0].1).concat(), payload);
-        }
-    }
-
-    #[test]
-    fn what_no_packer_makes_is_refused() {
-        let short = [&[2, 1][..], &[0; 187]].concat();
-        for wrong in
-            [&[][..], &[0], &[33, 255, 255, 255, 255, 1], &[8], &[1, 2], &[3, 0b1111], &[1, 0], &short]
-        {
-            assert!(!has_left_out(wrong) && unpack(wrong).is_empty(), "{wrong:?}");
         }
     }
 
@@ -315,11 +256,24 @@ mod tests {
         }
 
         #[test]
-        fn whatever_comes_is_bounded(bytes in prop::collection::vec(any::<u8>(), 0..1400)) {
-            let came = unpack(&bytes);
-            prop_assert_eq!(stream_bytes(&bytes), Bytes::of(came.concat().len()));
-            prop_assert!(!has_left_out(&bytes) || !came.is_empty());
-            prop_assert!(came.concat().len() <= MAX_COUNT * Packet::SIZE);
+        fn headers_come_back(
+            parts in prop::collection::vec(prop::collection::vec(any::<(bool, bool)>(), 1..=7), 1..30),
+            most in 0usize..2000, leaves_out in any::<bool>(), shortens in any::<bool>(), cut_at in 188usize..1316,
+        ) {
+            let mut packer = Packer::new(leaves_out);
+            packer.set_most(most);
+            packer.set_shortens(shortens);
+            let (mut packed, mut expected) = (Vec::new(), Vec::new());
+            for part in parts {
+                let payload = transport(&part);
+                packed.extend(packer.push(&payload, Time::ZERO));
+                expected.extend(payload);
+            }
+            let packed = packed.into_iter().map(|(_, packed)| packed);
+            let packed: Vec<_> = packed.flat_map(|whole| cut(&whole, cut_at).unwrap_or(vec![whole])).collect();
+            let came: Vec<Arc<[u8]>> = packed.iter().flat_map(|packed| unpack(packed)).collect();
+            prop_assert_eq!(came.concat(), expected);
+            prop_assert!(packed.iter().all(|packed| left_out_bytes(packed).is_zero()));
         }
     }
 }

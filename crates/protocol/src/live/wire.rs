@@ -1,18 +1,22 @@
 //! The datagrams of `anabranch-live/1`, `docs/live-protocol.md` has them in words.
 //!
-//! Every datagram begins with its kind (1 byte); integers are big endian. Counters and times are the low 32
-//! bits of what the sender counts: [`expand`] finds the rest. Times are in microseconds of the sender's
-//! clock.
+//! Every datagram begins with its kind (1 byte) and what is special in it; integers are big endian. Counters and times are
+//! the low bits of what the sender counts: [`expand`] and [`Width::expand`] find the rest. Times are in microseconds of
+//! the sender's clock.
 
 use anabranch_units::{Duration, Rate, Time};
 
-pub use super::stuffing::MAX_PAYLOAD;
-use super::stuffing::{MAX_PACKED, has_left_out};
+pub use super::packed::MAX_PAYLOAD;
+use super::packed::{MAX_PACKED, has_left_out};
 
-/// What a media datagram has in front of its payload.
-pub const MEDIA_HEADER: usize = 29;
-/// What a parity datagram has in front of its shard.
-pub const PARITY_HEADER: usize = 28;
+/// What a media datagram has in front of its payload as a rule: kind, sequence, timestamp, round-trip time, number, age.
+pub const MEDIA_HEADER: usize = 1 + 2 + 4 + 2 + 2 + 2;
+/// The most that it has: wide numbers, several connections, an age of four bytes.
+pub const MAX_MEDIA_HEADER: usize = MAX_HEADER + 4 + 4;
+/// The most that a parity datagram has in front of its shard.
+pub const MAX_PARITY_HEADER: usize = MAX_HEADER + 4 + 3;
+/// The most that is for the control of the rate, the kind included.
+const MAX_HEADER: usize = 1 + 4 + 4 + 2 + 2 + 1 + 4;
 /// What a packet has in front of its payload when it is a shard: its length and its time.
 pub const SHARD_HEADER: usize = 6;
 /// Longest shard of a block, which are all of one length, an even one.
@@ -25,32 +29,78 @@ pub const MAX_RANGES: usize = 32;
 pub const MAX_MAP: usize = 64;
 /// Parts of a connection in which their number is told.
 pub const FLOWS_UNIT: f64 = 64.0;
+/// Bits of a round-trip time that travel.
+const MANTISSA_BITS: u32 = 12;
 /// No datagram is longer.
-pub const MAX_DATAGRAM: usize = PARITY_HEADER + MAX_SHARD;
+pub const MAX_DATAGRAM: usize = MAX_PARITY_HEADER + MAX_SHARD;
+const _: () = assert!(MAX_MEDIA_HEADER + MAX_PACKED <= MAX_DATAGRAM);
 
 const MEDIA: u8 = 1;
 const PARITY: u8 = 2;
 const PROBE: u8 = 3;
 const REPORT: u8 = 4;
 const ACKNOWLEDGEMENT: u8 = 5;
-const MEDIA_AGAIN: u8 = 6;
-const PACKED: u8 = 7;
-const PACKED_AGAIN: u8 = 8;
+/// The kind is in these bits; the others say what is special.
+const KIND: u8 = 0x07;
+/// Numbers have four bytes.
+const WIDE: u8 = 0x08;
+/// This connection stands for several, or did.
+const SEVERAL: u8 = 0x10;
+/// The age has four bytes.
+const OLD: u8 = 0x20;
+const AGAIN: u8 = 0x40;
+const PACKED: u8 = 0x80;
+
+/// How many low bits of its counters a datagram tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Width {
+    /// 16: the counters are within 2^15 of what the receiver expects.
+    Narrow,
+    /// 32.
+    Wide,
+}
+
+impl Width {
+    /// The low bits of a counter that travel.
+    pub fn low(self, counter: u64) -> u32 {
+        match self {
+            Self::Narrow => low_bits(counter) & u32::from(u16::MAX),
+            Self::Wide => low_bits(counter),
+        }
+    }
+
+    /// The counter with these low bits that is nearest to `near`.
+    pub fn expand(self, low: u32, near: u64) -> u64 {
+        match self {
+            Self::Narrow => nearest(low.wrapping_sub(low_bits(near)) & u32::from(u16::MAX), 16, near),
+            Self::Wide => expand(low, near),
+        }
+    }
+}
 
 /// What a datagram of the sender says for the control of its connection's rate (RFC 5348, section 3.2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Counts the datagrams of a connection, from zero; low 32 bits.
+    /// How many bits its counters and those of its content have.
+    pub width: Width,
+    /// Counts the datagrams of a connection, from zero.
     pub sequence: u32,
     /// When it was sent.
     pub timestamp: u32,
-    /// The sender's estimate of the round-trip time in microseconds; zero: none yet.
+    /// The sender's estimate of the round-trip time in microseconds; zero: none yet. Its twelve highest bits travel.
     pub rtt: u32,
-    /// How many connections of TCP this one stands for, in parts of 64 ([`FLOWS_UNIT`]).
+    /// How many connections of TCP this one stands for, and did; `None`: it is one, and was no other.
+    pub several: Option<Several>,
+}
+
+/// A connection that stands for several.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Several {
+    /// How many connections of TCP, in parts of 64 ([`FLOWS_UNIT`]).
     pub flows: u16,
     /// Which of them this datagram belongs to.
-    pub member: u16,
-    /// Counts that one's datagrams, from zero; low 32 bits.
+    pub member: u8,
+    /// Counts that one's datagrams, from zero.
     pub member_sequence: u32,
 }
 
@@ -59,15 +109,15 @@ pub struct Header {
 pub enum Content<'a> {
     /// A packet of the stream.
     Media {
-        /// Counts the packets of the stream; low 32 bits.
+        /// Counts the packets of the stream; as many low bits as its header says.
         sequence: u32,
         /// When it came into the sender.
         time: u32,
         /// Whether it was sent before.
         is_again: bool,
-        /// Whether null packets were left out of the payload.
+        /// Whether something was left out of the payload.
         is_packed: bool,
-        /// 1 to [`MAX_PAYLOAD`] bytes of the stream, or what [`super::stuffing`] made of them.
+        /// 1 to [`MAX_PAYLOAD`] bytes of the stream, or what [`super::packed`] made of them.
         payload: &'a [u8],
     },
     /// A parity packet of a block.
@@ -148,31 +198,32 @@ impl<'a> Datagram<'a> {
             return Err(DatagramError::Length);
         }
         let mut input = Input(bytes);
-        let kind = input.u8()?;
-        match kind {
-            MEDIA | MEDIA_AGAIN | PACKED | PACKED_AGAIN | PARITY | PROBE => {
-                let header = Header {
-                    sequence: input.u32()?,
-                    timestamp: input.u32()?,
-                    rtt: input.u32()?,
-                    flows: input.u16()?,
-                    member: input.u16()?,
-                    member_sequence: input.u32()?,
-                };
-                let content = match kind {
-                    MEDIA | MEDIA_AGAIN => input.media(kind == MEDIA_AGAIN, false)?,
-                    PACKED | PACKED_AGAIN => input.media(kind == PACKED_AGAIN, true)?,
-                    PARITY => input.parity()?,
-                    _ => {
-                        input.end()?;
-                        Content::Probe
-                    }
-                };
-                Ok(Self::Data(header, content))
-            }
-            REPORT | ACKNOWLEDGEMENT => Ok(Self::Report(input.report(kind == REPORT)?)),
-            _ => Err(DatagramError::Kind),
+        let first = input.u8()?;
+        let (kind, flags) = (first & KIND, first & !KIND);
+        let known = match kind {
+            MEDIA => WIDE | SEVERAL | OLD | AGAIN | PACKED,
+            PARITY | PROBE => WIDE | SEVERAL,
+            _ => 0,
+        };
+        if flags & !known > 0 {
+            return Err(DatagramError::Kind);
         }
+        if matches!(kind, REPORT | ACKNOWLEDGEMENT) {
+            return Ok(Self::Report(input.report(kind == REPORT)?));
+        }
+        if !matches!(kind, MEDIA | PARITY | PROBE) {
+            return Err(DatagramError::Kind);
+        }
+        let header = input.header(flags)?;
+        let content = match kind {
+            MEDIA => input.media(flags, &header)?,
+            PARITY => input.parity()?,
+            _ => {
+                input.end()?;
+                Content::Probe
+            }
+        };
+        Ok(Self::Data(header, content))
     }
 }
 
@@ -206,8 +257,38 @@ impl<'a> Input<'a> {
         if self.0.is_empty() { Ok(()) } else { Err(DatagramError::Length) }
     }
 
-    fn media(&mut self, is_again: bool, is_packed: bool) -> Result<Content<'a>, DatagramError> {
-        let (sequence, time) = (self.u32()?, self.u32()?);
+    fn counter(&mut self, width: Width) -> Result<u32, DatagramError> {
+        match width {
+            Width::Narrow => self.u16().map(u32::from),
+            Width::Wide => self.u32(),
+        }
+    }
+
+    fn header(&mut self, flags: u8) -> Result<Header, DatagramError> {
+        let width = if flags & WIDE > 0 { Width::Wide } else { Width::Narrow };
+        let (sequence, timestamp, short) = (self.counter(width)?, self.u32()?, self.u16()?);
+        let several = if flags & SEVERAL > 0 {
+            let (flows, member, member_sequence) = (self.u16()?, self.u8()?, self.counter(width)?);
+            Some(Several { flows, member, member_sequence })
+        } else {
+            None
+        };
+        let rtt = round_trip(short);
+        // Each time has one form.
+        if short_round_trip(rtt) != short {
+            return Err(DatagramError::Number);
+        }
+        Ok(Header { width, sequence, timestamp, rtt, several })
+    }
+
+    fn media(&mut self, flags: u8, header: &Header) -> Result<Content<'a>, DatagramError> {
+        let (is_again, is_packed) = (flags & AGAIN > 0, flags & PACKED > 0);
+        let sequence = self.counter(header.width)?;
+        let age = if flags & OLD > 0 { self.u32()? } else { self.u16()?.into() };
+        if flags & OLD > 0 && u16::try_from(age).is_ok() {
+            return Err(DatagramError::Number);
+        }
+        let time = header.timestamp.wrapping_sub(age);
         let most = if is_packed { MAX_PACKED } else { MAX_PAYLOAD };
         if !(1..=most).contains(&self.0.len()) {
             return Err(DatagramError::Length);
@@ -266,25 +347,37 @@ impl<'a> Input<'a> {
 /// receiver takes.
 pub fn encode_data(header: Header, content: Content<'_>) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(MAX_DATAGRAM);
-    let kind = match content {
-        Content::Media { is_again: false, is_packed: false, .. } => MEDIA,
-        Content::Media { is_again: true, is_packed: false, .. } => MEDIA_AGAIN,
-        Content::Media { is_again: false, is_packed: true, .. } => PACKED,
-        Content::Media { is_again: true, is_packed: true, .. } => PACKED_AGAIN,
-        Content::Parity { .. } => PARITY,
-        Content::Probe => PROBE,
+    let (kind, age) = match content {
+        Content::Media { time, is_again, is_packed, .. } => {
+            let age = header.timestamp.wrapping_sub(time);
+            let of = |is: bool, flag| if is { flag } else { 0 };
+            let special = of(u16::try_from(age).is_err(), OLD) | of(is_again, AGAIN) | of(is_packed, PACKED);
+            (MEDIA | special, age)
+        }
+        Content::Parity { .. } => (PARITY, 0),
+        Content::Probe => (PROBE, 0),
     };
-    bytes.push(kind);
-    for number in [header.sequence, header.timestamp, header.rtt] {
-        bytes.extend(number.to_be_bytes());
+    let wide = if header.width == Width::Wide { WIDE } else { 0 };
+    bytes.push(kind | wide | if header.several.is_some() { SEVERAL } else { 0 });
+    let counter = |bytes: &mut Vec<u8>, counter: u32| match (header.width, counter.to_be_bytes()) {
+        (Width::Narrow, [_, _, low @ ..]) => bytes.extend(low),
+        (Width::Wide, all) => bytes.extend(all),
+    };
+    counter(&mut bytes, header.sequence);
+    bytes.extend(header.timestamp.to_be_bytes());
+    bytes.extend(short_round_trip(header.rtt).to_be_bytes());
+    if let Some(Several { flows, member, member_sequence }) = header.several {
+        bytes.extend(flows.to_be_bytes());
+        bytes.push(member);
+        counter(&mut bytes, member_sequence);
     }
-    bytes.extend(header.flows.to_be_bytes());
-    bytes.extend(header.member.to_be_bytes());
-    bytes.extend(header.member_sequence.to_be_bytes());
     match content {
-        Content::Media { sequence, time, payload, .. } => {
-            bytes.extend(sequence.to_be_bytes());
-            bytes.extend(time.to_be_bytes());
+        Content::Media { sequence, payload, .. } => {
+            counter(&mut bytes, sequence);
+            match u16::try_from(age) {
+                Ok(age) => bytes.extend(age.to_be_bytes()),
+                Err(_) => bytes.extend(age.to_be_bytes()),
+            }
             bytes.extend(payload);
         }
         Content::Parity { first, media, parity, index, shard } => {
@@ -295,6 +388,23 @@ pub fn encode_data(header: Header, content: Content<'_>) -> Vec<u8> {
         Content::Probe => {}
     }
     bytes
+}
+
+/// A round-trip time as it travels: twelve bits, and by how many they are to be shifted in four; the longest that this
+/// tells where it is longer.
+fn short_round_trip(micros: u32) -> u16 {
+    let shift = (u32::BITS - micros.leading_zeros()).saturating_sub(MANTISSA_BITS);
+    match (u16::try_from(shift), u16::try_from(micros >> shift)) {
+        (Ok(shift), Ok(mantissa)) if shift < 1 << (u16::BITS - MANTISSA_BITS) => {
+            shift << MANTISSA_BITS | mantissa
+        }
+        _ => u16::MAX,
+    }
+}
+
+/// The round-trip time in microseconds that this tells.
+fn round_trip(short: u16) -> u32 {
+    u32::from(short & ((1 << MANTISSA_BITS) - 1)) << (short >> MANTISSA_BITS)
 }
 
 /// The bytes of a report, of which no more ranges and no longer map than a receiver may send are taken.
@@ -319,12 +429,17 @@ pub fn encode_report(report: &Report) -> Vec<u8> {
 
 /// The counter with these low 32 bits that is nearest to `near`.
 pub fn expand(low: u32, near: u64) -> u64 {
-    let ahead = low.wrapping_sub(low_bits(near));
-    if ahead < 1 << 31 {
-        near.saturating_add(ahead.into())
+    nearest(low.wrapping_sub(low_bits(near)), 32, near)
+}
+
+/// The counter that is so much ahead of `near`, in so many low bits, or behind it where that is nearer.
+fn nearest(ahead: u32, bits: u32, near: u64) -> u64 {
+    let (ahead, turn) = (u64::from(ahead), 1 << bits);
+    if ahead < turn / 2 {
+        near.saturating_add(ahead)
     } else {
         // Before the first there is none: it can only be ahead.
-        near.checked_sub((ahead.wrapping_neg()).into()).unwrap_or(near.saturating_add(ahead.into()))
+        near.checked_sub(turn - ahead).unwrap_or(near.saturating_add(ahead))
     }
 }
 
@@ -345,125 +460,4 @@ pub fn from_micros(micros: u64) -> Time {
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    fn report() -> impl Strategy<Value = Report> {
-        let rate = (any::<u32>(), any::<u32>(), any::<u64>(), 0.0..=1.0f64).prop_map(
-            |(timestamp, delay, rate, loss_event_rate)| RateReport {
-                timestamp,
-                delay: Duration::from_micros(delay.into()),
-                receive_rate: Rate::from_bps(rate),
-                loss_event_rate,
-            },
-        );
-        (
-            proptest::option::of(rate),
-            prop::collection::vec((any::<u32>(), 1..=u16::MAX), 0..=MAX_RANGES),
-            any::<u32>(),
-            prop::collection::vec(any::<u8>(), 0..=MAX_MAP),
-        )
-            .prop_map(|(rate, arrived, settled, had)| Report { rate, arrived, settled, had })
-    }
-
-    fn header() -> impl Strategy<Value = Header> {
-        (any::<u32>(), any::<u32>(), any::<u32>(), any::<u16>(), any::<u16>()).prop_map(
-            |(sequence, timestamp, rtt, flows, member)| Header {
-                sequence,
-                timestamp,
-                rtt,
-                flows,
-                member,
-                member_sequence: rtt ^ sequence,
-            },
-        )
-    }
-
-    proptest! {
-        #[test]
-        fn whatever_arrives_is_read_without_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..1500)) {
-            if let Ok(Datagram::Report(report)) = Datagram::decode(&bytes) {
-                prop_assert!(report.arrived.len() <= MAX_RANGES && report.had.len() <= MAX_MAP);
-            }
-        }
-
-        #[test]
-        fn a_report_comes_back(report in report()) {
-            let bytes = encode_report(&report);
-            prop_assert_eq!(Datagram::decode(&bytes), Ok(Datagram::Report(report)));
-        }
-
-        #[test]
-        fn data_comes_back(
-            header in header(), sequence in any::<u32>(), time in any::<u32>(),
-            payload in prop::collection::vec(any::<u8>(), 1..=MAX_PAYLOAD),
-            media in 1..=MAX_BLOCK, parity in 1..=MAX_BLOCK,
-            shard in prop::collection::vec(any::<[u8; 2]>(), 4..=MAX_SHARD / 2),
-        ) {
-            let shard = shard.concat();
-            let packed = [&[3, 0b101][..], &[7; 188]].concat();
-            for content in [
-                Content::Media { sequence, time, is_again: false, is_packed: false, payload: &payload },
-                Content::Media { sequence, time, is_again: true, is_packed: false, payload: &payload },
-                Content::Media { sequence, time, is_again: false, is_packed: true, payload: &packed },
-                Content::Media { sequence, time, is_again: true, is_packed: true, payload: &packed },
-                Content::Parity { first: sequence, media, parity, index: parity - 1, shard: &shard },
-                Content::Probe,
-            ] {
-                let bytes = encode_data(header, content);
-                prop_assert_eq!(Datagram::decode(&bytes), Ok(Datagram::Data(header, content)));
-            }
-        }
-
-        #[test]
-        fn a_counter_is_found_again(counter in any::<u64>(), distance in -0x7fff_ffff_i64..0x7fff_ffff) {
-            let near = counter.saturating_add_signed(distance);
-            prop_assert_eq!(expand(low_bits(counter), near), counter);
-        }
-    }
-
-    #[test]
-    fn impossible_datagrams_are_refused() {
-        let header = Header { sequence: 1, timestamp: 2, rtt: 3, flows: 64, member: 0, member_sequence: 1 };
-        let of = |content| encode_data(header, content);
-        let media =
-            |payload| of(Content::Media { sequence: 0, time: 0, is_again: false, is_packed: false, payload });
-        let packed =
-            |payload| of(Content::Media { sequence: 0, time: 0, is_again: false, is_packed: true, payload });
-        assert_eq!(Datagram::decode(&[]), Err(DatagramError::Length));
-        assert_eq!(Datagram::decode(&[9; 30]), Err(DatagramError::Kind));
-        assert_eq!(Datagram::decode(&media(&[])), Err(DatagramError::Length));
-        assert_eq!(Datagram::decode(&media(&[0; MAX_PAYLOAD + 1])), Err(DatagramError::Length));
-        assert_eq!(Datagram::decode(&packed(&[0; MAX_PACKED + 1])), Err(DatagramError::Length));
-        for wrong in [&[0][..], &[0, 1], &[1, 0], &[33; 200]] {
-            assert_eq!(Datagram::decode(&packed(wrong)), Err(DatagramError::Number));
-        }
-        let parity =
-            |media, parity, index, shard| of(Content::Parity { first: 0, media, parity, index, shard });
-        for (media, count, index) in [(0, 1, 0), (1, 0, 0), (129, 1, 0), (1, 129, 0), (5, 2, 2)] {
-            let wrong = parity(media, count, index, &[0; 8]);
-            assert_eq!(Datagram::decode(&wrong), Err(DatagramError::Number));
-        }
-        for shard in [&[0; 6][..], &[0; 9], &[0; MAX_SHARD + 2]] {
-            assert_eq!(Datagram::decode(&parity(5, 2, 1, shard)), Err(DatagramError::Length));
-        }
-        let mut probe = of(Content::Probe);
-        probe.push(0);
-        assert_eq!(Datagram::decode(&probe), Err(DatagramError::Length));
-        let rate = |loss_event_rate| {
-            let rate =
-                RateReport { timestamp: 0, delay: Duration::ZERO, receive_rate: Rate::ZERO, loss_event_rate };
-            encode_report(&Report { rate: Some(rate), ..Report::default() })
-        };
-        for wrong in [f64::NAN, -0.1, 1.1, f64::INFINITY] {
-            assert_eq!(Datagram::decode(&rate(wrong)), Err(DatagramError::Number));
-        }
-        let mut ranges = encode_report(&Report::default());
-        ranges[1] = 33;
-        assert_eq!(Datagram::decode(&ranges), Err(DatagramError::Number));
-        let empty_range = encode_report(&Report { arrived: vec![(1, 0)], ..Report::default() });
-        assert_eq!(Datagram::decode(&empty_range), Err(DatagramError::Number));
-    }
-}
+mod tests;
