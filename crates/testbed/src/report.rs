@@ -77,6 +77,12 @@ pub struct Live {
     pub decoder_errors: Option<usize>,
     /// The way's time.
     pub latency: Latency,
+    /// Packets whose way took more than 250 ms longer than the latency and the longest path at its beginning.
+    #[serde(default)]
+    pub late: usize,
+    /// When the last packet was fed that is missing or late, from the feed's start; zero without one.
+    #[serde(default)]
+    pub whole_from_s: f64,
     /// Bytes of the network layer that the sender put into the paths, for each byte of the film that it was
     /// fed.
     pub overhead: f64,
@@ -86,6 +92,12 @@ pub struct Live {
     pub receiver_cpu_s: f64,
     /// The sender's exit code when it ended before it was asked to.
     pub sender_exit_code: Option<i32>,
+    /// How often the sender was started again.
+    #[serde(default)]
+    pub sender_restarts: usize,
+    /// How often the receiver was.
+    #[serde(default)]
+    pub receiver_restarts: usize,
     /// Whether the run was ended early because too much was missing; what was not fed then counts as missing.
     pub given_up: bool,
 }

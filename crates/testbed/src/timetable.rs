@@ -11,15 +11,13 @@ pub enum Action {
     StartCross(usize),
     /// Stop this group of cross traffic.
     StopCross(usize),
-    /// Kill this server's program.
-    Kill(usize),
-    /// Start this server's program again.
-    Start(usize),
+    /// Do what an event says.
+    Do(Deed),
     /// Make of a direction of this path what its change of this number says.
     Change(usize, Way, usize),
 }
 
-/// All that happens, in order of time; what is at the same time is in the order of cross traffic, servers and
+/// All that happens, in order of time; what is at the same time is in the order of cross traffic, events and
 /// paths, each in the file's.
 pub fn timetable(scenario: &Scenario) -> Vec<(Duration, Action)> {
     let mut all = Vec::new();
@@ -27,10 +25,7 @@ pub fn timetable(scenario: &Scenario) -> Vec<(Duration, Action)> {
         all.push((cross.start, Action::StartCross(group)));
         all.extend(cross.stop.map(|stop| (stop, Action::StopCross(group))));
     }
-    all.extend(scenario.events.iter().map(|event| match event.deed {
-        Deed::Kill => (event.at, Action::Kill(event.server)),
-        Deed::Start => (event.at, Action::Start(event.server)),
-    }));
+    all.extend(scenario.events.iter().map(|event| (event.at, Action::Do(event.deed))));
     for (index, path) in scenario.paths.iter().enumerate() {
         for way in [Way::ToClient, Way::ToServer] {
             let changes = path.direction(way).changes.iter().enumerate();

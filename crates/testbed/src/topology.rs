@@ -4,6 +4,9 @@
 //! an address of its own on the client's side, from .10 on. So a packet's destination says whose it is, and a
 //! route per destination says which congestion control its sender uses (`congctl`, which needs no sysctl of
 //! the machine).
+//!
+//! Where the size of packets changes there is a router between a server and the emulator, in a namespace of
+//! its own: what such a link does not carry its kernel cuts into fragments, or tells the sender of (ICMP).
 
 use std::fs;
 use std::net::Ipv4Addr;
@@ -11,6 +14,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::thread;
 
+use anabranch_units::Bytes;
 use rattan_env::netns::NetNs;
 use rattan_env::veth::{MacAddr, VethPair, VethPairBuilder};
 
@@ -23,6 +27,14 @@ const FIRST_CROSS_PORT: u16 = 5301;
 const FIRST_CROSS_HOST: u8 = 10;
 /// The last byte of the client's own address.
 pub const CLIENT_HOST: u8 = 1;
+/// The last byte of a server's first address.
+const SERVER_HOST: u8 = 2;
+/// The last byte of a router's address.
+const ROUTER_HOST: u8 = 254;
+/// A router's interface to the server.
+const INNER: &str = "inner";
+/// The addresses that a server can have, as few networks as they are.
+const SERVER_NETWORKS: [(u8, u8); 3] = [(2, 31), (4, 30), (8, 31)];
 
 /// Name of the client's namespace.
 pub const CLIENT: &str = "client";
@@ -42,9 +54,14 @@ pub fn client_address(path: usize) -> Ipv4Addr {
     address(path, CLIENT_HOST)
 }
 
-/// The server's address on a path.
+/// The server's first address on a path.
 pub fn server_address(path: usize) -> Ipv4Addr {
-    address(path, 2)
+    address(path, SERVER_HOST)
+}
+
+/// The namespace of the router on a path.
+fn router_namespace(path: usize) -> String {
+    format!("router{path}")
 }
 
 /// The last byte of the address to which a group of cross traffic sends.
@@ -85,6 +102,8 @@ pub struct Topology {
     pub client: Arc<NetNs>,
     /// The servers' namespaces.
     pub servers: Vec<Arc<NetNs>>,
+    /// Those of routers, which live as long as this.
+    _routers: Vec<Arc<NetNs>>,
 }
 
 /// Makes the namespaces and joins them to this process's own, where the emulator is.
@@ -101,15 +120,77 @@ pub fn build(scenario: &Scenario) -> Result<Topology, Error> {
         servers.push(namespace(&name)?);
         ip(&["-n", &name, "link", "set", "lo", "up"])?;
     }
-    let mut pairs = Vec::new();
+    let (mut pairs, mut routers) = (Vec::new(), Vec::new());
     for (index, path) in scenario.paths.iter().enumerate() {
         let server = path.server;
         let to_client = pair(index, "c", CLIENT_HOST, &interface(index), &client)?;
-        let to_server = pair(index, "s", 2, &interface(index), &servers[server])?;
+        let to_server = if scenario.events.iter().any(|event| event.deed.is_mtu_of(index)) {
+            let router = namespace(&router_namespace(index))?;
+            let outside = pair(index, "s", ROUTER_HOST, &interface(index), &router)?;
+            route_inside(scenario, index, server, &router)?;
+            routers.push(router);
+            outside
+        } else {
+            pair(index, "s", SERVER_HOST, &interface(index), &servers[server])?
+        };
         pairs.push((to_client, to_server));
         routes(scenario, index, server, &client, &servers)?;
     }
-    Ok(Topology { pairs, client, servers })
+    Ok(Topology { pairs, client, servers, _routers: routers })
+}
+
+/// Joins a server to the router of a path.
+fn route_inside(scenario: &Scenario, path: usize, server: usize, router: &Arc<NetNs>) -> Result<(), Error> {
+    let (here, far, device) = (router_namespace(path), server_namespace(server), interface(path));
+    // Both ends have one hardware address, which is where a packet goes without ARP.
+    let mac = format!("02:00:77:{path:02x}:{ROUTER_HOST:02x}:01");
+    ip(&[
+        "-n", &here, "link", "add", INNER, "address", &mac, "type", "veth", "peer", "name", &device,
+        "address", &mac, "netns", &far,
+    ])?;
+    for (namespace, name) in [(&here, INNER), (&far, device.as_str())] {
+        ip(&["-n", namespace, "link", "set", name, "arp", "off", "up"])?;
+    }
+    ip(&["-n", &far, "address", "add", &format!("{}/24", server_address(path)), "dev", &device])?;
+    for (other, _) in scenario.paths.iter().enumerate().filter(|(_, other)| other.server == server) {
+        for (host, bits) in SERVER_NETWORKS {
+            ip(&["-n", &here, "route", "add", &format!("{}/{bits}", address(other, host)), "dev", INNER])?;
+        }
+        if other != path {
+            ip(&["-n", &here, "route", "add", &format!("{}/24", address(other, 0)), "dev", &device])?;
+        }
+    }
+    within(router, || fs::write("/proc/sys/net/ipv4/ip_forward", "1"))?
+        .map_err(Error::io("net.ipv4.ip_forward"))
+}
+
+/// Lets a path's link towards the client carry packets up to this size. There is a router where that changes.
+///
+/// # Errors
+/// When the kernel refuses.
+pub fn set_mtu(path: usize, most: Bytes) -> Result<(), Error> {
+    ip(&["-n", &router_namespace(path), "link", "set", &interface(path), "mtu", &most.get().to_string()])
+}
+
+/// Gives a server other addresses, the `times`th ones, and takes those away that it has.
+///
+/// # Errors
+/// When the kernel refuses, or there are no more.
+pub fn renumber(scenario: &Scenario, server: usize, times: u8) -> Result<(), Error> {
+    let host = SERVER_HOST.saturating_add(times);
+    if host >= FIRST_CROSS_HOST {
+        let most = FIRST_CROSS_HOST - SERVER_HOST - 1;
+        return Err(Error::Scenario(format!("a server gets no more than {most} new addresses")));
+    }
+    let namespace = server_namespace(server);
+    for (path, _) in scenario.paths.iter().enumerate().filter(|(_, path)| path.server == server) {
+        // The first one has the network's length, with which a second one would go when it goes.
+        let before = format!("{}/{}", address(path, host - 1), if times == 1 { 24 } else { 32 });
+        let after = format!("{}/32", address(path, host));
+        ip(&["-n", &namespace, "address", "add", &after, "dev", &interface(path)])?;
+        ip(&["-n", &namespace, "address", "del", &before, "dev", &interface(path)])?;
+    }
+    Ok(())
 }
 
 /// A pair of which one end is in `namespace` and the other here.

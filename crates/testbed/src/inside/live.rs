@@ -7,18 +7,19 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
-use std::time::Duration as StdDuration;
+use std::time::{Duration as StdDuration, Instant};
 
 use anabranch_units::Duration;
 
+use super::kept::Kept;
 use super::order::{SCRATCH, TICK};
 use super::stage::{Stage, flows};
 use super::watch::{Record, TRAFFIC_INTERVAL};
 use crate::Error;
-use crate::live::{self, Collected, Collector, Deficit, Fed, INPUT_PORT, Media, OUTPUT_PORT};
+use crate::live::{self, Collected, Collector, Deficit, Fed, INPUT_PORT, Media, OUTPUT_PORT, Rules, Second};
 use crate::meter::Count;
-use crate::programs::{Program, Stdout};
-use crate::report::Live;
+use crate::report::{Live, Table};
+use crate::scenario::Host;
 use crate::timetable::timetable;
 use crate::topology::{self, Topology};
 
@@ -28,6 +29,9 @@ const RECEIVER_STARTS: StdDuration = StdDuration::from_secs(1);
 const CONNECTS: Duration = Duration::from_secs(2);
 /// What the end of the film gets, beside latency and round-trip time, until it must have come out.
 const DRAINS: Duration = Duration::from_secs(1);
+/// What comes out so much later than latency and way say is late. Some programs' clocks are a little off
+/// after an outage, and stay so.
+const LATE: Duration = Duration::from_millis(250);
 /// How much a receiver may send for each byte of the film before the rest is left.
 const MOST_COPIES: usize = 3;
 
@@ -55,14 +59,18 @@ pub(super) fn carry(stage: &mut Stage<'_>, topology: &Topology) -> Result<Record
         .map_err(Error::io("the receiver's output port"))?;
     let input = topology::within(&topology.servers[server], feeding_socket)?
         .map_err(Error::io("the sender's input port"))?;
-    let mut receiver = Program::start(topology::CLIENT, &command, Stdout::Log, &stage.log("receiver"))?;
+    let mut record = Record::new(scenario, format!("{} | {}", sender_command.join(" "), command.join(" ")));
+    let log = stage.log("receiver");
+    let receiver = Kept::start(topology::CLIENT.into(), command, log, client.restart)?;
+    stage.live.insert(Host::Client, receiver);
     thread::sleep(RECEIVER_STARTS);
-    let namespace = topology::server_namespace(server);
-    let mut sender = Program::start(&namespace, &sender_command, Stdout::Log, &stage.log("sender"))?;
+    let (namespace, log) = (topology::server_namespace(server), stage.log("sender"));
+    let mut sender = Kept::start(namespace, sender_command, log, client.restart)?;
     sender.wait_bound(INPUT_PORT)?;
+    stage.live.insert(Host::Server(server), sender);
     thread::sleep(StdDuration::from(CONNECTS + rtt * 4));
 
-    let mut record = Record::new(scenario, format!("{} | {}", sender_command.join(" "), command.join(" ")));
+    record.start = Instant::now();
     let start = record.start;
     let end = Duration::from(media.length()) + rules.latency + rtt * 2 + DRAINS;
     let mut deficit = Deficit::new(&media, rules.latency + rtt, rules.settle);
@@ -70,12 +78,15 @@ pub(super) fn carry(stage: &mut Stage<'_>, topology: &Topology) -> Result<Record
     let done = AtomicBool::new(false);
     let (fed, given_up) = thread::scope(|scope| {
         let feeder = scope.spawn(|| live::feed(&input, &media, start, &done));
-        let given_up = timed(stage, &mut record, end, &mut [&mut sender, &mut receiver], &mut hopeless);
+        let given_up = timed(stage, &mut record, end, &mut hopeless);
         done.store(true, Relaxed);
         (feeder.join().unwrap_or_default(), given_up)
     });
     let given_up = given_up?;
     record.elapsed = start.elapsed().into();
+    let mut programs = std::mem::take(&mut stage.live);
+    let mut program = |host| programs.remove(&host).ok_or_else(missing);
+    let (mut sender, mut receiver) = (program(Host::Server(server))?, program(Host::Client)?);
     let sender_exit_code = sender.ended().and_then(|status| status.code());
     record.status = receiver.ended();
     let (sender_cpu_s, receiver_cpu_s) = (sender.cpu_seconds(), receiver.cpu_seconds());
@@ -85,8 +96,11 @@ pub(super) fn carry(stage: &mut Stage<'_>, topology: &Topology) -> Result<Record
     stage.stop_cross();
     let collected = collector.stop();
 
-    let settle = media.due_by(rules.settle.into());
-    let judgement = live::judge(&media.bytes, settle, start, &fed, &collected);
+    let way = scenario.paths.iter().map(|path| path.to_client.delay).max().unwrap_or(Duration::ZERO);
+    let judged =
+        Rules { settle: media.due_by(rules.settle.into()), in_time: (rules.latency + way + LATE).into() };
+    let judgement = live::judge(&media.bytes, judged, start, &fed, &collected);
+    save_seconds(&judgement.seconds, &stage.order.out)?;
     record.live = Some(Live {
         packets: judgement.packets,
         missing: judgement.missing,
@@ -96,10 +110,14 @@ pub(super) fn carry(stage: &mut Stage<'_>, topology: &Topology) -> Result<Record
         discontinuities: judgement.discontinuities,
         decoder_errors: decode(&collected.bytes[judgement.begin..], &stage.log("decoder"))?,
         latency: judgement.latency,
+        late: judgement.seconds.iter().map(|second| second.late).sum(),
+        whole_from_s: judgement.whole_from.as_secs_f64(),
         overhead: overhead(stage, &record, &media, &fed),
         sender_cpu_s,
         receiver_cpu_s,
         sender_exit_code,
+        sender_restarts: sender.restarts,
+        receiver_restarts: receiver.restarts,
         given_up,
     });
     warn(&collected);
@@ -112,13 +130,12 @@ fn feeding_socket() -> io::Result<UdpSocket> {
     Ok(socket)
 }
 
-/// Follows the timetable and counts the traffic until `end`, until one of the programs has ended, or until
-/// the run is `hopeless`; says whether it was.
+/// Follows the timetable and counts the traffic until `end`, until one of the programs has ended for good, or
+/// until the run is `hopeless`; says whether it was.
 fn timed(
     stage: &mut Stage<'_>,
     record: &mut Record,
     end: Duration,
-    programs: &mut [&mut Program],
     hopeless: &mut impl FnMut(Duration) -> bool,
 ) -> Result<bool, Error> {
     let scenario = stage.scenario;
@@ -137,11 +154,25 @@ fn timed(
                 return Ok(true);
             }
         }
-        if now >= end || programs.iter_mut().any(|program| program.ended().is_some()) {
+        for program in stage.live.values_mut() {
+            if program.tend(now)? {
+                return Ok(false);
+            }
+        }
+        if now >= end {
             return Ok(false);
         }
         thread::sleep(TICK);
     }
+}
+
+/// Writes `media.csv`.
+fn save_seconds(seconds: &[Second], out: &Path) -> Result<(), Error> {
+    let mut table = Table::new("fed_s,packets,missing,late");
+    for (fed_s, second) in seconds.iter().enumerate() {
+        table.line(&[&fed_s, &second.packets, &second.missing, &second.late]);
+    }
+    table.save(out, "media.csv")
 }
 
 /// Bytes put into the paths for each byte fed.

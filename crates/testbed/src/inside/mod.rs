@@ -1,5 +1,6 @@
 //! The run itself, in namespaces that are this process's own.
 
+mod kept;
 mod live;
 mod order;
 mod results;

@@ -9,13 +9,14 @@ use std::path::{Path, PathBuf};
 use anabranch_scenario::model::{self, Above};
 use anabranch_units::{Bytes, Duration};
 
+use super::kept::Kept;
 use super::order::{Order, SCRATCH};
 use crate::Error;
 use crate::emulator::Emulator;
 use crate::meter::Count;
 use crate::programs::{self, Program, Stdout};
 use crate::relay::{self, Caps};
-use crate::scenario::{Client, Cross, Scenario, Transport};
+use crate::scenario::{Client, Cross, Deed, Host, Scenario, Transport};
 use crate::timetable::Action;
 use crate::topology;
 
@@ -27,6 +28,10 @@ pub(super) struct Stage<'a> {
     servers: Vec<Program>,
     cross_servers: Vec<Program>,
     cross: BTreeMap<usize, Program>,
+    /// A live client's sender and its receiver.
+    pub(super) live: BTreeMap<Host, Kept>,
+    /// How often each server got new addresses.
+    renumbered: Vec<u8>,
 }
 
 impl<'a> Stage<'a> {
@@ -36,8 +41,16 @@ impl<'a> Stage<'a> {
         emulator: &'a Emulator,
     ) -> Result<Self, Error> {
         fs::create_dir_all(&order.out).map_err(Error::io(order.out.display().to_string()))?;
-        let (servers, cross_servers, cross) = (Vec::new(), Vec::new(), BTreeMap::new());
-        Ok(Self { order, scenario, emulator, servers, cross_servers, cross })
+        Ok(Self {
+            order,
+            scenario,
+            emulator,
+            servers: Vec::new(),
+            cross_servers: Vec::new(),
+            cross: BTreeMap::new(),
+            live: BTreeMap::new(),
+            renumbered: vec![0; scenario.servers.len()],
+        })
     }
 
     pub(super) fn log(&self, name: &str) -> PathBuf {
@@ -92,14 +105,34 @@ impl<'a> Stage<'a> {
                     program.kill();
                 }
             }
-            Action::Kill(server) => self.servers[server].kill(),
-            Action::Start(server) => {
-                self.servers[server].kill();
-                self.servers[server] = self.start_server(server)?;
-            }
+            Action::Do(deed) => self.do_deed(deed)?,
             Action::Change(path, way, number) => {
                 let change = &self.scenario.paths[path].direction(way).changes[number];
                 self.emulator.change(path, way, change)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn do_deed(&mut self, deed: Deed) -> Result<(), Error> {
+        match deed {
+            Deed::Kill(host) => match (self.live.get_mut(&host), host) {
+                (Some(program), _) => program.kill(),
+                (None, Host::Server(server)) if !self.servers.is_empty() => self.servers[server].kill(),
+                (None, _) => {}
+            },
+            Deed::Start(host) => match (self.live.get_mut(&host), host) {
+                (Some(program), _) => program.start_again()?,
+                (None, Host::Server(server)) if !self.servers.is_empty() => {
+                    self.servers[server].kill();
+                    self.servers[server] = self.start_server(server)?;
+                }
+                (None, _) => {}
+            },
+            Deed::Mtu(path, most) => topology::set_mtu(path, most)?,
+            Deed::Renumber(server) => {
+                self.renumbered[server] += 1;
+                topology::renumber(self.scenario, server, self.renumbered[server])?;
             }
         }
         Ok(())

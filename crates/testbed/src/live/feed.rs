@@ -29,8 +29,9 @@ pub fn feed(socket: &UdpSocket, media: &Media, start: Instant, stop: &AtomicBool
             thread::sleep(wait.min(LONGEST_SLEEP));
         }
         fed.at.push(start.elapsed());
-        // A sender that is gone refuses; its packets are then missing, which is the result.
-        let _ = socket.send(datagram);
+        // A sender that is gone refuses; its packets are then missing, which is the result. What is refused
+        // is told at the next datagram, which has not left then.
+        let _ = socket.send(datagram).or_else(|_| socket.send(datagram));
     }
     fed
 }

@@ -37,6 +37,17 @@ const ONE_GAP: StdDuration = StdDuration::from_secs(1);
 /// So many gaps are told, the first ones.
 const MOST_GAPS: usize = 1000;
 
+/// What became of the packets that were fed within a second.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Second {
+    /// Packets judged.
+    pub packets: usize,
+    /// Those that never came out.
+    pub missing: usize,
+    /// Those that came out too late.
+    pub late: usize,
+}
+
 /// What became of the judged part of a film: from its first key picture after the settling time to its end.
 ///
 /// Judged are the packets that are the only ones of their content in the film: all pictures and sound in
@@ -49,6 +60,8 @@ pub struct Judgement {
     pub missing: usize,
     /// When those were fed, a thousand gaps at most.
     pub gaps: Vec<Gap>,
+    /// Each second of the feed, from its start.
+    pub seconds: Vec<Second>,
     /// Times that one came out again.
     pub repeated: usize,
     /// Packets that came out and are not in the film at all.
@@ -57,14 +70,25 @@ pub struct Judgement {
     pub discontinuities: usize,
     /// How long the way took.
     pub latency: Latency,
+    /// When the last packet was fed that is missing or came too late, from the feed's start; zero without
+    /// one.
+    pub whole_from: StdDuration,
     /// Where the judged part begins in the collected bytes; their length when none of it came.
     pub begin: usize,
 }
 
-/// Judges a run. `start` is the feed's start; `settle` is how much of the film's beginning does not count, in
-/// bytes.
-pub fn judge(film: &[u8], settle: usize, start: Instant, fed: &Fed, collected: &Collected) -> Judgement {
-    let first = first_key_picture(film, settle);
+/// How a run is judged.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules {
+    /// How many bytes of the film's beginning do not count.
+    pub settle: usize,
+    /// What takes longer from the feed to the way out is late.
+    pub in_time: StdDuration,
+}
+
+/// Judges a run. `start` is the feed's start.
+pub fn judge(film: &[u8], rules: Rules, start: Instant, fed: &Fed, collected: &Collected) -> Judgement {
+    let first = first_key_picture(film, rules.settle);
     let places = places(film);
     let mut came = vec![false; film.len() / PACKET];
     let judged: BTreeSet<usize> =
@@ -82,7 +106,12 @@ pub fn judge(film: &[u8], settle: usize, start: Instant, fed: &Fed, collected: &
             if std::mem::replace(&mut came[index], true) {
                 judgement.repeated += 1;
             } else if let Some(sent) = fed.at.get(index * PACKET / DATAGRAM) {
-                latencies.push(at.saturating_duration_since(start).saturating_sub(*sent));
+                let latency = at.saturating_duration_since(start).saturating_sub(*sent);
+                latencies.push(latency);
+                if latency > rules.in_time {
+                    second(&mut judgement.seconds, *sent).late += 1;
+                    judgement.whole_from = judgement.whole_from.max(*sent);
+                }
             }
         }
         if position >= judgement.begin {
@@ -90,14 +119,31 @@ pub fn judge(film: &[u8], settle: usize, start: Instant, fed: &Fed, collected: &
             judgement.discontinuities += usize::from(breaks_continuity(packet, &mut counters));
         }
     }
-    let missing = judged.into_iter().filter(|index| !came[*index]);
-    let at = |index: usize| fed.at.get(index * PACKET / DATAGRAM).copied();
-    for at in missing.map(at) {
-        judgement.missing += 1;
-        tell_gap(&mut judgement.gaps, at);
+    for index in judged {
+        let at = fed.at.get(index * PACKET / DATAGRAM).copied();
+        let second = at.map(|at| second(&mut judgement.seconds, at));
+        let missing = usize::from(!came[index]);
+        if let Some(second) = second {
+            second.packets += 1;
+            second.missing += missing;
+        }
+        if missing > 0 {
+            judgement.missing += 1;
+            judgement.whole_from = judgement.whole_from.max(at.unwrap_or_default());
+            tell_gap(&mut judgement.gaps, at);
+        }
     }
     judgement.latency = latency(latencies);
     judgement
+}
+
+/// The second in which something was fed.
+fn second(seconds: &mut Vec<Second>, at: StdDuration) -> &mut Second {
+    let number = usize::try_from(at.as_secs()).unwrap_or(usize::MAX);
+    if seconds.len() <= number {
+        seconds.resize(number + 1, Second::default());
+    }
+    &mut seconds[number]
 }
 
 /// Adds a missing packet that was fed then; what was never fed is in no gap.
@@ -215,7 +261,8 @@ mod tests {
             let at = start + StdDuration::from_secs(index as u64) + StdDuration::from_millis(500);
             collected.datagrams.push((at, collected.bytes.len()));
         }
-        judge(film, PACKET * 5, start, &fed, &collected)
+        let rules = Rules { settle: PACKET * 5, in_time: StdDuration::from_secs(1) };
+        judge(film, rules, start, &fed, &collected)
     }
 
     fn datagrams(film: &[u8]) -> Vec<Vec<u8>> {
@@ -228,7 +275,7 @@ mod tests {
         let judgement = run(&film, &datagrams(&film));
         // From packet 10 on: 32 packets, of which five are stuffing.
         assert_eq!((judgement.packets, judgement.missing, judgement.begin), (27, 0, 10 * PACKET));
-        assert_eq!(judgement.gaps, []);
+        assert_eq!((judgement.gaps.len(), judgement.whole_from), (0, StdDuration::ZERO));
         assert_eq!((judgement.repeated, judgement.strange, judgement.discontinuities), (0, 0, 0));
         assert_eq!((judgement.latency.least_ms, judgement.latency.most_ms), (500.0, 500.0));
     }
@@ -241,6 +288,10 @@ mod tests {
         let judgement = run(&film, &output);
         assert_eq!((judgement.missing, judgement.discontinuities), (6, 1));
         assert_eq!(judgement.gaps, [Gap { at_s: 3.0, for_s: 0.0, packets: 6 }]);
+        let told: Vec<_> = judgement.seconds.iter().map(|it| (it.packets, it.missing, it.late)).collect();
+        // Packets 0 to 9 are not judged; the last of each seven is stuffing.
+        assert_eq!(told, [(0, 0, 0), (3, 0, 0), (6, 0, 0), (6, 6, 0), (6, 0, 0), (6, 0, 0)]);
+        assert_eq!(judgement.whole_from, StdDuration::from_secs(3));
         // Before the judged part nothing counts.
         let mut output = datagrams(&film);
         output[0].clear();
@@ -259,7 +310,13 @@ mod tests {
         // The third and the fourth datagram change places: one is a second early, one late.
         let mut output = datagrams(&film);
         output.swap(3, 4);
-        assert_eq!(run(&film, &output).latency.most_ms, 1500.0);
+        let judgement = run(&film, &output);
+        assert_eq!((judgement.latency.most_ms, judgement.missing), (1500.0, 0));
+        assert_eq!(
+            judgement.seconds.iter().map(|second| second.late).collect::<Vec<_>>(),
+            [0, 0, 0, 6, 0, 0]
+        );
+        assert_eq!(judgement.whole_from, StdDuration::from_secs(3));
     }
 
     #[test]

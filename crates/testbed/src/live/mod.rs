@@ -14,7 +14,7 @@ mod media;
 pub use collect::{Collected, Collector};
 pub use deficit::Deficit;
 pub use feed::{Fed, feed};
-pub use judge::{Gap, Judgement, Latency, judge};
+pub use judge::{Gap, Judgement, Latency, Rules, Second, judge};
 pub use media::Media;
 
 /// Bytes of an MPEG-TS packet (ISO/IEC 13818-1, 2.4.3.2).

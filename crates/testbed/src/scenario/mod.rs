@@ -2,6 +2,7 @@
 //! programs of a run (`docs/testbed.md`). What the emulator does not have is refused with its place.
 
 mod cross;
+mod events;
 mod media;
 mod paths;
 mod programs;
@@ -16,10 +17,12 @@ use anabranch_units::{Duration, Rate};
 
 use crate::Error;
 pub use cross::{Cross, Transport};
+use events::Cast;
+pub use events::{Deed, Event, Host};
 pub use media::{Film, Live};
 use paths::MOST;
 pub use paths::{Change, Direction, LossPattern, Path, Way};
-pub use programs::{Client, Deed, Event, Output, Ping, Server};
+pub use programs::{Client, Output, Ping, Server};
 
 /// The longest run.
 const LONGEST_RUN: Duration = Duration::from_secs(24 * 3600);
@@ -44,7 +47,7 @@ pub struct Scenario {
     pub clients: Vec<Client>,
     /// Traffic that shares a path's bottleneck with the client.
     pub cross: Vec<Cross>,
-    /// What happens to servers while the client runs.
+    /// What happens to hosts and links while the client runs.
     pub events: Vec<Event>,
     /// A ping beside the client.
     pub ping: Option<Ping>,
@@ -117,20 +120,21 @@ fn read(mut document: Table<'_>, files: &mut dyn Files) -> Result<Scenario, Faul
     };
     check_run(&mut document, &described);
     let (nodes, servers): (Vec<_>, Vec<_>) = servers(&mut document, &described).into_iter().unzip();
-    let names: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
-    let events = tables(&mut document, "event", |table| Event::read(table, &names));
     let network = paths::read(&mut document, &described, &nodes);
     let network = document.kept(network);
-    let (mut cross, mut paths, mut ping) = (Vec::new(), Vec::new(), None);
+    let (mut cross, mut paths, mut ping, mut events) = (Vec::new(), Vec::new(), None, Vec::new());
     match network {
         Some(network) => {
             let read = cross::read(&mut document, &described, &network, &nodes);
             cross = document.kept(read).unwrap_or_default();
             let names: Vec<&str> = network.paths.iter().map(|path| path.name.as_str()).collect();
             ping = document.get("ping", |item| Ping::read(item, &names));
+            let client = described.model.nodes[network.client].name.as_str();
+            let cast = Cast { servers: &servers, client, paths: &network.paths, has_live };
+            events = tables(&mut document, "event", |table| Event::read(table, &cast));
             paths = network.paths;
         }
-        None => ["ping", "kernel"].into_iter().for_each(|key| {
+        None => ["event", "ping", "kernel"].into_iter().for_each(|key| {
             document.item(key);
         }),
     }

@@ -102,7 +102,7 @@ impl Path {
 #[derive(Debug)]
 pub(super) struct Network {
     pub(super) paths: Vec<Path>,
-    client: NodeId,
+    pub(super) client: NodeId,
     /// How much farther away than the client these nodes behind it are.
     farther: BTreeMap<NodeId, Duration>,
 }

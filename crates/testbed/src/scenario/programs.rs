@@ -1,4 +1,4 @@
-//! The programs of a run, and what happens to them: `[[server]]`, `[[client]]`, `[[event]]` and `[ping]`.
+//! The programs of a run: `[[server]]`, `[[client]]` and `[ping]`.
 
 use anabranch_scenario::model::{self, Model, NodeId};
 use anabranch_scenario::{Fault, Item, Table};
@@ -60,6 +60,9 @@ pub struct Client {
     pub output: Output,
     /// So many of it run side by side, each with a player of its own.
     pub copies: usize,
+    /// For live media: one of its two programs that has ended is started again after so long. Without it the
+    /// run is over then.
+    pub restart: Option<Duration>,
 }
 
 /// Where a client's media goes.
@@ -95,8 +98,13 @@ impl Client {
             }
             copies => Ok(copies as usize),
         });
+        let restart = table.get("restart", |item| match sender.is_some() {
+            true => item.duration(),
+            false => Err(item.fault("the programs of a client that has a sender are started again")),
+        });
         table.finish()?;
-        Ok(Self { name: name?, command: command?, sender, output, copies: copies.unwrap_or(1) })
+        let copies = copies.unwrap_or(1);
+        Ok(Self { name: name?, command: command?, sender, output, copies, restart })
     }
 }
 
@@ -107,45 +115,6 @@ fn words(item: Item<'_>) -> Result<Vec<String>, Fault> {
         Err(item.fault(format_args!("`{}` names no program", item.key)))
     } else {
         Ok(words)
-    }
-}
-
-/// What happens to a server's program while the client runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Event {
-    /// When, after the client's start.
-    pub at: Duration,
-    /// The server.
-    pub server: usize,
-    /// What happens to its program.
-    pub deed: Deed,
-}
-
-/// What happens to a program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Deed {
-    /// It is killed (SIGKILL).
-    Kill,
-    /// It is started again.
-    Start,
-}
-
-impl Event {
-    /// Reads an `[[event]]`.
-    pub(super) fn read(mut table: Table<'_>, servers: &[&str]) -> Result<Self, Fault> {
-        let at = table.need("at", Item::duration);
-        let mut server = |key| table.get(key, |item| Ok((item, item.place_in(servers, "server")?)));
-        let deed = match (server("kill"), server("start")) {
-            (Some((_, server)), None) => Ok((server, Deed::Kill)),
-            (None, Some((_, server))) => Ok((server, Deed::Start)),
-            (Some(_), Some((item, _))) => Err(item.fault("an event is one of `kill` and `start`")),
-            (None, None) if table.has("kill") || table.has("start") => Err(Fault::TOLD),
-            (None, None) => Err(Fault::new(table.span(), "an event says whom to `kill` or to `start`")),
-        };
-        let deed = table.kept(deed);
-        table.finish()?;
-        let (server, deed) = deed.ok_or(Fault::TOLD)?;
-        Ok(Self { at: at?, server, deed })
     }
 }
 

@@ -183,8 +183,23 @@ fn wrong_values_are_refused_with_what_would_be_right() {
         ("\"curl\"\n", "\"curl\"\noutput = \"file\"\ncopies = 2\n", "they would share a file"),
         ("\"curl\"\n", "\"curl\"\ncopies = 0\n", "a whole number from 1 to 64"),
         ("[\"curl\", \"{url1}\"]", "[]", "names no program"),
-        ("[[server]]", "[[event]]\nat = \"1s\"\n[[server]]", "an event says whom to `kill` or to `start`"),
+        ("[[server]]", "[[event]]\nat = \"1s\"\n[[server]]", "an event says whom to `kill`, to `start`"),
         ("[[server]]", "[[event]]\nat = \"1s\"\nkill = \"x\"\n[[server]]", "no server"),
+        // Nothing of a fetching client can be killed.
+        ("[[server]]", "[[event]]\nat = \"1s\"\nkill = \"viewer\"\n[[server]]", "no server"),
+        (
+            "[[server]]",
+            "[[event]]\nat = \"1s\"\nkill = \"origin\"\nrenumber = \"origin\"\n[[server]]",
+            "an event is one of",
+        ),
+        ("[[server]]", "[[event]]\nat = \"1s\"\nmtu = \"100B\"\n[[server]]", "576"),
+        ("[[server]]", "[[event]]\nat = \"1s\"\nmtu = \"1280B\"\nlink = \"mian\"\n[[server]]", "'main'"),
+        (
+            "[[server]]",
+            "[[event]]\nat = \"1s\"\nkill = \"origin\"\nlink = \"main\"\n[[server]]",
+            "only an `mtu` is a link's",
+        ),
+        ("\"curl\"\n", "\"curl\"\nrestart = \"1s\"\n", "a client that has a sender"),
         ("[[server]]", "[ping]\ninterval = \"1ms\"\n[[server]]", "the interval is at least"),
         ("[[server]]", "[kernel]\nother = \"bbr\"\n[[server]]", "there is no flow 'other'"),
         (
@@ -215,6 +230,48 @@ fn a_server_with_bounds_is_the_testbed_s_own() {
     let other = bound.replace("node = \"origin\"", "node = \"origin\"\ncommand = [\"caddy\"]");
     let error = error(&other);
     assert!(error.contains("a node whose `server` has bounds runs the testbed's own"), "{error}");
+}
+
+#[test]
+fn events_are_of_hosts_and_links() {
+    let events = r#"
+[live]
+latency = "1s"
+[film]
+rate = "1M"
+duration = "9s"
+[[event]]
+at = "1s"
+kill = "origin"
+[[event]]
+at = "2s"
+start = "viewer"
+[[event]]
+at = "3s"
+mtu = "1280B"
+[[event]]
+at = "4s"
+mtu = "1500B"
+link = "main"
+[[event]]
+at = "5s"
+renumber = "origin"
+"#;
+    let scenario = parse(&format!("{GOOD}sender = [\"cat\"]\nrestart = \"2s\"\n{events}")).unwrap();
+    assert_eq!(scenario.clients[0].restart, Some(Duration::from_secs(2)));
+    let deeds: Vec<Deed> = scenario.events.iter().map(|event| event.deed).collect();
+    let size = anabranch_units::Bytes::new;
+    assert_eq!(
+        deeds,
+        [
+            Deed::Kill(Host::Server(0)),
+            Deed::Start(Host::Client),
+            Deed::Mtu(0, size(1280)),
+            Deed::Mtu(0, size(1500)),
+            Deed::Renumber(0)
+        ]
+    );
+    assert!(deeds[2].is_mtu_of(0) && !deeds[2].is_mtu_of(1) && !deeds[4].is_mtu_of(0));
 }
 
 #[test]
