@@ -37,7 +37,7 @@ LATE_MS = 50
 LONG_ROW, LONG_CLIENTS = "loss-4", ["srt", "rist", "auto", "auto-npd"]
 FIELDS = ["row", "client", "rate_bps", "seed", "carried", "given_up", "packets", "missing", "repeated", "strange", "discontinuities",
           "decoder_errors", "latency_ms", "latency_99_ms", "latency_most_ms", "overhead", "cross_bps", "sender_cpu_s", "receiver_cpu_s",
-          "fault"]
+          "sender_restarts", "receiver_restarts", "late", "missing_s", "missing_after", "whole_s", "fault"]
 
 # Films, the certificate and the list of trials are shared by all searches.
 LOCK = threading.Lock()
@@ -103,6 +103,8 @@ def arguments():
 def search(options, row, client, seed, found):
     """Bisects the row's ladder; adds what it measured to `found`."""
     ladder = live_rows.ROWS[row]["ladder"]
+    if live_rows.is_accident(row):
+        ladder = [live_rows.ROWS[row]["common"]]
     tried = lambda trials: {int(one["rate_bps"]): str(one["carried"]) == "True" for one in trials
                             if (one["row"], one["client"], int(one["seed"])) == (row, client, seed)}
     known = tried(found)
@@ -115,7 +117,7 @@ def search(options, row, client, seed, found):
     while above - below > 1 or ladder[common] not in known:
         near = [rung for rung in (edge, edge + 1) if below < rung < above] if edge is not None else []
         rung = common if ladder[common] not in known else near[0] if near else (below + above) // 2
-        one = trial(options, row, client, ladder[rung], seed)
+        one = trial(options, row, client, ladder[rung], seed, to_the_end=live_rows.is_accident(row))
         known[ladder[rung]] = one["carried"]
         with LOCK:
             found.append(one)
@@ -168,7 +170,18 @@ def trial(options, row, client, rate, seed, to_the_end=False):
     carried = live["packets"] > 0 and live["missing"] == 0 and live["decoder_errors"] == 0 and in_time
     return one | {key: live[key] for key in FIELDS if key in live} | {
         "carried": carried, "latency_ms": latency["median_ms"], "latency_99_ms": latency["percentile_99_ms"],
-        "latency_most_ms": latency["most_ms"], "cross_bps": run["cross_bps"] if "cross" in plan else ""}
+        "latency_most_ms": latency["most_ms"], "cross_bps": run["cross_bps"] if "cross" in plan else "",
+        **(after_accident(plan, live, out) if live_rows.is_accident(row) else {})}
+
+
+def after_accident(plan, live, out):
+    """What is missing or late, in seconds of the film; how many packets of that were fed after the accident, and how long after it the last one."""
+    with open(out / "media.csv", newline="") as lines:
+        seconds = [{name: float(value) for name, value in line.items()} for line in csv.DictReader(lines)]
+    judged = [second["packets"] for second in seconds if second["packets"]]
+    after = sum(second["missing"] + second["late"] for second in seconds if second["fed_s"] >= plan["ends"])
+    return {"missing_s": (live["missing"] + live["late"]) / statistics.median(judged), "missing_after": after,
+            "whole_s": max(0, live["whole_from_s"] - plan["ends"])}
 
 
 def milliseconds(text):
@@ -224,7 +237,7 @@ def tell(found):
             key = (one["row"], one["client"], one["seed"])
             best[key] = max(best[key], int(one["rate_bps"]))
     for (row, client, seed), rate in best.items():
-        if rate == 0:
+        if rate == 0 and not live_rows.is_accident(row):
             raw.row(row=row, client=client, seed=float(seed), rate_bps=0, path=live_rows.ROWS[row]["title"], is_best=True)
     for one in found:
         plan = live_rows.ROWS[one["row"]]
@@ -232,11 +245,22 @@ def tell(found):
         told = {name: value if name in ("row", "client", "fault") else value == "True" if value in ("True", "False") else float(value)
                 for name, value in one.items() if value != ""}
         told["share_missing"] = live_rows.GIVE_UP if told.get("given_up") else told.get("missing", 0) / max(told.get("packets", 1), 1)
+        if live_rows.is_accident(one["row"]):
+            raw.row(kind="accident", **told, path=plan["title"])
+            continue
         raw.row(**told, path=plan["title"], is_best=rate == best[one["row"], one["client"], one["seed"]], is_common=rate == plan["common"],
                 is_shared="cross" in plan)
     for row in dict.fromkeys(row for row, _, _ in best):
+        if live_rows.is_accident(row):
+            tell_lost_anyway(row)
+            continue
         tell_aim(row, {client: statistics.mean(rate for (at, who, _), rate in best.items() if (at, who) == (row, client))
                        for client in dict.fromkeys(who for at, who, _ in best if at == row)})
+
+
+def tell_lost_anyway(row):
+    """What an accident takes from everyone."""
+    raw.row(kind="accident", row=row, client="arithmetic", path=live_rows.ROWS[row]["title"], missing_s=live_rows.lost_anyway(row), missing_after=0, whole_s=0)
 
 
 def tell_aim(row, means):

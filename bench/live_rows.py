@@ -28,6 +28,11 @@ ONE = {"latency": "672ms", "ladder": [50_000, *ladder(150_000, 600_000, 50_000),
 # Nothing comes for 300 ms, and then by another cell; and back.
 HANDOVERS = """{ at = "15s", down = true }, { at = "15.3s", delay = "114ms", rate = "700k" },
     { at = "30s", down = true }, { at = "30.3s", delay = "84ms", rate = "1M" }"""
+# A router on the way carries packets of 1280 bytes; and back. It cuts those that may be cut, and tells of others.
+SMALLER = [{"at": "10s", "mtu": "1280B"}, {"at": "28s", "mtu": "1500B"}]
+MOVES = [{"at": "10s", "renumber": "studio"}, {"at": "28s", "renumber": "studio"}]
+# An accident's `begins` and `ends` are seconds of the film; nothing is bisected. A program that was killed, or has ended, is started again after a second.
+SUPERVISED = "1s"
 TWO = {"latency": "1s", "ladder": ladder(500_000, 7_500_000, 250_000), "common": 4_000_000, "links": True,
        "paths": [{"rate": "5M", "delay": "30ms", "queue": "50 packets", "loss": 0.01}, {"rate": "3M", "delay": "50ms", "queue": "50 packets", "loss": 0.01}]}
 # `longer_ms` is how much longer than at first the way may be; `most_loss` is what the link loses, `most_rate` the least that it has, for what arithmetic allows.
@@ -40,17 +45,37 @@ ROWS = {
     "reordering": ONE | {"title": "reordering, 5 ms in the mean",
                          "paths": [WIRELESS | {"jitter": {"kind": "exponential", "mean": "5ms", "reorder": True}}], "most_loss": 0},
     "handovers": ONE | {"title": "handovers, 700 kbps for 15 s", "paths": [WIRELESS], "changes": HANDOVERS, "longer_ms": 30, "most_loss": 0, "most_rate": 700_000},
+    "mtu": ONE | {"title": "an MTU of 1280 for 18 s", "paths": [WIRELESS], "events": SMALLER, "most_loss": 0, "share": 6 * 188 / (6 * 188 + 28)},
+    "address": ONE | {"title": "the sender's address changes twice", "paths": [WIRELESS], "events": MOVES, "restart": SUPERVISED, "most_loss": 0},
     "beside-cubic": ONE | {"title": "beside one CUBIC flow", "paths": [WIRELESS], "cross": "cubic", "common": 400_000},
     "beside-bbr": ONE | {"title": "beside one BBR flow", "paths": [WIRELESS], "cross": "bbr", "common": 400_000},
     "links": TWO | {"title": "two links, 5 and 3 Mbps, 1 % loss"},
     "dying": TWO | {"title": "the 5 Mbps link dies in mid-stream", "changes": '{ at = "22s", down = true }', "common": 2_000_000},
+    "outage": ONE | {"title": "the only link is dead for 3 s", "paths": [WIRELESS], "changes": '{ at = "8s", down = true }, { at = "11s", down = false }',
+                     "restart": SUPERVISED, "begins": 8, "ends": 11},
+    "receiver-killed": ONE | {"title": "the receiver is killed, and started after 1 s", "paths": [WIRELESS], "events": [{"at": "8s", "kill": "viewer"}],
+                              "restart": SUPERVISED, "begins": 8, "ends": 9},
+    "sender-killed": ONE | {"title": "the sender is killed, and started after 1 s", "paths": [WIRELESS], "events": [{"at": "8s", "kill": "studio"}],
+                            "restart": SUPERVISED, "begins": 8, "ends": 9},
 }
 
 
 def arithmetic(row):
     """The most that can come whole over a row's link, in bit/s: what it does not lose, less the headers of IP and UDP; none where others or key pictures share it."""
     plan = ROWS[row]
-    return (1 - plan["most_loss"]) * plan.get("most_rate", 1_000_000) * 1316 / 1344 if "most_loss" in plan else None
+    return (1 - plan["most_loss"]) * plan.get("most_rate", 1_000_000) * plan.get("share", 1316 / 1344) if "most_loss" in plan else None
+
+
+def lost_anyway(row):
+    """Seconds of the film that an accident takes from everyone: what would be late before it is over."""
+    plan = ROWS[row]
+    waits = float(plan["latency"].removesuffix("ms")) / 1e3 if "changes" in plan else 0
+    return plan["ends"] - plan["begins"] - waits
+
+
+def is_accident(row):
+    """Whether nobody can carry all: told is what is missing, and since when all is there again."""
+    return "ends" in ROWS[row]
 
 
 def srt(*options):
@@ -127,7 +152,10 @@ def scenario(row, client, seed, seconds, settle, give_up, names):
     if "cross" in plan:
         text.append('[[flow]]\nname = "tcp"\nkind = "tcp"\nfrom = "studio"\nto = "viewer"\nstart = "0s"\n'
                     f'stop = "{seconds}s"\ntcp = {{ congestion = "{plan["cross"]}" }}')
+    for event in plan.get("events", []):
+        text.append("[[event]]\n" + "\n".join(f"{key} = {value(of)}" for key, of in event.items()))
+    restart = f'\nrestart = "{plan["restart"]}"' if "restart" in plan else ""
     sender = programs["links"] if "links" in plan else programs["sender"]
     fill = lambda command: json.dumps([names.get(argument, argument) for argument in command])
-    text.append(f'[[client]]\nname = "{client.replace("+", "-")}"\ncommand = {fill(programs["receiver"])}\nsender = {fill(sender)}\noutput = "none"')
+    text.append(f'[[client]]\nname = "{client.replace("+", "-")}"\ncommand = {fill(programs["receiver"])}\nsender = {fill(sender)}\noutput = "none"{restart}')
     return "\n\n".join(text) + "\n"
