@@ -162,3 +162,13 @@ fn an_interface_that_is_missing_at_the_start_is_waited_for() {
     assert!(has_told(&lines, "connected to 10.78.0.2:9000 by link1"), "{lines:?}");
     assert!(has_its_end(&got, &film), "{told}");
 }
+
+#[test]
+fn interfaces_that_carry_shorter_packets_from_one_moment_to_the_next_cost_nothing() {
+    let film = film(2_000_000, 29);
+    let script = "(sleep 3; ip link set link0 mtu 1280; ip link set link1 mtu 1280) & send --rate 2M";
+    let Some((told, received, _)) = run(script, &film) else { return };
+    assert_eq!((&received["lost"], &told["dropped"]), (&Value::from(0), &Value::from(0)), "{told}");
+    // What was sent when they carried less was lost, and came through in fragments.
+    assert!(told["retransmitted"].as_u64().is_some_and(|again| again > 0), "{told}");
+}

@@ -75,11 +75,15 @@ impl Clock {
     }
 }
 
-/// A whole packet of the stream in a datagram of UDP, as quinn reckons: a short header with an identifier of
-/// four bytes and the longest packet number (RFC 9000, section 17.3.1), the tag of AEAD, and the longest
+/// What is around a datagram of the stream in one of UDP, as quinn reckons: a short header with an identifier
+/// of four bytes and the longest packet number (RFC 9000, section 17.3.1), the tag of AEAD, and the longest
 /// frame around a datagram (RFC 9221).
+const AROUND: usize = 1 + 4 + 4 + 16 + 9;
+/// A whole packet of the stream in a datagram of UDP.
 const WHOLE: u16 = 1391;
-const _: () = assert!(anabranch_protocol::live::wire::MAX_DATAGRAM + 1 + 4 + 4 + 16 + 9 == WHOLE as usize);
+const _: () = assert!(anabranch_protocol::live::wire::MAX_DATAGRAM + AROUND == WHOLE as usize);
+/// Every path of QUIC carries so long ones (RFC 9000, section 14).
+const LEAST_WHOLE: usize = 1200;
 /// The search for the longest datagram that a path carries (RFC 8899) begins with the 1200 bytes that every
 /// path of QUIC does, tries what lies half way and then [`WHOLE`]: five, six and seven packets of a transport
 /// stream.

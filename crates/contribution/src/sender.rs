@@ -20,7 +20,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::timeout;
 
 use super::control::write;
-use super::{AT_ONCE, Clock, code, leave, sending_transport};
+use super::{AROUND, AT_ONCE, Clock, LEAST_WHOLE, code, leave, sending_transport};
 
 use connecting::{Event, Shared, connect_again};
 use uplink::Uplink;
@@ -350,9 +350,33 @@ impl Driver {
         let longest = self.connections.get(&id).and_then(|up| up.connection.max_datagram_size());
         if let Some(longest) = longest {
             self.core.set_datagram_size(id, longest);
-            let payload = self.core.payload();
-            self.payload.send_if_modified(|told| std::mem::replace(told, payload) != payload);
+            self.tell_payload();
         }
+    }
+
+    /// What was cut for a path that carried more goes in fragments once the system knows that this one does
+    /// not; what comes is cut to fit. Without it all that is lost meanwhile would be too late: quinn looks at
+    /// no ICMP, and takes several round trips to find out (RFC 8899).
+    fn fit(&mut self) {
+        let mut least: Option<usize> = None;
+        for (number, link) in (0..).zip(self.shared.links.iter()) {
+            let mine = self.connections.values().filter(|up| up.link == UplinkId(number));
+            let Some(longest) = mine.filter_map(|up| up.connection.max_datagram_size()).max() else {
+                continue;
+            };
+            // Shorter ones than QUIC's no path may ask for.
+            let whole = link.whole().map(|bytes| bytes.max(LEAST_WHOLE).saturating_sub(AROUND));
+            let whole = whole.filter(|whole| *whole < longest);
+            link.allow_fragments(whole.is_some());
+            least = least.into_iter().chain(whole).min();
+        }
+        self.core.set_whole(least);
+        self.tell_payload();
+    }
+
+    fn tell_payload(&self) {
+        let payload = self.core.payload();
+        self.payload.send_if_modified(|told| std::mem::replace(told, payload) != payload);
     }
 
     /// A link from which nothing is heard may have another address now, or be another one of the same name.
@@ -392,6 +416,7 @@ impl Driver {
     fn tell_status(&mut self) {
         let status = self.core.status();
         self.renew(&status);
+        self.fit();
         self.status.send_replace(status);
     }
 }

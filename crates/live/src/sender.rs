@@ -75,6 +75,8 @@ pub struct Sender {
     history: History,
     protection: Protection,
     bursts: Bursts,
+    /// Bytes of the longest datagram that all paths carry in one piece, where that is less than they carry.
+    whole: Option<usize>,
     /// The next media packet's number.
     next: u64,
     is_finished: bool,
@@ -113,6 +115,7 @@ impl Sender {
             history: History::default(),
             protection: Protection::new(settings.fec),
             bursts: Bursts::default(),
+            whole: None,
             next: 0,
             is_finished: false,
             end_probed: None,
@@ -185,7 +188,20 @@ impl Sender {
         if let Some(connection) = self.connections.get_mut(&id) {
             connection.set_longest(bytes);
         }
-        let least = self.connections.values().map(Connection::longest).min().unwrap_or(MAX_DATAGRAM);
+        self.cut();
+    }
+
+    /// Paths carry datagrams of no more than so many bytes in one piece. Longer ones go in fragments, which is
+    /// for those that were cut before.
+    pub fn set_whole(&mut self, bytes: Option<usize>) {
+        self.whole = bytes;
+        self.cut();
+    }
+
+    /// What comes is cut to what every path carries in one piece.
+    fn cut(&mut self) {
+        let sizes = self.connections.values().map(Connection::longest).chain(self.whole);
+        let least = sizes.min().unwrap_or(MAX_DATAGRAM);
         self.packer.set_most(least.saturating_sub(MAX_DATAGRAM - MAX_PAYLOAD));
     }
 

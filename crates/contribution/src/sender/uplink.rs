@@ -1,6 +1,9 @@
 //! A way out of this machine, and its socket. An interface can come later than the program, go, and come
 //! again with another address: a socket is bound to one that was there when it was made, so a new one takes
 //! its place when nothing comes through it.
+//!
+//! A datagram that left before its path carried less cannot be cut any more by its sender. Once the system
+//! knows of that (ICMP, or the interface's own size) it may carry such datagrams in fragments.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,9 +11,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anabranch_quic::client_socket;
 use anabranch_sockets::{Interface, SocketError};
 use quinn::{Endpoint, EndpointConfig};
+use rustix::net::sockopt::{
+    Ipv4PathMtuDiscovery, Ipv6PathMtuDiscovery, ip_mtu, ipv6_mtu, set_ip_mtu_discover, set_ipv6_mtu_discover,
+};
+use socket2::Socket;
 
 use super::super::socket::Quiet;
 use super::events::SendError;
+
+/// Bytes of the shortest headers.
+const IPV4_HEADER: usize = 20;
+const IPV6_HEADER: usize = 40;
+const UDP_HEADER: usize = 8;
 
 /// An interface, or what the system chooses.
 #[derive(Debug)]
@@ -18,11 +30,13 @@ pub(super) struct Uplink {
     to: SocketAddr,
     interface: Option<Interface>,
     endpoint: Mutex<Option<Endpoint>>,
+    /// The endpoint's socket, and whether what leaves it may go in fragments.
+    socket: Mutex<Option<(Socket, bool)>>,
 }
 
 impl Uplink {
     pub(super) fn new(to: SocketAddr, interface: Option<Interface>) -> Self {
-        Self { to, interface, endpoint: Mutex::new(None) }
+        Self { to, interface, endpoint: Mutex::new(None), socket: Mutex::new(None) }
     }
 
     /// The interface, if one was given.
@@ -47,7 +61,7 @@ impl Uplink {
             Some(endpoint) if endpoint.open_connections() > 0 => Ok(endpoint),
             Some(endpoint) => self.renew().map(|()| endpoint),
             None => {
-                let socket = client_socket(self.to, self.interface.as_ref()).map_err(failure)?;
+                let socket = self.open()?;
                 let made = Endpoint::new(EndpointConfig::default(), None, socket.into(), Arc::new(Quiet))
                     .map_err(|error| failure(SocketError::Socket(error)))?;
                 let mut place = self.endpoint.lock().unwrap_or_else(PoisonError::into_inner);
@@ -61,11 +75,51 @@ impl Uplink {
     /// # Errors
     /// There is none; the old one stays.
     pub(super) fn renew(&self) -> Result<(), SendError> {
-        let socket = client_socket(self.to, self.interface.as_ref()).map_err(failure)?;
+        let socket = self.open()?;
         let endpoint = self.current();
         endpoint
             .map_or(Ok(()), |endpoint| endpoint.rebind(socket.into()))
             .map_err(|error| failure(SocketError::Socket(error)))
+    }
+
+    /// A socket for the endpoint.
+    fn open(&self) -> Result<Socket, SendError> {
+        let socket = client_socket(self.to, self.interface.as_ref()).map_err(failure)?;
+        let same = socket.try_clone().map_err(|error| failure(SocketError::Socket(error)))?;
+        // An endpoint's datagrams are not fragmented.
+        *self.socket.lock().unwrap_or_else(PoisonError::into_inner) = Some((same, false));
+        Ok(socket)
+    }
+
+    /// How long a datagram may be that this way carries in one piece, as far as the system knows.
+    pub(super) fn whole(&self) -> Option<usize> {
+        // A socket of its own asks: only one that is connected may.
+        let socket = client_socket(self.to, self.interface.as_ref()).ok()?;
+        socket.connect(&self.to.into()).ok()?;
+        let (packet, headers) = match self.to.is_ipv4() {
+            true => (ip_mtu(&socket).ok()?, IPV4_HEADER + UDP_HEADER),
+            false => (ipv6_mtu(&socket).ok()?, IPV6_HEADER + UDP_HEADER),
+        };
+        usize::try_from(packet).ok()?.checked_sub(headers)
+    }
+
+    /// Whether datagrams that this way does not carry in one piece go in fragments, or not at all.
+    pub(super) fn allow_fragments(&self, allowed: bool) {
+        let mut place = self.socket.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some((socket, is_allowed)) = place.as_mut().filter(|(_, is_allowed)| *is_allowed != allowed)
+        else {
+            return;
+        };
+        let set = match (self.to.is_ipv4(), allowed) {
+            (true, true) => set_ip_mtu_discover(&*socket, Ipv4PathMtuDiscovery::WANT),
+            (true, false) => set_ip_mtu_discover(&*socket, Ipv4PathMtuDiscovery::PROBE),
+            (false, true) => set_ipv6_mtu_discover(&*socket, Ipv6PathMtuDiscovery::WANT),
+            (false, false) => set_ipv6_mtu_discover(&*socket, Ipv6PathMtuDiscovery::PROBE),
+        };
+        match set {
+            Ok(()) => *is_allowed = allowed,
+            Err(error) => tracing::debug!(%error, "fragments cannot be allowed or forbidden"),
+        }
     }
 
     /// The endpoint, if it was needed.

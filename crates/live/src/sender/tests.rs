@@ -1,6 +1,7 @@
 //! A sender and a receiver with a network between them, in virtual time.
 
 mod overdue;
+mod whole;
 
 use anabranch_protocol::live::wire::{RateReport, Report, encode_report, low_bits, micros};
 use anabranch_testkit::Events;
