@@ -3,14 +3,18 @@
 //! tokio's asks the system to be told whenever there is room in the socket again: each datagram that leaves the
 //! machine, or on loopback is read, then wakes the program once more. Here a full socket, which is rare as the rate
 //! decides before, is tried again after a while.
+//!
+//! Another socket of the system can take its place. quinn's own way (`Endpoint::rebind`) ends its driver where a
+//! connection is being told at that moment that its other end does not know it, as when a receiver was killed: it looks
+//! for what it has forgotten already (quinn-proto 0.11.19, `Endpoint::handle_event`).
 
 use std::fmt;
 use std::io::{self, IoSliceMut};
 use std::net::{SocketAddr, UdpSocket};
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll, ready};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::{Duration, Instant};
 
 use quinn::udp::{RecvMeta, Transmit, UdpSocketState};
@@ -36,13 +40,7 @@ impl Runtime for Quiet {
     }
 
     fn wrap_udp_socket(&self, socket: UdpSocket) -> io::Result<Arc<dyn AsyncUdpSocket>> {
-        let state = UdpSocketState::new((&socket).into())?;
-        #[expect(
-            deprecated,
-            reason = "what takes its place is unsafe code; a std socket keeps its descriptor as it has to"
-        )]
-        let socket = AsyncFd::with_interest(socket, Interest::READABLE)?;
-        Ok(Arc::new(QuietSocket { socket, state, is_full: AtomicBool::new(false) }))
+        Ok(Arc::new(QuietSocket::new(socket)?))
     }
 
     fn now(&self) -> Instant {
@@ -50,26 +48,22 @@ impl Runtime for Quiet {
     }
 }
 
+/// A socket of the system.
 #[derive(Debug)]
-struct QuietSocket {
+struct Socket {
     socket: AsyncFd<UdpSocket>,
     state: UdpSocketState,
-    is_full: AtomicBool,
 }
 
-impl AsyncUdpSocket for QuietSocket {
-    fn create_io_poller(self: Arc<Self>) -> Pin<Box<dyn UdpPoller>> {
-        Box::pin(Room { socket: self, waiting: None })
-    }
-
-    fn try_send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
-        let sent = self.state.send(self.socket.get_ref().into(), transmit);
-        if let Err(error) = &sent
-            && error.kind() == io::ErrorKind::WouldBlock
-        {
-            self.is_full.store(true, Ordering::Relaxed);
-        }
-        sent
+impl Socket {
+    fn new(socket: UdpSocket) -> io::Result<Self> {
+        let state = UdpSocketState::new((&socket).into())?;
+        #[expect(
+            deprecated,
+            reason = "what takes its place is unsafe code; a std socket keeps its descriptor as it has to"
+        )]
+        let socket = AsyncFd::with_interest(socket, Interest::READABLE)?;
+        Ok(Self { socket, state })
     }
 
     fn poll_recv(
@@ -92,21 +86,109 @@ impl AsyncUdpSocket for QuietSocket {
             }
         }
     }
+}
+
+/// The system's socket of the moment.
+#[derive(Debug)]
+pub(super) struct QuietSocket {
+    sockets: Mutex<Sockets>,
+    is_full: AtomicBool,
+}
+
+#[derive(Debug)]
+struct Sockets {
+    newest: Arc<Socket>,
+    /// The one before it, until something has come through the newest.
+    before: Option<Arc<Socket>>,
+    /// Who waits for what comes.
+    reader: Option<Waker>,
+}
+
+impl QuietSocket {
+    /// # Errors
+    /// The system does not take it, such as for want of memory.
+    pub(super) fn new(socket: UdpSocket) -> io::Result<Self> {
+        let sockets = Sockets { newest: Arc::new(Socket::new(socket)?), before: None, reader: None };
+        Ok(Self { sockets: Mutex::new(sockets), is_full: AtomicBool::new(false) })
+    }
+
+    /// What is sent from now on leaves through this one. What still comes through the one before is read as well.
+    ///
+    /// # Errors
+    /// As of [`Self::new`]; the one before stays.
+    pub(super) fn replace(&self, socket: UdpSocket) -> io::Result<()> {
+        let socket = Arc::new(Socket::new(socket)?);
+        let mut sockets = self.sockets();
+        sockets.before = Some(std::mem::replace(&mut sockets.newest, socket));
+        if let Some(reader) = sockets.reader.take() {
+            reader.wake();
+        }
+        Ok(())
+    }
+
+    fn sockets(&self) -> MutexGuard<'_, Sockets> {
+        self.sockets.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn newest(&self) -> Arc<Socket> {
+        self.sockets().newest.clone()
+    }
+}
+
+impl AsyncUdpSocket for QuietSocket {
+    fn create_io_poller(self: Arc<Self>) -> Pin<Box<dyn UdpPoller>> {
+        Box::pin(Room { socket: self, waiting: None })
+    }
+
+    fn try_send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
+        let newest = self.newest();
+        let sent = newest.state.send(newest.socket.get_ref().into(), transmit);
+        if let Err(error) = &sent
+            && error.kind() == io::ErrorKind::WouldBlock
+        {
+            self.is_full.store(true, Ordering::Relaxed);
+        }
+        sent
+    }
+
+    fn poll_recv(
+        &self,
+        cx: &mut Context<'_>,
+        buffers: &mut [IoSliceMut<'_>],
+        meta: &mut [RecvMeta],
+    ) -> Poll<io::Result<usize>> {
+        let (newest, before) = {
+            let mut sockets = self.sockets();
+            sockets.reader = Some(cx.waker().clone());
+            (sockets.newest.clone(), sockets.before.clone())
+        };
+        // An error of the one before says nothing.
+        if let Some(before) = before
+            && let Poll::Ready(Ok(received)) = before.poll_recv(cx, buffers, meta)
+        {
+            return Poll::Ready(Ok(received));
+        }
+        let received = ready!(newest.poll_recv(cx, buffers, meta));
+        if received.is_ok() {
+            self.sockets().before = None;
+        }
+        Poll::Ready(received)
+    }
 
     fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.socket.get_ref().local_addr()
+        self.newest().socket.get_ref().local_addr()
     }
 
     fn may_fragment(&self) -> bool {
-        self.state.may_fragment()
+        self.newest().state.may_fragment()
     }
 
     fn max_transmit_segments(&self) -> usize {
-        self.state.max_gso_segments()
+        self.newest().state.max_gso_segments()
     }
 
     fn max_receive_segments(&self) -> usize {
-        self.state.gro_segments()
+        self.newest().state.gro_segments()
     }
 }
 

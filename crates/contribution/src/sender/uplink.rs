@@ -16,7 +16,7 @@ use rustix::net::sockopt::{
 };
 use socket2::Socket;
 
-use super::super::socket::Quiet;
+use super::super::socket::{Quiet, QuietSocket};
 use super::events::SendError;
 
 /// Bytes of the shortest headers.
@@ -29,7 +29,7 @@ const UDP_HEADER: usize = 8;
 pub(super) struct Uplink {
     to: SocketAddr,
     interface: Option<Interface>,
-    endpoint: Mutex<Option<Endpoint>>,
+    endpoint: Mutex<Option<(Endpoint, Arc<QuietSocket>)>>,
     /// The endpoint's socket, and whether what leaves it may go in fragments.
     socket: Mutex<Option<(Socket, bool)>>,
 }
@@ -61,25 +61,26 @@ impl Uplink {
             Some(endpoint) if endpoint.open_connections() > 0 => Ok(endpoint),
             Some(endpoint) => self.renew().map(|()| endpoint),
             None => {
-                let socket = self.open()?;
-                let made = Endpoint::new(EndpointConfig::default(), None, socket.into(), Arc::new(Quiet))
-                    .map_err(|error| failure(SocketError::Socket(error)))?;
+                let failure = |error| failure(SocketError::Socket(error));
+                let socket = Arc::new(QuietSocket::new(self.open()?.into()).map_err(failure)?);
+                let config = EndpointConfig::default();
+                let made = Endpoint::new_with_abstract_socket(config, None, socket.clone(), Arc::new(Quiet));
+                let made = made.map_err(failure)?;
                 let mut place = self.endpoint.lock().unwrap_or_else(PoisonError::into_inner);
-                Ok(place.get_or_insert(made).clone())
+                Ok(place.get_or_insert((made, socket)).0.clone())
             }
         }
     }
 
-    /// All connections go on with a new socket (RFC 9000, section 9).
+    /// All connections go on with a new socket (RFC 9000, section 9): the receiver finds the new address by the next
+    /// datagram.
     ///
     /// # Errors
     /// There is none; the old one stays.
     pub(super) fn renew(&self) -> Result<(), SendError> {
-        let socket = self.open()?;
-        let endpoint = self.current();
-        endpoint
-            .map_or(Ok(()), |endpoint| endpoint.rebind(socket.into()))
-            .map_err(|error| failure(SocketError::Socket(error)))
+        let place = self.endpoint.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let Some((_, socket)) = place else { return Ok(()) };
+        socket.replace(self.open()?.into()).map_err(|error| failure(SocketError::Socket(error)))
     }
 
     /// A socket for the endpoint.
@@ -124,7 +125,8 @@ impl Uplink {
 
     /// The endpoint, if it was needed.
     pub(super) fn current(&self) -> Option<Endpoint> {
-        self.endpoint.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let place = self.endpoint.lock().unwrap_or_else(PoisonError::into_inner);
+        place.as_ref().map(|(endpoint, _)| endpoint.clone())
     }
 }
 
