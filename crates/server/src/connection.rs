@@ -2,7 +2,8 @@
 
 use std::convert::Infallible;
 use std::io;
-use std::pin::pin;
+use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use http::{Request, Response};
@@ -22,6 +23,7 @@ use super::limits::Permit;
 use super::metrics::increment;
 use super::passage::Passage;
 use super::shared::Shared;
+use super::simple;
 use super::stripe::Member;
 use super::visit::Visit;
 
@@ -60,17 +62,28 @@ where
         .max_buf_size(buffers.body)
         .serve_connection(TokioIo::new(io), service)
         .with_upgrades();
-    let mut connection = pin!(connection);
+    attend(permit, stop, pin!(connection), |connection| connection.graceful_shutdown())
+        .await?
+        .map_err(io::Error::other)
+}
+
+/// Goes on with a connection until it ends, or its place is given away. When the server stops, it is told so.
+async fn attend<C: Future>(
+    permit: &Permit,
+    stop: &mut watch::Receiver<bool>,
+    mut connection: Pin<&mut C>,
+    tell: impl Fn(Pin<&mut C>),
+) -> io::Result<C::Output> {
     let mut stopping = false;
     loop {
         tokio::select! {
             // First, so that of a flood only those cost an answer that are to get one.
             biased;
             () = permit.given_away() => return Err(io::Error::other(GIVEN_AWAY)),
-            result = connection.as_mut() => return result.map_err(io::Error::other),
+            result = connection.as_mut() => return Ok(result),
             () = async { let _ = stop.wait_for(|stop| *stop).await; }, if !stopping => {
                 stopping = true;
-                connection.as_mut().graceful_shutdown();
+                tell(connection.as_mut());
             }
         }
     }
@@ -117,7 +130,15 @@ async fn try_serve(shared: Arc<Shared>, socket: TcpStream, visit: Visit) -> io::
             upgrade: Mutex::default(),
         }),
     });
-    let io = Guarded::new(stream, patience, shared.metrics.clone(), activity).with_passage(passage);
+    let mut io = Guarded::new(stream, patience, shared.metrics.clone(), activity).with_passage(passage);
+    if permit.is_served() {
+        let stops = AtomicBool::new(false);
+        let talk = pin!(simple::converse(io, &context, &stops));
+        match attend(&permit, &mut stop, talk, |_| stops.store(true, Ordering::Relaxed)).await?? {
+            Some(left) => io = left,
+            None => return Ok(()),
+        }
+    }
     // The buffer's limit also bounds what waits of a body: one chunk, as the next is taken below the limit
     // only.
     let buffers =

@@ -242,6 +242,8 @@ pub(super) struct Guarded {
     read_timer: Timer,
     write_timer: Timer,
     passage: Option<Passage>,
+    /// What was read and is to be read again.
+    unread: Vec<u8>,
 }
 
 impl Guarded {
@@ -265,6 +267,7 @@ impl Guarded {
             read_timer: Timer::default(),
             write_timer: Timer::default(),
             passage: None,
+            unread: Vec::new(),
         }
     }
 
@@ -275,6 +278,11 @@ impl Guarded {
 
     pub(super) fn into_stream(self) -> Stream {
         self.stream
+    }
+
+    /// These bytes are read again, before all others.
+    pub(super) fn unread(&mut self, bytes: Vec<u8>) {
+        self.unread = bytes;
     }
 
     /// The result of a write, or the end of patience.
@@ -311,7 +319,14 @@ impl AsyncRead for Guarded {
     ) -> Poll<io::Result<()>> {
         let this = &mut *self;
         let before = buf.filled().len();
-        let poll = Pin::new(&mut this.stream).poll_read(cx, buf);
+        let poll = if this.unread.is_empty() {
+            Pin::new(&mut this.stream).poll_read(cx, buf)
+        } else {
+            let length = buf.remaining().min(this.unread.len());
+            buf.put_slice(&this.unread[..length]);
+            this.unread.drain(..length);
+            Poll::Ready(Ok(()))
+        };
         let requests = this.activity.requests.load(Ordering::Relaxed);
         if requests != this.requests {
             this.requests = requests;

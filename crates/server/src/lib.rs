@@ -57,6 +57,7 @@ mod reload;
 mod reply;
 mod shape;
 mod shared;
+mod simple;
 mod source;
 mod stripe;
 mod tcp_sharing;

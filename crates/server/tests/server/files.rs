@@ -1,6 +1,8 @@
 //! Files, ranges, preconditions, and what must stay hidden.
 
-use crate::client::{Running, receive, send};
+use tokio::io::AsyncWriteExt;
+
+use crate::client::{Reply, Running, receive, send};
 
 #[tokio::test]
 async fn a_file_with_all_that_describes_it() {
@@ -183,6 +185,65 @@ async fn methods_and_pipelined_requests() {
     for start in [0, 100_000, 5] {
         assert_eq!(receive(&mut stream, false).await.body, &film[start..]);
     }
+}
+
+/// A field that means nothing here, and that hyper is to see.
+const FOR_HYPER: &str = "Upgrade: other\r\n";
+
+/// The order of fields of different names means nothing.
+fn in_order(reply: &Reply) -> Vec<&str> {
+    let mut head = reply.stable_head();
+    head[1..].sort_unstable();
+    head
+}
+
+#[tokio::test]
+async fn an_answer_is_the_same_whoever_reads_its_request() {
+    let server = Running::start(|_| {});
+    server.put("film.mp4", 200_000);
+    server.put("empty", 0);
+    for (line, fields) in [
+        ("GET /film.mp4", ""),
+        ("HEAD /film.mp4", ""),
+        ("GET /film.mp4", "Range: bytes=10-99999\r\n"),
+        ("GET /film.mp4", "Range: bytes=200000-\r\n"),
+        ("GET /film.mp4", "If-None-Match: *\r\n"),
+        ("GET /film.mp4", "If-Match: \"other\"\r\n"),
+        ("GET /empty", ""),
+        ("GET /none", ""),
+        ("GET /", ""),
+    ] {
+        let read = server.request(line, fields).await;
+        let by_hyper = server.request(line, &format!("{fields}{FOR_HYPER}")).await;
+        assert_eq!(in_order(&read), in_order(&by_hyper), "{line} {fields}");
+        assert!(read.body == by_hyper.body && read.header("date").is_some(), "{line} {fields}");
+    }
+}
+
+#[tokio::test]
+async fn a_connection_goes_on_with_requests_of_all_kinds() {
+    let server = Running::start(|_| {});
+    let film = server.put("film.mp4", 200_000);
+    let mut stream = server.connect().await;
+    send(&mut stream, "GET /film.mp4", "").await;
+    assert!(receive(&mut stream, false).await.body == film);
+    // All at once, the second of them another one's business.
+    let all = ["GET /film.mp4", "OPTIONS /film.mp4", "HEAD /film.mp4", "GET /film.mp4"];
+    let fields = "HTTP/1.1\r\nHost: test\r\n\r\n";
+    let heads: String = all.iter().map(|line| format!("{line} {fields}")).collect();
+    stream.write_all(heads.as_bytes()).await.unwrap();
+    assert!(receive(&mut stream, false).await.body == film);
+    assert_eq!(receive(&mut stream, false).await.status, 204);
+    assert_eq!(receive(&mut stream, true).await.status, 200);
+    assert!(receive(&mut stream, false).await.body == film);
+    // A head in two pieces.
+    let mut stream = server.connect().await;
+    send(&mut stream, "GET /film.mp4", "").await;
+    assert!(receive(&mut stream, false).await.body == film);
+    stream.write_all(b"GET /film.mp4 HTTP/1.1\r\nHo").await.unwrap();
+    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    stream.write_all(b"st: test\r\nRange: bytes=5-\r\n\r\n").await.unwrap();
+    assert!(receive(&mut stream, false).await.body == film[5..]);
 }
 
 #[tokio::test]
