@@ -19,11 +19,11 @@
 use std::collections::BTreeMap;
 
 use anabranch_units::{Duration, Time};
-use rustc_hash::FxHashMap;
 
 use super::company::{Company, Move, Sum, median, moves_of};
 use super::delays::{Comparison, Delays, known_in, movements, noise, steps};
 use super::names::MemberId;
+use super::seats::Seats;
 
 /// Where members begin of whom nothing is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,7 +115,7 @@ pub(super) struct Watch {
     judged: Option<Time>,
     /// How often it was judged: which projection is next.
     round: u64,
-    delays: FxHashMap<MemberId, Delays>,
+    delays: Seats<MemberId, Delays>,
     /// Since when companies have agreed, the one with the smaller number first.
     agree_since: BTreeMap<(u64, u64), Time>,
     /// Members that did not move with their company when that was judged last.
@@ -128,7 +128,7 @@ impl Watch {
             settings,
             judged: None,
             round: 0,
-            delays: FxHashMap::default(),
+            delays: Seats::default(),
             agree_since: BTreeMap::new(),
             suspects: BTreeMap::new(),
         }
@@ -139,7 +139,7 @@ impl Watch {
     }
 
     pub(super) fn forget(&mut self, member: MemberId) {
-        self.delays.remove(&member);
+        self.delays.remove(member);
         self.suspects.remove(&member);
     }
 
@@ -147,8 +147,14 @@ impl Watch {
     pub(super) fn sample(&mut self, member: MemberId, now: Time, rtt: Duration) {
         let sent = Time::from_nanos(now.as_nanos().saturating_sub(rtt.as_nanos()));
         let interval = Delays::interval(sent, self.settings.interval);
-        let kept = self.settings.join_intervals.max(self.settings.part_intervals) + self.lag() as usize + 2;
-        self.delays.entry(member).or_insert_with(|| Delays::new(kept)).sample(interval, rtt);
+        if let Some(delays) = self.delays.get_mut(member) {
+            delays.sample(interval, rtt);
+            return;
+        }
+        let compared = self.settings.join_intervals.max(self.settings.part_intervals);
+        let mut delays = Delays::new(compared + self.lag() as usize + 2);
+        delays.sample(interval, rtt);
+        self.delays.insert(member, delays);
     }
 
     /// So many of the newest intervals are not heard of in full.
@@ -162,29 +168,25 @@ impl Watch {
         now.since(judged) >= self.settings.judged_every
     }
 
-    /// Who belongs elsewhere: `company` says where everybody is.
-    pub(super) fn judge(&mut self, company: impl Iterator<Item = (MemberId, u64)>, now: Time) -> Vec<Move> {
+    /// Who belongs elsewhere: `places` says where everybody is, those of a company side by side.
+    pub(super) fn judge(&mut self, places: &[(u64, MemberId)], now: Time) -> Vec<Move> {
         self.judged = Some(now);
         self.round += 1;
         let end = Delays::interval(now, self.settings.interval).saturating_sub(self.lag());
         let oldest = end.saturating_sub(self.settings.part_intervals as u64);
-        let mut companies: BTreeMap<u64, Vec<MemberId>> = BTreeMap::new();
-        for (member, number) in company {
-            companies.entry(number).or_default().push(member);
-        }
         let mut moves = Vec::new();
         let mut suspects = BTreeMap::new();
-        let mut seeing = Vec::new();
-        for (number, members) in companies {
+        let (mut seeing, mut awake) = (Vec::new(), Vec::new());
+        for members in places.chunk_by(|one, other| one.0 == other.0) {
+            let number = members[0].0;
             // Who has sent nothing lately has nothing to say.
-            let awake: Vec<MemberId> = members
-                .iter()
-                .copied()
-                .filter(|id| self.delays.get(id).is_some_and(|delays| delays.is_newer_than(oldest)))
-                .collect();
+            let is_awake =
+                |id: &MemberId| self.delays.get(*id).is_some_and(|delays| delays.is_newer_than(oldest));
+            awake.clear();
+            awake.extend(members.iter().map(|(_, id)| *id).filter(is_awake));
             let parted = self.disagreeing(number, &awake, end, &mut suspects);
             if parted.is_empty() {
-                seeing.extend(self.seen(number, members, &awake, end));
+                seeing.extend(self.seen(members, &awake, end));
             }
             moves.extend(parted);
         }
@@ -221,18 +223,21 @@ impl Watch {
         let length = self.settings.part_intervals;
         let signals: Vec<(MemberId, Vec<f64>)> = awake
             .iter()
-            .filter_map(|id| Some((*id, self.delays.get(id)?.signal(end, length, 3 * length / 5)?)))
+            .filter_map(|id| Some((*id, self.delays.get(*id)?.signal(end, length, 3 * length / 5)?)))
             .collect();
         if signals.len() < 2 {
             return Vec::new();
         }
         let all: Vec<&[f64]> = signals.iter().map(|(_, signal)| signal.as_slice()).collect();
         let common = median(&self.some_of(&all));
+        let common_steps = steps(&common);
         let mut parted = Vec::new();
         for (place, (id, signal)) in signals.iter().enumerate() {
             // Of two, each is all that the other one can be compared with.
-            let rest = if all.len() == 2 { all[1 - place] } else { common.as_slice() };
-            let Some(concordance) = self.disagreement(signal, rest) else { continue };
+            let theirs = (all.len() == 2).then(|| (all[1 - place], steps(all[1 - place])));
+            let (rest, sudden) =
+                theirs.as_ref().map_or((&*common, &common_steps), |(rest, steps)| (*rest, steps));
+            let Some(concordance) = self.disagreement(signal, rest, sudden) else { continue };
             if self.suspects.get(id) == Some(&number) {
                 parted.push(Move { members: vec![*id], to: None, concordance });
             } else {
@@ -246,10 +251,10 @@ impl Watch {
 
     /// The concordance of a member with the rest of its company; `None` where it agrees, in how its delays
     /// stand and in how they change.
-    fn disagreement(&self, signal: &[f64], rest: &[f64]) -> Option<f64> {
+    fn disagreement(&self, signal: &[f64], rest: &[f64], rest_steps: &[f64]) -> Option<f64> {
         let known = self.settings.part_intervals / 2;
         let levels = Comparison::of(signal, rest, known)?;
-        let sudden = Comparison::of(&steps(signal), &steps(rest), known)?;
+        let sudden = Comparison::of(&steps(signal), rest_steps, known)?;
         let least = self.settings.least_deviation.as_secs_f64().powi(2);
         // One that moves while the others do not is evidence as well.
         let seems_to = |compared: &Comparison| {
@@ -265,9 +270,9 @@ impl Watch {
     }
 
     /// What a company sees of its queue; `None` where that is too little, or does not move.
-    fn seen(&self, number: u64, members: Vec<MemberId>, awake: &[MemberId], end: u64) -> Option<Company> {
+    fn seen(&self, members: &[(u64, MemberId)], awake: &[MemberId], end: u64) -> Option<Company> {
         let length = self.settings.join_intervals;
-        let known = |id: &MemberId| self.delays.get(id)?.signal(end, length, self.settings.join_known);
+        let known = |id: &MemberId| self.delays.get(*id)?.signal(end, length, self.settings.join_known);
         let signal = if let [only] = awake {
             known(only)?
         } else {
@@ -287,6 +292,8 @@ impl Watch {
             return None;
         }
         let steps = steps(&signal);
+        let number = members.first()?.0;
+        let members = members.iter().map(|(_, id)| *id).collect();
         Some(Company { number, members, noise: noise(&signal), spread: movements(&steps), steps, signal })
     }
 

@@ -25,8 +25,11 @@ impl Group {
     /// A member could send so much now, if it were allowed: data that waits, new or lost, within its receive
     /// window. What it was granted before and cannot use any more goes to the others.
     pub fn want(&mut self, id: MemberId, wanted: Bytes) {
-        let Some(member) = self.members.get_mut(&id) else { return };
-        let Some(pool) = self.pools.get_mut(&member.pool) else { return };
+        let Some(member) = self.members.get_mut(id) else { return };
+        if member.wanted == wanted.get() && member.allowance <= member.wanted {
+            return;
+        }
+        let Some(pool) = self.pools.get_mut(member.pool) else { return };
         member.wanted = wanted.get();
         let unused = member.allowance.saturating_sub(member.wanted);
         if unused > 0 {
@@ -57,30 +60,25 @@ impl Group {
         let mut changed = std::mem::take(&mut self.changed);
         changed.sort_unstable();
         for name in changed.drain(..) {
-            let Some(pool) = self.pools.get_mut(&name) else { continue };
+            let Some(pool) = self.pools.get_mut(name) else { continue };
             pool.is_changed = false;
             while pool.free >= pool.reserved + self.segment
-                && let Some((served, id)) = pool.waiting.pop_first()
+                && let Some(id) = pool.most_owed(name, &self.members)
             {
-                let Some(member) = self.members.get_mut(&id) else { continue };
-                member.waits_at = None;
+                let Some(member) = self.members.get_mut(id) else { break };
                 let bytes = member.room().min(self.segment);
-                pool.clock = pool.clock.max(served);
+                pool.clock = pool.clock.max(member.served);
                 pool.reserved += bytes;
                 member.allowance += bytes;
                 member.touched = now;
-                member.served = served.more(bytes, member.weight);
+                member.served = member.served.more(bytes, member.weight);
                 pool.queue(id, member);
                 grants.push(Grant { member: id, bytes: Bytes::new(bytes) });
             }
-            // Flows that have credit left were not held back by their windows.
             if pool.free >= pool.reserved + self.segment {
-                for id in std::mem::take(&mut pool.limited) {
-                    if let Some(flow) = self.virtuals.get_mut(&id) {
-                        flow.is_limited = false;
-                    }
-                }
+                pool.nobody_is_limited(name, &mut self.virtuals);
             }
+            pool.tidy(name, &self.members, &self.virtuals);
         }
         // Nothing has changed meanwhile, and the list has room for next time.
         self.changed = changed;
@@ -101,7 +99,7 @@ impl Group {
     pub fn reclaim(&mut self, now: Time, after: Duration) {
         let is_unused = |member: &Member| member.allowance > 0 && now.since(member.touched) >= after;
         let mut unused: Vec<_> =
-            self.members.iter().filter(|(_, member)| is_unused(member)).map(|(id, _)| *id).collect();
+            self.members.iter().filter(|(_, member)| is_unused(member)).map(|(id, _)| id).collect();
         unused.sort_unstable();
         for id in unused {
             self.want(id, Bytes::ZERO);
@@ -110,19 +108,20 @@ impl Group {
 
     /// Does something with a virtual flow, and keeps its pool's books. One that is gone is left alone.
     pub(super) fn with_flow(&mut self, id: VirtualId, act: impl FnOnce(&mut VirtualFlow)) {
-        let Some(flow) = self.virtuals.get_mut(&id) else { return };
-        let (before, was_limited) = (flow.free(), flow.is_limited);
+        let Some(flow) = self.virtuals.get_mut(id) else { return };
+        let before = flow.free();
         act(flow);
+        flow.reckon();
         let (after, pool) = (flow.free(), flow.pool);
-        if let Some(shared) = self.pools.get_mut(&pool) {
+        if let Some(shared) = self.pools.get_mut(pool) {
             shared.set_ready(id, before, after);
             if after > before {
                 shared.note_changed(pool, &mut self.changed);
             }
-            if (was_limited && before > 0) != (flow.is_limited && after > 0) {
-                shared.set_limited(id, flow.is_limited && after > 0);
+            if flow.is_limited && after > 0 {
+                shared.note_limited(id, flow);
             }
-            if after < before {
+            if shared.reserved > shared.free {
                 self.settle(pool);
             }
         }
@@ -130,8 +129,8 @@ impl Group {
 
     /// A member's place among those that wait, after its flight or its cap have changed.
     pub(super) fn requeue(&mut self, id: MemberId) {
-        let Some(member) = self.members.get_mut(&id) else { return };
-        let Some(pool) = self.pools.get_mut(&member.pool) else { return };
+        let Some(member) = self.members.get_mut(id) else { return };
+        let Some(pool) = self.pools.get_mut(member.pool) else { return };
         pool.queue(id, member);
         pool.note_changed(member.pool, &mut self.changed);
         self.tell_needs(id);
@@ -139,9 +138,9 @@ impl Group {
 
     /// What a member needs of its own flow has changed.
     pub(super) fn tell_needs(&mut self, id: MemberId) {
-        let Some(member) = self.members.get(&id) else { return };
+        let Some(member) = self.members.get(id) else { return };
         let (own, needs) = (member.own, member.needs(self.segment));
-        if self.virtuals.get(&own).is_none_or(|flow| flow.knows_needs(needs)) {
+        if self.virtuals.get(own).is_none_or(|flow| flow.knows_needs(needs)) {
             return;
         }
         self.with_flow(own, |flow| flow.set_needs(needs));
@@ -155,8 +154,8 @@ impl Group {
         }
         self.reviewed = Some(now);
         let (segment, initial) = (self.segment, self.start.initial_window.get());
-        let mut counts = Vec::with_capacity(self.members.len());
-        for member in self.members.values_mut() {
+        let mut counts = Vec::new();
+        for (_, member) in self.members.iter_mut() {
             // At two looks in a row: one that waits for its turn with a packet now and then is not held back.
             let is_held_back = member.is_held_back(segment);
             if std::mem::replace(&mut member.was_held_back, is_held_back) && is_held_back {
@@ -178,13 +177,12 @@ impl Group {
 
     /// Takes back grants that the windows do not cover any more, from those first who have had most.
     pub(super) fn settle(&mut self, id: PoolId) {
-        let Some(pool) = self.pools.get_mut(&id) else { return };
+        let Some(pool) = self.pools.get_mut(id) else { return };
         let mut changed = BTreeSet::new();
         while pool.reserved > pool.free {
-            let Some((_, name)) = pool.rich.pop_last() else { break };
-            let Some(member) = self.members.get_mut(&name) else { continue };
+            let Some(name) = pool.richest(id, &self.members) else { break };
+            let Some(member) = self.members.get_mut(name) else { break };
             changed.insert(name);
-            member.rich_at = None;
             let back = member.allowance.min(pool.reserved - pool.free).min(self.segment);
             member.allowance -= back;
             member.served = member.served.less(back, member.weight);

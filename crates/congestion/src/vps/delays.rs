@@ -6,23 +6,24 @@
 
 use anabranch_units::{Duration, Time};
 
-/// Of fewer round trips than this in an interval nothing is known: one alone may be that of a packet for
-/// which the receiver's timer ran.
-const FEWEST: u16 = 2;
-const NOTHING: (f32, u16) = (f32::INFINITY, 0);
+/// Of fewer than two round trips in an interval nothing is known: one alone may be that of a packet for which
+/// the receiver's timer ran. What is written down of one alone is below zero; this is of none.
+const NOTHING: f32 = f32::NEG_INFINITY;
 
 /// The least round trips of a member in intervals of the same length, a ring of the newest ones.
 #[derive(Clone, Debug)]
 pub(super) struct Delays {
-    /// In seconds, and of how many. Interval `n` is at `n` modulo the length.
-    least: Box<[(f32, u16)]>,
+    /// In seconds, below zero where there was only one. Interval `n` is at `n` modulo the length.
+    least: Box<[f32]>,
+    /// Of how many of them something is known.
+    known: usize,
     /// The newest interval that is known.
     newest: u64,
 }
 
 impl Delays {
     pub(super) fn new(intervals: usize) -> Self {
-        Self { least: vec![NOTHING; intervals.max(1)].into(), newest: 0 }
+        Self { least: vec![NOTHING; intervals.max(1)].into(), known: 0, newest: 0 }
     }
 
     /// Which interval a time is in.
@@ -36,14 +37,20 @@ impl Delays {
         let length = self.least.len() as u64;
         if interval > self.newest {
             for stale in (self.newest + 1..=interval).rev().take(self.least.len()) {
-                self.least[(stale % length) as usize] = NOTHING;
+                let stale = std::mem::replace(&mut self.least[(stale % length) as usize], NOTHING);
+                self.known -= usize::from(is_known(stale));
             }
             self.newest = interval;
         }
         if interval + length > self.newest {
-            let (least, count) = &mut self.least[(interval % length) as usize];
-            *least = least.min(rtt.as_secs_f64() as f32);
-            *count = count.saturating_add(1);
+            let least = &mut self.least[(interval % length) as usize];
+            let rtt = rtt.as_secs_f64() as f32;
+            if *least == NOTHING {
+                *least = -rtt;
+            } else {
+                self.known += usize::from(!is_known(*least));
+                *least = least.abs().min(rtt);
+            }
         }
     }
 
@@ -56,22 +63,26 @@ impl Delays {
     fn get(&self, interval: u64) -> f64 {
         let length = self.least.len() as u64;
         let is_kept = interval <= self.newest && interval + length > self.newest;
-        let (least, count) = if is_kept { self.least[(interval % length) as usize] } else { NOTHING };
-        if count < FEWEST { f64::NAN } else { least.into() }
+        let least = if is_kept { self.least[(interval % length) as usize] } else { NOTHING };
+        if is_known(least) { least.into() } else { f64::NAN }
     }
 
     /// So many intervals up to and without `end`, without their mean; `None` where less than `least` of them
     /// are known. One that is above both of its neighbours counts as the greater of them: what a queue does
     /// lasts longer, what a receiver's timer does is that.
     pub(super) fn signal(&self, end: u64, count: usize, least: usize) -> Option<Vec<f64>> {
+        // Of most it need not be looked at one by one.
+        if self.known < least {
+            return None;
+        }
         let mut signal = vec![f64::NAN; count];
         let ring = self.least.len() as u64;
         let (first, unborn) = (end.saturating_sub(count as u64), (count as u64).saturating_sub(end));
         // A division for each interval would be most of what this costs.
         let mut slot = (first % ring) as usize;
         for (interval, value) in (first..end).zip(&mut signal[(unborn as usize).min(count)..]) {
-            if interval <= self.newest && interval + ring > self.newest && self.least[slot].1 >= FEWEST {
-                *value = self.least[slot].0.into();
+            if interval <= self.newest && interval + ring > self.newest && is_known(self.least[slot]) {
+                *value = self.least[slot].into();
             }
             slot = if slot + 1 == self.least.len() { 0 } else { slot + 1 };
         }
@@ -89,6 +100,11 @@ impl Delays {
         without_mean(&mut signal);
         Some(signal)
     }
+}
+
+/// Whether something is known by what is written down of an interval.
+fn is_known(least: f32) -> bool {
+    least.is_sign_positive()
 }
 
 /// In how many intervals something is known.
@@ -134,21 +150,24 @@ pub(super) struct Comparison {
 impl Comparison {
     /// Where both are known; `None` where that is in less than `least` intervals.
     pub(super) fn of(ours: &[f64], theirs: &[f64], least: usize) -> Option<Self> {
-        let pairs = || ours.iter().zip(theirs).filter(|(a, b)| !a.is_nan() && !b.is_nan());
-        let count = pairs().count();
-        if count < least.max(1) {
-            return None;
+        let mut count = 0.0;
+        let (mut our, mut their) = ((0.0, 0.0), (0.0, 0.0));
+        let mut differences = 0.0;
+        for (a, b) in ours.iter().zip(theirs) {
+            let is_known = !a.is_nan() && !b.is_nan();
+            let (a, b) = if is_known { (*a, *b) } else { (0.0, 0.0) };
+            count += f64::from(u8::from(is_known));
+            our = (our.0 + a, our.1 + a * a);
+            their = (their.0 + b, their.1 + b * b);
+            differences += (a - b) * (a - b);
         }
-        let sums = pairs().fold((0.0, 0.0), |(ours, theirs), (a, b)| (ours + a, theirs + b));
-        let (mean, their_mean) = (sums.0 / count as f64, sums.1 / count as f64);
-        let mut squares = Self { ours: 0.0, theirs: 0.0, difference: 0.0 };
-        for (a, b) in pairs() {
-            let (a, b) = (a - mean, b - their_mean);
-            squares.ours += a * a / count as f64;
-            squares.theirs += b * b / count as f64;
-            squares.difference += (a - b) * (a - b) / count as f64;
-        }
-        Some(squares)
+        // Signals are nearly without their means already, so that nothing is lost by this subtraction.
+        let variance = |sum: f64, squares: f64| (squares / count - (sum / count).powi(2)).max(0.0);
+        (count >= least.max(1) as f64).then(|| Self {
+            ours: variance(our.0, our.1),
+            theirs: variance(their.0, their.1),
+            difference: variance(our.0 - their.0, differences),
+        })
     }
 
     /// The concordance of the two (L. I. Lin, "A concordance correlation coefficient to evaluate

@@ -40,9 +40,11 @@ mod group;
 mod heard;
 mod member;
 mod names;
+mod order;
 mod parting;
 mod pool;
 mod records;
+mod seats;
 mod sent_times;
 #[cfg(test)]
 mod tests;

@@ -4,6 +4,7 @@ use anabranch_units::{Bytes, Time};
 
 use super::group::Group;
 use super::names::{MemberId, PoolId};
+use super::pool::Pool;
 
 /// A member was moved to other company.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -24,12 +25,11 @@ impl Group {
         if !watch.is_due(now) {
             return Vec::new();
         }
-        let mut company: Vec<_> = self.members.iter().map(|(id, member)| (*id, member.pool.0)).collect();
-        company.sort_unstable();
+        let mut places: Vec<_> = self.members.iter().map(|(id, member)| (member.pool.0, id)).collect();
+        places.sort_unstable();
         let mut told = Vec::new();
-        for found in watch.judge(company.into_iter(), now) {
-            let pool = PoolId(found.to.unwrap_or(self.next_id));
-            self.next_id += u64::from(found.to.is_none());
+        for found in watch.judge(&places, now) {
+            let pool = found.to.map_or_else(|| self.begin_pool(), PoolId);
             for id in &found.members {
                 self.move_to(*id, pool);
             }
@@ -45,27 +45,28 @@ impl Group {
     /// A member and its virtual flow change their pool. What the flow has in flight for others stays written
     /// down.
     fn move_to(&mut self, id: MemberId, pool: PoolId) {
-        let Some(wanted) = self.members.get(&id).map(|member| member.wanted) else { return };
+        let Some(wanted) = self.members.get(id).map(|member| member.wanted) else { return };
         self.want(id, Bytes::ZERO);
-        let Some(member) = self.members.get_mut(&id) else { return };
+        let (Some(member), Some(shared)) = (self.members.get_mut(id), self.pools.get_mut(pool)) else {
+            return;
+        };
         let from = std::mem::replace(&mut member.pool, pool);
         let own = member.own;
-        let shared = self.pools.entry(pool).or_default();
         shared.members += 1;
         member.served = shared.clock;
-        if let Some(flow) = self.virtuals.get_mut(&own) {
+        if let Some(flow) = self.virtuals.get_mut(own) {
+            if let Some(old) = self.pools.get_mut(from) {
+                old.let_go(own, flow);
+            }
             flow.pool = pool;
-            let free = flow.free();
-            let is_limited = flow.is_limited && free > 0;
-            let shared = self.pools.entry(pool).or_default();
-            shared.set_ready(own, 0, free);
-            shared.set_limited(own, is_limited);
-            if let Some(old) = self.pools.get_mut(&from) {
-                old.set_ready(own, free, 0);
-                old.set_limited(own, false);
+            if let Some(shared) = self.pools.get_mut(pool) {
+                shared.set_ready(own, 0, flow.free());
+                if flow.is_limited && flow.free() > 0 {
+                    shared.note_limited(own, flow);
+                }
             }
         }
-        if let Some(shared) = self.pools.get_mut(&pool) {
+        if let Some(shared) = self.pools.get_mut(pool) {
             shared.note_changed(pool, &mut self.changed);
         }
         self.settle(from);
@@ -73,12 +74,21 @@ impl Group {
         self.want(id, Bytes::new(wanted));
     }
 
+    /// A pool that nobody is in yet.
+    pub(super) fn begin_pool(&mut self) -> PoolId {
+        let id = PoolId(self.pool_seats.name(self.next_number));
+        self.next_number = self.next_number.wrapping_add(1);
+        self.pools.insert(id, Pool::default());
+        id
+    }
+
     /// One member less is in a pool, which goes with the last one.
     pub(super) fn leave_pool(&mut self, id: PoolId) {
-        let Some(pool) = self.pools.get_mut(&id) else { return };
+        let Some(pool) = self.pools.get_mut(id) else { return };
         pool.members = pool.members.saturating_sub(1);
         if pool.members == 0 {
-            self.pools.remove(&id);
+            self.pools.remove(id);
+            self.pool_seats.leave(id);
         }
     }
 }

@@ -1,9 +1,12 @@
 //! Members behind one bottleneck, and the credit that they share.
 
-use std::collections::{BTreeSet, BinaryHeap};
+use std::cmp::Reverse;
 
 use super::member::Member;
 use super::names::{MemberId, PoolId, VirtualId};
+use super::order::Order;
+use super::seats::Seats;
+use super::virtual_flow::VirtualFlow;
 use super::weight::Served;
 
 /// The books of a pool, in bytes.
@@ -16,18 +19,16 @@ pub(super) struct Pool {
     /// What of it was granted and not sent yet.
     pub reserved: u64,
     /// Members that could use more, the one first that is owed most.
-    pub waiting: BTreeSet<(Served, MemberId)>,
+    waiting: Order<Reverse<(Served, MemberId)>>,
     /// Members with credit that they have not used, the one last that has had most.
-    pub rich: BTreeSet<(Served, MemberId)>,
-    /// Virtual flows by what their windows left free when that changed last, and by what they left before:
-    /// what is no longer so is passed over where it is read.
-    ready: BinaryHeap<(u64, VirtualId)>,
-    /// Virtual flows whose windows leave something free.
-    ready_flows: usize,
+    rich: Order<(Served, MemberId)>,
+    /// Virtual flows by what their windows leave free.
+    ready: Order<(u64, VirtualId)>,
     /// Whether it is among those in which there may be something to hand out.
     pub is_changed: bool,
-    /// Those of them that were held back by their windows when they sent last.
-    pub limited: BTreeSet<VirtualId>,
+    /// Ready virtual flows that were held back by their windows when they sent last, and some that are so no
+    /// more.
+    limited: Vec<VirtualId>,
     /// The virtual flow that what was sent last stands for.
     pub sending: Option<VirtualId>,
     /// What the member was served that was granted last: where one begins that comes back.
@@ -45,7 +46,10 @@ impl Pool {
     /// A member may have something that could be taken back.
     pub(super) fn note_rich(&mut self, id: MemberId, member: &mut Member) {
         let place = (member.allowance > 0).then_some(member.served);
-        relist(&mut self.rich, id, &mut member.rich_at, place);
+        if member.rich_at != place {
+            let before = std::mem::replace(&mut member.rich_at, place);
+            self.rich.change(before.map(|served| (served, id)), place.map(|served| (served, id)));
+        }
     }
 
     /// A member has changed. Who could use no more credit for a time and now can is owed nothing for that
@@ -57,8 +61,38 @@ impl Pool {
             member.served = member.served.max(self.clock);
         }
         let place = member.is_waiting.then_some(member.served);
-        relist(&mut self.waiting, id, &mut member.waits_at, place);
+        if member.waits_at != place {
+            let before = std::mem::replace(&mut member.waits_at, place);
+            let named = |served| Reverse((served, id));
+            self.waiting.change(before.map(named), place.map(named));
+        }
         self.note_rich(id, member);
+    }
+
+    /// How many members wait.
+    #[cfg(test)]
+    pub(super) fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// How much lies in its lists.
+    #[cfg(test)]
+    pub(super) fn lying(&self) -> usize {
+        self.waiting.lying() + self.rich.lying() + self.ready.lying() + self.limited.len()
+    }
+
+    /// The member that waits and is owed most, in the pool of this name.
+    pub(super) fn most_owed(&mut self, pool: PoolId, members: &Seats<MemberId, Member>) -> Option<MemberId> {
+        let is_so = |Reverse((served, id)): Reverse<(Served, MemberId)>| {
+            members.get(id).is_some_and(|member| member.pool == pool && member.waits_at == Some(served))
+        };
+        self.waiting.tidy(is_so);
+        self.waiting.greatest(is_so).map(|Reverse((_, id))| id)
+    }
+
+    /// The member that has had most of those that have unused credit.
+    pub(super) fn richest(&mut self, pool: PoolId, members: &Seats<MemberId, Member>) -> Option<MemberId> {
+        self.rich.greatest(is_rich(pool, members)).map(|(_, id)| id)
     }
 
     /// A virtual flow's window leaves `after` free instead of `before`.
@@ -66,56 +100,65 @@ impl Pool {
         if before == after {
             return;
         }
-        self.ready_flows = self.ready_flows - usize::from(before > 0) + usize::from(after > 0);
-        if after > 0 {
-            self.ready.push((after, flow));
-        }
+        let named = |free| (free > 0).then_some((free, flow));
+        self.ready.change(named(before), named(after));
         self.free = self.free - before + after;
     }
 
-    /// The virtual flow whose window leaves most free, by what `free` says that each one's leaves.
-    pub(super) fn readiest(&mut self, free: impl Fn(VirtualId) -> u64) -> Option<VirtualId> {
-        // Most of what is read is no longer so: now and then all of that goes at once.
-        if self.ready.len() > 2 * self.ready_flows + 64 {
-            let mut current = std::mem::take(&mut self.ready).into_vec();
-            current.retain(|(left, flow)| free(*flow) == *left);
-            current.sort_unstable();
-            current.dedup();
-            self.ready = current.into();
-        }
-        while let Some((left, flow)) = self.ready.peek().copied() {
-            if free(flow) == left {
-                return Some(flow);
-            }
-            self.ready.pop();
-        }
-        None
+    /// The virtual flow whose window leaves most free.
+    pub(super) fn readiest(
+        &mut self,
+        pool: PoolId,
+        virtuals: &Seats<VirtualId, VirtualFlow>,
+    ) -> Option<VirtualId> {
+        self.ready.greatest(is_ready(pool, virtuals)).map(|(_, flow)| flow)
     }
 
-    /// A virtual flow is ready though it was held back when it sent last, or is not.
-    pub(super) fn set_limited(&mut self, flow: VirtualId, is_limited: bool) {
-        if is_limited {
-            self.limited.insert(flow);
-        } else {
-            self.limited.remove(&flow);
+    /// Lets go of what is no longer so in its lists, where that has become much.
+    pub(super) fn tidy(
+        &mut self,
+        pool: PoolId,
+        members: &Seats<MemberId, Member>,
+        virtuals: &Seats<VirtualId, VirtualFlow>,
+    ) {
+        self.rich.tidy(is_rich(pool, members));
+        self.ready.tidy(is_ready(pool, virtuals));
+    }
+
+    /// A virtual flow is ready though it was held back when it sent last.
+    pub(super) fn note_limited(&mut self, id: VirtualId, flow: &mut VirtualFlow) {
+        if !std::mem::replace(&mut flow.is_listed, true) {
+            self.limited.push(id);
+        }
+    }
+
+    /// A virtual flow leaves the pool.
+    pub(super) fn let_go(&mut self, id: VirtualId, flow: &mut VirtualFlow) {
+        self.set_ready(id, flow.free(), 0);
+        if std::mem::replace(&mut flow.is_listed, false) {
+            self.limited.retain(|limited| *limited != id);
+        }
+    }
+
+    /// Credit is left: flows that are ready were not held back by their windows.
+    pub(super) fn nobody_is_limited(&mut self, pool: PoolId, virtuals: &mut Seats<VirtualId, VirtualFlow>) {
+        for id in self.limited.drain(..) {
+            if let Some(flow) = virtuals.get_mut(id).filter(|flow| flow.pool == pool) {
+                flow.is_listed = false;
+                flow.is_limited &= flow.free() == 0;
+            }
         }
     }
 }
 
-/// Gives a member another place in a list, or none. `at`: where it is.
-fn relist(
-    list: &mut BTreeSet<(Served, MemberId)>,
-    id: MemberId,
-    at: &mut Option<Served>,
-    place: Option<Served>,
-) {
-    if *at == place {
-        return;
+/// Whether a member is where a list says, in the pool of this name,
+fn is_rich(pool: PoolId, members: &Seats<MemberId, Member>) -> impl Fn((Served, MemberId)) -> bool {
+    move |(served, id)| {
+        members.get(id).is_some_and(|member| member.pool == pool && member.rich_at == Some(served))
     }
-    if let Some(before) = std::mem::replace(at, place) {
-        list.remove(&(before, id));
-    }
-    if let Some(served) = place {
-        list.insert((served, id));
-    }
+}
+
+/// and a virtual flow.
+fn is_ready(pool: PoolId, virtuals: &Seats<VirtualId, VirtualFlow>) -> impl Fn((u64, VirtualId)) -> bool {
+    move |(free, id)| virtuals.get(id).is_some_and(|flow| flow.pool == pool && flow.free() == free)
 }

@@ -41,29 +41,34 @@ impl Records {
         }
     }
 
-    /// Takes out what lies in a range; of records that lie in it partly, that part.
-    pub(super) fn take(&mut self, range: Range<u64>) -> Vec<Record> {
-        if range.start >= range.end || self.0.back().is_none_or(|last| last.end <= range.start) {
-            return Vec::new();
+    /// Takes out what lies in a range, to the end of `taken`; of records that lie in it partly, that part.
+    pub(super) fn take(&mut self, range: Range<u64>, taken: &mut Vec<Record>) {
+        // Mostly it is the oldest that goes, as a whole, and no other need be read.
+        let is_in = |record: &mut Record| record.start >= range.start && record.end <= range.end;
+        while let Some(oldest) = self.0.pop_front_if(is_in) {
+            taken.push(oldest);
+        }
+        let Some((oldest, newest)) = self.0.front().zip(self.0.back()) else { return };
+        if range.start >= range.end || newest.end <= range.start || oldest.start >= range.end {
+            return;
         }
         let first = self.0.partition_point(|record| record.end <= range.start);
         let after = self.0.partition_point(|record| record.start < range.end);
         if first >= after {
-            return Vec::new();
+            return;
         }
         let (before, behind) = (self.0[first], self.0[after - 1]);
-        let mut taken: Vec<Record> = self.0.drain(first..after).collect();
-        for record in &mut taken {
-            record.start = record.start.max(range.start);
-            record.end = record.end.min(range.end);
-        }
+        taken.extend(self.0.drain(first..after).map(|record| Record {
+            start: record.start.max(range.start),
+            end: record.end.min(range.end),
+            ..record
+        }));
         if behind.end > range.end {
             self.0.insert(first, Record { start: range.end, ..behind });
         }
         if before.start < range.start {
             self.0.insert(first, Record { end: range.start, ..before });
         }
-        taken
     }
 
     /// From where to where so many of the oldest bytes are; `None` where there are none.
@@ -102,7 +107,8 @@ mod tests {
             for (place, (is_sent, start, length)) in steps.into_iter().enumerate() {
                 let range = start..start + length;
                 let expected: Vec<_> = range.clone().filter_map(|at| bytes[at as usize].take()).collect();
-                let taken = records.take(range.clone());
+                let mut taken = Vec::new();
+                records.take(range.clone(), &mut taken);
                 let told: Vec<_> =
                     taken.iter().flat_map(|record| (record.start..record.end).map(|_| record.place)).collect();
                 prop_assert_eq!(told, expected);
@@ -112,7 +118,10 @@ mod tests {
                 }
             }
             // The oldest bytes are the first ones.
-            let some: Vec<_> = records.oldest(17).map_or(Vec::new(), |range| records.take(range));
+            let mut some = Vec::new();
+            if let Some(range) = records.oldest(17) {
+                records.take(range, &mut some);
+            }
             let taken: u64 = some.iter().map(Record::bytes).sum();
             let known = bytes.iter().flatten().count() as u64;
             prop_assert_eq!(taken, known.min(17));

@@ -24,8 +24,12 @@ pub(super) struct VirtualFlow {
     has_timed_out: bool,
     /// Acknowledged, and not told yet.
     untold: u64,
+    /// What its window left when that was reckoned last.
+    free: u64,
     /// All its window was in use.
     pub is_limited: bool,
+    /// Its pool has it in the list of those.
+    pub is_listed: bool,
     /// The part of its window that counts by what its member has used of it, from 0 to 1, and what that needs
     /// now.
     counts: f64,
@@ -34,7 +38,7 @@ pub(super) struct VirtualFlow {
 
 impl VirtualFlow {
     pub(super) fn new(pool: PoolId, controller: Box<dyn Controller>, segment: u64) -> Self {
-        Self {
+        let mut flow = Self {
             pool,
             cwnd: controller.cwnd().get(),
             controller,
@@ -44,10 +48,14 @@ impl VirtualFlow {
             recovery: 0,
             has_timed_out: false,
             untold: 0,
+            free: 0,
             is_limited: false,
+            is_listed: false,
             counts: 1.0,
             needs: 0,
-        }
+        };
+        flow.reckon();
+        flow
     }
 
     pub(super) fn cwnd(&self) -> Bytes {
@@ -56,7 +64,7 @@ impl VirtualFlow {
 
     /// Whether it has heard that its member needs so much, and would do nothing about it.
     pub(super) fn knows_needs(&self, bytes: u64) -> bool {
-        self.counts_in_full() && self.needs == bytes
+        self.needs == bytes && (self.counts_in_full() || !self.is_limited)
     }
 
     /// What of its window may be in use: what counts of it, and whatever its own member needs.
@@ -71,7 +79,13 @@ impl VirtualFlow {
 
     /// What its window leaves, in whole segments; as a TCP, it sends no part of one.
     pub(super) fn free(&self) -> u64 {
-        self.usable().saturating_sub(self.flight) / self.segment * self.segment
+        self.free
+    }
+
+    /// Reckons [what is free](Self::free), after anything else was called that changes it. It is asked for
+    /// more often, and a division takes long.
+    pub(super) fn reckon(&mut self) {
+        self.free = self.usable().saturating_sub(self.flight) / self.segment * self.segment;
     }
 
     /// Whether others may have all of its window.

@@ -77,7 +77,7 @@ impl World {
 
     /// Which members share with which: their pools, numbered as they come.
     fn pools(&self) -> Vec<usize> {
-        let of = |id: &MemberId| self.group.members[id].pool;
+        let of = |id: &MemberId| self.group.members.get(*id).unwrap().pool;
         let mut seen = Vec::new();
         for id in &self.members {
             if !seen.contains(&of(id)) {
