@@ -21,6 +21,7 @@ import sys
 import tempfile
 import threading
 import urllib.parse
+from queue import Empty, Queue
 
 import raw
 from segments import SCENARIO, SEGMENT_SECONDS, Ports, played
@@ -67,14 +68,14 @@ CHROMIUM = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--no-fir
             "--disable-dev-shm-usage", "--mute-audio", "--autoplay-policy=no-user-gesture-required"]
 
 
-def film(directory, rungs, seconds):
-    """A ladder as HLS and DASH."""
+def film(directory, rungs, seconds, pictures=PICTURES, frames=25):
+    """A ladder as HLS and DASH, with so many frames a second."""
     directory.mkdir()
-    command = ["ffmpeg", "-v", "error", "-f", "lavfi", "-i", f"testsrc2=size=854x480:rate=25:duration={seconds}"]
+    command = ["ffmpeg", "-v", "error", "-f", "lavfi", "-i", f"testsrc2=size=854x480:rate={frames}:duration={seconds}"]
     for index, kbps in enumerate(rungs):
-        command += ["-map", "0:v", f"-s:v:{index}", PICTURES[kbps], f"-b:v:{index}", f"{kbps}k", f"-minrate:v:{index}", f"{kbps}k",
+        command += ["-map", "0:v", f"-s:v:{index}", pictures[kbps], f"-b:v:{index}", f"{kbps}k", f"-minrate:v:{index}", f"{kbps}k",
                     f"-maxrate:v:{index}", f"{kbps}k", f"-bufsize:v:{index}", f"{kbps // 2}k"]
-    gop = str(SEGMENT_SECONDS * 25)
+    gop = str(SEGMENT_SECONDS * frames)
     command += ["-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p", "-bf", "0", "-g", gop, "-keyint_min", gop, "-sc_threshold", "0",
                 "-x264-params", "nal-hrd=cbr:filler=1", "-aspect", "16:9", "-f", "dash", "-adaptation_sets", "id=0,streams=v",
                 "-seg_duration", str(SEGMENT_SECONDS), "-use_timeline", "0", "-hls_playlist", "1", "film.mpd"]
@@ -95,8 +96,8 @@ def libraries(directory):
 
 
 def serve_page(scripts):
-    """A server of the page and the players' scripts; its address, and where what the page tells comes."""
-    told, came = {}, threading.Event()
+    """A server of the page and the players' scripts; its address, and a queue of what pages tell."""
+    told = Queue()
     files = {f"/{name}": (script, "text/javascript") for name, script in scripts.items()}
     files["/players.html"] = (HERE / "players.html", "text/html")
 
@@ -111,17 +112,16 @@ def serve_page(scripts):
             self.wfile.write(body)
 
         def do_POST(self):
-            told.update(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            told.put(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
             self.send_response(204)
             self.end_headers()
-            came.set()
 
         def log_message(self, *_):
             pass
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answer)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    return f"127.0.0.1:{server.server_address[1]}", told, came
+    return f"127.0.0.1:{server.server_address[1]}", told
 
 
 def inside(options):
@@ -134,15 +134,18 @@ def inside(options):
         proxy = subprocess.Popen([options.anabranch, "proxy", "--listen", "127.0.0.1:0"], stdout=subprocess.PIPE,
                                  stderr=subprocess.STDOUT, text=True)
         url = f"http://{re.search(r'http://([^/]+)/URL', proxy.stdout.readline()).group(1)}/{url}"
-    address, told, came = serve_page(libraries(options.libraries))
+    address, pages = serve_page(libraries(options.libraries))
     heights = ",".join(f"{PICTURES[kbps].partition('x')[2]}:{kbps}" for kbps in rungs)
     query = urllib.parse.urlencode({"player": options.player, "url": url, "seconds": ROWS[options.row][7], "rungs": heights})
     ports = Ports(host)
     ports.start()
-    with tempfile.TemporaryDirectory() as profile:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         browser = subprocess.Popen([*CHROMIUM, f"--user-data-dir={profile}", f"http://{address}/players.html?{query}"],
                                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        came.wait(ROWS[options.row][7] + 60)
+        try:
+            told = pages.get(timeout=ROWS[options.row][7] + 60)
+        except Empty:
+            told = None
         for program in [browser, proxy]:
             if program:
                 program.terminate()
