@@ -13,7 +13,7 @@ use anabranch_units::{Duration, Time};
 /// A member that has used nothing for so long counts for nothing.
 pub(crate) const COUNTS_FOR: Duration = Duration::from_secs(2);
 /// A flow counts for so many times what its member uses.
-const LENDS: f64 = 4.0;
+pub(crate) const LENDS: f64 = 4.0;
 
 /// The use of one flow. One that begins counts in full.
 #[derive(Clone, Copy, Debug)]

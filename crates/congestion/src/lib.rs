@@ -13,6 +13,7 @@
 //!   rate.
 //! - [`vps`]: a group of flows that share by weights what as many standard flows would get.
 //! - [`joint`]: the same where only windows can be told, as in a kernel.
+//! - [`shares`]: live senders that share what their rate controls allow them together.
 //! - [`clients`]: what a client's connections count for in a group.
 //! - `flow_use`: how much of its own virtual flow a member of a group uses.
 //! - [`turns`]: which of the answers on one connection goes next.
@@ -74,6 +75,7 @@ pub mod multcp;
 pub mod multfrc;
 pub mod need;
 pub mod response;
+pub mod shares;
 pub mod tfrc;
 pub mod tfwc;
 pub mod trace;

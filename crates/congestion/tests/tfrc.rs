@@ -106,6 +106,48 @@ fn losses_end_slow_start() {
     assert_eq!(sender.allowed_rate(), Rate::from_bps(125));
 }
 
+/// A sender with a share is told what its share of `whole` kbps lets through, as long as its control allows that.
+fn with_share(share: f64, whole: u64, loss_event_rate: f64) -> Sender {
+    let mut sender = Sender::new(Parameters::RFC5348, SIZE);
+    sender.set_share(share);
+    for round in 0..40 {
+        let sent = (whole * 1000).min(sender.allowed_alone().as_bps()) as f64 / 1000.0 * share;
+        report(&mut sender, 100 * round, sent as u64, loss_event_rate);
+    }
+    sender
+}
+
+#[test]
+fn a_share_is_a_part_of_what_the_control_goes_on_to_allow() {
+    let alone = with_share(1.0, 2000, 0.01);
+    near(alone.allowed_rate().as_f64(), 898_654.0, 1e-4);
+    for share in [0.3, 0.7, 1.75, 3.0] {
+        let sender = with_share(share, 2000, 0.01);
+        near(sender.allowed_alone().as_f64(), alone.allowed_rate().as_f64(), 1e-5);
+        near(sender.allowed_rate().as_f64(), share * alone.allowed_rate().as_f64(), 1e-5);
+    }
+    // A path that carries less than the equation gives holds it at twice what arrives, as it would arrive alone.
+    near(with_share(0.5, 300, 0.01).allowed_alone().as_f64(), 600_000.0, 0.01);
+}
+
+#[test]
+fn before_the_first_loss_a_part_shows_no_more_than_it_is() {
+    // In the first two round trips nothing bounds it. Then half of what is allowed arrives, and twice that is all
+    // that is known: it stays there.
+    near(with_share(0.5, 3000, 0.0).allowed_alone().as_f64(), 4.0 * 320_000.0, 1e-6);
+    near(with_share(1.0, 3000, 0.0).allowed_alone().as_f64(), 6_000_000.0, 0.01);
+    near(with_share(2.0, 3000, 0.0).allowed_alone().as_f64(), 6_000_000.0, 0.01);
+}
+
+#[test]
+fn packets_of_a_share_belong_to_as_many_connections_as_it_stands_for() {
+    let mut sender = Sender::new(Parameters::RFC5348, SIZE);
+    for (share, flows) in [(1.75, 1.75), (0.4, 1.0), (1.7142857, 110.0 / 64.0), (1.0, 1.0)] {
+        sender.set_share(share);
+        assert_eq!(sender.sent(at(0), true).flows, flows);
+    }
+}
+
 #[test]
 fn ns2_adds_a_packet_each_round_trip() {
     let mut sender = Sender::new(Parameters::NS2, SIZE);
@@ -434,6 +476,7 @@ enum Step {
     Send { has_more: bool },
     Feedback(Feedback),
     Flows(f64),
+    Share(f64),
     Tick,
 }
 
@@ -452,6 +495,7 @@ fn step() -> impl Strategy<Value = Step> {
         any::<bool>().prop_map(|has_more| Step::Send { has_more }),
         feedback,
         flows().prop_map(Step::Flows),
+        prop_oneof![0.0f64..8.0, any::<f64>()].prop_map(Step::Share),
         Just(Step::Tick)
     ]
 }
@@ -477,6 +521,7 @@ proptest! {
                     sender.feedback(&feedback, now);
                 }
                 Step::Flows(flows) => sender.set_flows(flows),
+                Step::Share(share) => sender.set_share(share),
                 Step::Tick => {
                     sender.tick(now);
                     prop_assert!(sender.deadline() > now || now == Time::NEVER);
@@ -484,8 +529,10 @@ proptest! {
             }
             for rate in [sender.allowed_rate(), sender.sending_rate()] {
                 // In floats, as very large rates are rounded to them.
-                let most = parameters.maximum_rate.as_f64().max(sender.flows() * (least.as_f64() + 1.0));
-                prop_assert!(rate >= least && rate.as_f64() <= most * (1.0 + 1e-12), "{rate}");
+                let stands_for = (sender.flows() * sender.share()).min(100.0);
+                let most = parameters.maximum_rate.as_f64().max(stands_for * (least.as_f64() + 1.0));
+                let least = (least.as_f64() * stands_for.min(1.0)).floor();
+                prop_assert!(rate.as_f64() >= least && rate.as_f64() <= most * (1.0 + 1e-12) + 1.0, "{rate}");
             }
             prop_assert!((0.0..=1.0).contains(&sender.loss_event_rate()));
         }

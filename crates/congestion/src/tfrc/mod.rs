@@ -23,6 +23,7 @@ mod parameters;
 mod receive_rates;
 mod receiver;
 mod sender;
+mod share;
 mod timeout;
 mod virtual_connections;
 

@@ -3,11 +3,14 @@
 use anabranch_units::{Bytes, Duration, Rate, Time};
 
 use super::receive_rates::{DataLimit, ReceiveRates};
+use super::share::Share;
 use super::timeout::CoarseTimeout;
-use super::virtual_connections::Numbering;
+use super::virtual_connections::{MOST_FLOWS, Numbering, bounded};
 use super::{Feedback, Increase, PacketInfo, Parameters, Timeout};
 use crate::multfrc::Usage;
 
+/// Where a sender has a share, its packets belong to connections in such parts of one.
+const SHARE_PARTS: f64 = 64.0;
 /// A round trip is never shorter, whatever a report says.
 const SHORTEST_RTT: Duration = Duration::from_micros(1);
 
@@ -17,7 +20,10 @@ pub struct Sender {
     parameters: Parameters,
     packet_size: Bytes,
     next_sequence: u64,
-    /// How many connections the sender stands for (n), and which packet belongs to which.
+    /// How many connections the sender stands for (n), and how much of what these are allowed it has.
+    flows: f64,
+    share: Share,
+    /// Which packet belongs to which connection.
     numbering: Numbering,
     /// Reports that came or were missed.
     round: u64,
@@ -92,6 +98,8 @@ impl Sender {
             parameters,
             packet_size,
             next_sequence: 0,
+            flows: 1.0,
+            share: Share::WHOLE,
             numbering: Numbering::new(),
             round: 0,
             allowed: packet_size.as_f64(),
@@ -115,13 +123,45 @@ impl Sender {
     /// than one, and what is no number, counts as one, more than 100 as 100. The interval to the next packet
     /// changes at once.
     pub fn set_flows(&mut self, flows: f64) {
-        self.numbering.set_flows(flows);
+        self.flows = bounded(flows);
+        self.stand();
+    }
+
+    /// The sender has so much of what its own control allows it from now on: less than one part where it is
+    /// held back, more where others leave it something ([`crate::shares`]). The control itself goes on as if
+    /// it had all: what arrives, and which losses are those of one connection, is reckoned with the rate of
+    /// one.
+    pub fn set_share(&mut self, share: f64) {
+        self.share.set(share);
+        self.stand();
+    }
+
+    fn stand(&mut self) {
+        // Less than one connection is one there. A share is told in whole parts, so that both ends reckon
+        // alike.
+        let is_whole = self.share.get().to_bits() == 1.0_f64.to_bits();
+        let stands_for = self.stands_for();
+        self.numbering.set_flows(if is_whole {
+            stands_for
+        } else {
+            (stands_for * SHARE_PARTS).round() / SHARE_PARTS
+        });
         self.allow(self.allowed);
     }
 
     /// How many connections the sender stands for (n).
     pub fn flows(&self) -> f64 {
-        self.numbering.flows()
+        self.flows
+    }
+
+    /// How much of what its own control allows it the sender has ([`Self::set_share`]).
+    pub fn share(&self) -> f64 {
+        self.share.get()
+    }
+
+    /// So many times the rate of one connection are sent.
+    fn stands_for(&self) -> f64 {
+        (self.flows * self.share.get()).min(f64::from(MOST_FLOWS))
     }
 
     /// When the next packet may leave (section 4.6); it may be in the past.
@@ -160,7 +200,7 @@ impl Sender {
             timestamp: now,
             rtt: self.rtt(),
             round: self.round,
-            flows: self.flows(),
+            flows: self.numbering.flows(),
             connection,
             connection_sequence,
         }
@@ -231,15 +271,20 @@ impl Sender {
         self.round = self.round.saturating_add(1);
     }
 
-    /// The allowed rate, of all connections that the sender stands for (n X).
+    /// The allowed rate, of all connections that the sender stands for (n X), or its share of it.
     pub fn allowed_rate(&self) -> Rate {
-        rate(self.flows() * self.allowed)
+        rate(self.stands_for() * self.allowed)
+    }
+
+    /// What the sender's own control allows it, however much of it it has.
+    pub fn allowed_alone(&self) -> Rate {
+        rate(self.flows * self.allowed)
     }
 
     /// The rate at which packets leave: the allowed one, less while the round-trip time grows (section 4.5,
     /// X_inst).
     pub fn sending_rate(&self) -> Rate {
-        rate(self.flows() * self.instantaneous())
+        rate(self.stands_for() * self.instantaneous())
     }
 
     /// The smoothed round-trip time (R), once there was a report.
@@ -252,17 +297,22 @@ impl Sender {
         self.loss_event_rate
     }
 
-    /// What the sender makes of its rate, after a report. `wanted`: the rate of what there is to send, if
-    /// that is known.
+    /// What arrived in the last round trip.
+    pub fn delivered(&self) -> Rate {
+        self.delivered
+    }
+
+    /// What the sender makes of its rate, after a report, as if it had all of it. `wanted`: the rate of what
+    /// there is to send, if that is known.
     pub fn usage(&self, wanted: Option<Rate>) -> Usage {
         let equation = self
             .path
             .filter(|_| self.loss_event_rate > 0.0)
             .map(|path| self.equation_rate(&path, self.loss_event_rate));
         Usage {
-            allowed: self.allowed_rate(),
-            equation: equation.map_or(Rate::MAX, |one| rate(self.flows() * one)),
-            delivered: self.delivered,
+            allowed: self.allowed_alone(),
+            equation: equation.map_or(Rate::MAX, |one| rate(self.flows * one)),
+            delivered: rate(self.delivered.bytes_per_second() / self.share.sent_with()),
             loss_event_rate: self.loss_event_rate,
             is_limited: self.is_limited,
             wanted,
@@ -279,7 +329,9 @@ impl Sender {
 
     /// Bytes per second that the receive rates allow (recv_limit).
     fn receive_limit(&mut self, feedback: &Feedback, has_grown: bool, path: &Path, now: Time) -> f64 {
-        let receive_rate = feedback.receive_rate.bytes_per_second() / self.flows();
+        self.share.reported(path.rtt, now);
+        let shown = self.flows * self.share.shown(self.loss_event_rate > 0.0);
+        let receive_rate = feedback.receive_rate.bytes_per_second() / shown;
         self.delivered = feedback.receive_rate;
         self.is_limited = !self.data_limit.was_limited(feedback.timestamp);
         if self.is_limited {
@@ -289,7 +341,7 @@ impl Sender {
         } else if has_grown {
             // Of n connections one has seen a loss: it alone comes down, as the RFC has it, and the limit is
             // the mean of all.
-            let one = 1.0 / self.flows();
+            let one = 1.0 / self.stands_for().max(1.0);
             self.receive_rates.scale(1.0 - 0.5 * one);
             self.receive_rates.maximize((1.0 - 0.15 * one) * receive_rate, now);
             return (2.0 - one) * self.receive_rates.maximum();
@@ -345,7 +397,7 @@ impl Sender {
     }
 
     fn within_bounds(&self, rate: f64) -> f64 {
-        let maximum = self.parameters.maximum_rate.bytes_per_second() / self.flows();
+        let maximum = self.parameters.maximum_rate.bytes_per_second() / self.stands_for();
         rate.min(maximum).max(self.least_rate())
     }
 
@@ -365,7 +417,7 @@ impl Sender {
     /// From one packet to the next (t_ipi), never nothing: time must pass while packets leave.
     fn interval(&self) -> Duration {
         let interval =
-            Duration::from_secs_f64(self.packet_size.as_f64() / (self.flows() * self.instantaneous()));
+            Duration::from_secs_f64(self.packet_size.as_f64() / (self.stands_for() * self.instantaneous()));
         interval.max(Duration::from_nanos(1))
     }
 
@@ -373,7 +425,7 @@ impl Sender {
     /// would run out for lack of packets. Time must pass until it runs out, whatever the parameters.
     fn restart_nofeedback_timer(&mut self, now: Time) {
         let two_packets =
-            Duration::from_secs_f64(2.0 * self.packet_size.as_f64() / (self.flows() * self.allowed));
+            Duration::from_secs_f64(2.0 * self.packet_size.as_f64() / (self.stands_for() * self.allowed));
         let round_trip = self.rtt().unwrap_or(Duration::ZERO).max(self.parameters.least_feedback_interval);
         let rtts = round_trip * u64::from(self.parameters.nofeedback_rtts);
         self.nofeedback = now + rtts.max(two_packets).max(Duration::from_nanos(1));
