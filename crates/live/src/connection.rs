@@ -195,7 +195,7 @@ impl Connection {
     /// the rate of the last report. A round trip that was measured knows of a queue only when it has grown.
     pub(super) fn way(&self) -> Duration {
         let Some(rtt) = self.rate.rtt() else { return UNKNOWN_WAY };
-        let delivered = self.rate.usage(None).delivered;
+        let delivered = self.rate.delivered();
         let under_way = packet_size() * self.outstanding.len() as u64;
         let drains = if delivered.is_zero() { Duration::ZERO } else { delivered.time_for(under_way) };
         self.last_rtt.unwrap_or(rtt).max(drains) - self.round_trips.least().unwrap_or(rtt) / 2
@@ -219,7 +219,7 @@ impl Connection {
     /// Bytes that are under way beyond what arrives within the shortest round trip: what waits on the way.
     pub(super) fn queued(&self) -> Bytes {
         let least = self.round_trips.least().unwrap_or(self.first_rtt);
-        self.under_way - self.rate.usage(None).delivered.amount_in(least)
+        self.under_way - self.rate.delivered().amount_in(least)
     }
 
     /// Datagrams whose fate is not known.
@@ -341,6 +341,11 @@ impl Connection {
     pub(super) fn set_flows(&mut self, flows: f64) {
         // In the parts in which they are told, so that both ends reckon with the same number.
         self.rate.set_flows((flows * FLOWS_UNIT).round() / FLOWS_UNIT);
+    }
+
+    /// It has so much of what its own control allows ([`tfrc::Sender::set_share`]).
+    pub(super) fn set_share(&mut self, share: f64) {
+        self.rate.set_share(share);
     }
 
     /// A report came; `waits`: media wait for their turn to leave. Answers with the media packets that were

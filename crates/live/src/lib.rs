@@ -28,6 +28,7 @@ mod queue;
 mod receiver;
 mod round_trips;
 mod sender;
+mod sharing;
 
 pub use buffer::Counts;
 pub use receiver::{Receiver, ReceiverStatus};

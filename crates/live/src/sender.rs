@@ -4,6 +4,7 @@ mod again;
 mod end;
 mod leaving;
 mod protection;
+mod sharing;
 mod status;
 mod ways;
 
@@ -17,7 +18,7 @@ use anabranch_protocol::live::stuffing::Packer;
 use anabranch_protocol::live::wire::{
     Content, Datagram, DatagramError, MAX_DATAGRAM, MAX_PAYLOAD, Width, encode_data,
 };
-use anabranch_units::{Bytes, Duration, Time};
+use anabranch_units::{Bytes, Duration, Rate, Time};
 
 use super::bursts::{Bursts, Fate};
 use super::connection::{Connection, Known, Load};
@@ -26,6 +27,7 @@ use super::demand::{self, Demand};
 use super::fitting::Fitting;
 use super::history::History;
 use super::queue::{Packet, Queue};
+use super::sharing::Sharing;
 use super::{ConnectionId, MAX_CONNECTIONS, UplinkId, most_kept};
 
 pub use protection::Fec;
@@ -68,6 +70,7 @@ pub struct Sender {
     settings: Settings,
     connections: BTreeMap<ConnectionId, Connection>,
     links: BTreeMap<UplinkId, Aggregate>,
+    sharing: Option<Sharing>,
     packer: Packer,
     queue: Queue,
     demand: Demand,
@@ -108,6 +111,7 @@ impl Sender {
             settings,
             connections: BTreeMap::new(),
             links: BTreeMap::new(),
+            sharing: None,
             packer: Packer::new(settings.leave_out_stuffing),
             queue: Queue::default(),
             demand: Demand::default(),
@@ -248,9 +252,8 @@ impl Sender {
         let link = connection.link;
         let (lost, round_trip) = connection.report(&report, self.queue.len() > 1, self.settings.latency, now);
         learn(&mut self.bursts, self.links.get_mut(&link), connection);
-        let wanted = self.demand.rate(self.queue.size(), now) + self.protection.lacking();
         let usage = Usage { one: connection.rate_of_one(), ..connection.rate().usage(None) };
-        let usage = Usage { wanted: Some(wanted - self.brought_beside(link)), ..usage };
+        let usage = Usage { wanted: Some(self.wanted(link, now)), ..usage };
         if let Some(round_trip) = round_trip
             && let Some(aggregate) = self.links.get_mut(&link)
             && aggregate.report(now, round_trip, &usage).is_some()
@@ -259,10 +262,17 @@ impl Sender {
             mine.for_each(|connection| connection.set_flows(aggregate.flows()));
         }
         self.packer.set_shortens(self.bursts.losses().rate <= MOST_LOST_SHORT);
+        self.split(link, now);
         self.history.report(&report, self.next);
         self.lost(lost, now);
         self.fit(now);
         Ok(())
+    }
+
+    /// What there is to send over a link.
+    fn wanted(&mut self, link: UplinkId, now: Time) -> Rate {
+        let wanted = self.demand.rate(self.queue.size(), now) + self.protection.lacking();
+        wanted - self.brought_beside(link)
     }
 
     /// The next datagram that leaves now, and on which connection.
@@ -326,6 +336,7 @@ impl Sender {
                 rtt: connection.rtt(),
                 allowed_rate: connection.rate().allowed_rate(),
                 flows: connection.rate().flows(),
+                share: connection.rate().share(),
                 loss_event_rate: connection.rate().loss_event_rate(),
                 sent,
                 lost,
@@ -348,6 +359,7 @@ impl Sender {
             fitting_rate: self.fitting_rate(),
             losses: self.bursts.losses(),
             code: self.protection.code(),
+            shares_with: self.shares_with(),
             connections: connections.collect(),
         }
     }

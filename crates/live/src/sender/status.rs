@@ -19,6 +19,9 @@ pub struct ConnectionStatus {
     pub allowed_rate: Rate,
     /// How many connections it stands for (n).
     pub flows: f64,
+    /// How much of what its own control allows it has, where it shares with other senders: more than one
+    /// where they leave it something.
+    pub share: f64,
     /// p, as the receiver reported it last.
     pub loss_event_rate: f64,
     /// Datagrams sent.
@@ -60,6 +63,8 @@ pub struct SenderStatus {
     pub losses: Losses,
     /// The code of the parity at the moment.
     pub code: Option<Code>,
+    /// How many other senders it shares its uplinks with.
+    pub shares_with: usize,
     /// The connections.
     pub connections: Vec<ConnectionStatus>,
 }

@@ -1,11 +1,12 @@
 //! A sender and a receiver with a network between them, in virtual time.
 
 mod overdue;
+mod sharing;
 mod whole;
 
 use anabranch_protocol::live::wire::{RateReport, Report, encode_report, low_bits, micros};
 use anabranch_testkit::Events;
-use anabranch_units::Rate;
+use anabranch_units::{Rate, Ratio};
 use proptest::prelude::*;
 
 use super::super::Receiver;

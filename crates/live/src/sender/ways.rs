@@ -118,7 +118,7 @@ impl Sender {
     /// What the other links bring: so much of what is to be sent is not wanted of this one.
     pub(super) fn brought_beside(&self, link: UplinkId) -> Rate {
         let others = self.connections.values().filter(|other| other.link != link && !other.is_silent());
-        others.map(|other| other.rate().usage(None).delivered).sum()
+        others.map(|other| other.rate().delivered()).sum()
     }
 
     /// The round trip of the shortest way without a queue.
