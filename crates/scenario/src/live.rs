@@ -1,11 +1,12 @@
 //! Live streams: flows of kind `live`.
 
+use anabranch_congestion::vps::Weight;
 use anabranch_live::fec::Code;
 use anabranch_live::{Fec, LEAST_LATENCY, MAX_CONNECTIONS, MOST_LATENCY, Scheme, Settings};
 use anabranch_units::{Duration, Rate};
 
 use crate::error::Fault;
-use crate::model::{KeyFrames, Kind, Live, NodeId};
+use crate::model::{KeyFrames, Kind, Live, LiveShare, NodeId};
 use crate::network::NamedNetwork;
 use crate::table::{Item, Table};
 
@@ -48,6 +49,7 @@ pub(crate) fn read(table: &mut Table<'_>, copy: u32, network: &mut NamedNetwork<
     let retransmit = table.get("retransmit", Item::flag);
     let fec = table.get("fec", fec);
     let key_frames = table.get("key_frames", key_frames);
+    let share = table.get("group", |item| share(item.turn(copy)?));
     let (from, to) = ends.ok_or(Fault::TOLD)?;
     let settings = Settings {
         latency: latency?,
@@ -57,7 +59,7 @@ pub(crate) fn read(table: &mut Table<'_>, copy: u32, network: &mut NamedNetwork<
         scheme,
         is_published: is_published.unwrap_or(false),
     };
-    Ok(Kind::Live(Box::new(Live { from, to, rate: rate?, key_frames, settings })))
+    Ok(Kind::Live(Box::new(Live { from, to, rate: rate?, key_frames, settings, share })))
 }
 
 /// From one node or a list of them to another, and there is a way back to each.
@@ -120,6 +122,19 @@ fn scheme(item: Item<'_>) -> Result<Scheme, Fault> {
     };
     table.finish()?;
     scheme
+}
+
+/// A group's name, or a table with the name and the sender's weight.
+fn share(item: Item<'_>) -> Result<LiveShare, Fault> {
+    if !item.value.is_table() {
+        return Ok(LiveShare { group: item.text()?.to_owned(), weight: Weight::ONE });
+    }
+    let mut table = item.table("a live stream's `group`")?;
+    let group = table.need("name", Item::text);
+    let weight =
+        table.get("weight", |item| item.number(|weight| Weight::new(weight).is_some(), "from 0.001 to 1000"));
+    table.finish()?;
+    Ok(LiveShare { group: group?.to_owned(), weight: weight.and_then(Weight::new).unwrap_or(Weight::ONE) })
 }
 
 /// `"off"`, `"auto"`, or a block's packets.

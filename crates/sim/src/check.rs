@@ -7,12 +7,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anabranch_congestion::aggregate::Scheme;
 use anabranch_congestion::joint::MOST_MEMBERS;
+use anabranch_congestion::shares;
 use anabranch_scenario::MOST_CONNECTIONS;
 use anabranch_units::{Bytes, Duration, Rate};
 
 use crate::model::{
-    Act, Congestion, Flow, Form, Kind, Media, Model, NodeId, Pattern, Reader, Recovery, Server, Share,
-    Source, Tcp, When,
+    Act, Congestion, Flow, Form, Kind, Live, LiveShare, Media, Model, NodeId, Pattern, Reader, Recovery,
+    Server, Share, Source, Tcp, When,
 };
 use bounds::{Checked, LARGEST_PACKET, MOST, ensure};
 use link::check_link;
@@ -53,10 +54,11 @@ pub(crate) fn check(model: &Model) -> Result<(), ModelError> {
     for (id, link) in model.links.iter().enumerate() {
         check_link(link, model.nodes.len()).map_err(at(Place::Link(id)))?;
     }
-    let mut groups = BTreeMap::new();
+    let (mut groups, mut live_groups) = (BTreeMap::new(), BTreeMap::new());
     for (id, flow) in model.flows.iter().enumerate() {
         check_flow(flow, model).map_err(at(Place::Flow(id)))?;
         check_group(flow, &mut groups).map_err(at(Place::Flow(id)))?;
+        check_live_group(flow, &mut live_groups).map_err(at(Place::Flow(id)))?;
     }
     Ok(())
 }
@@ -245,6 +247,22 @@ fn check_group<'a>(
     ensure(first_share.form == share.form, || format!("the group '{name}' has several forms"))?;
     ensure(share.form == Form::Vps || (!share.watches && tcp.congestion == Congestion::Reno), || {
         format!("the group '{name}' has the form `window`: that is for `reno`, and does not watch")
+    })
+}
+
+/// Live senders of one group share an uplink; `groups` has the first one of each, and how many there are.
+fn check_live_group<'a>(flow: &'a Flow, groups: &mut BTreeMap<&'a str, (&'a Live, usize)>) -> Checked {
+    let Kind::Live(live) = &flow.kind else { return Ok(()) };
+    let Some(LiveShare { group, .. }) = &live.share else { return Ok(()) };
+    let (first, count) = groups.entry(group).or_insert((live, 0));
+    *count += 1;
+    ensure(live.from.iter().any(|node| first.from.contains(node)), || {
+        format!(
+            "the live streams of the group '{group}' share an uplink: give them a node of `from` in common"
+        )
+    })?;
+    ensure(*count <= shares::MOST_MEMBERS, || {
+        format!("the group '{group}' has more than {} live streams", shares::MOST_MEMBERS)
     })
 }
 

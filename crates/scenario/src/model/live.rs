@@ -1,5 +1,6 @@
 //! Live streams: what is sent, from where, and how its sender is set.
 
+use anabranch_congestion::vps::Weight;
 use anabranch_live::Settings;
 use anabranch_units::{Duration, Rate};
 
@@ -18,6 +19,17 @@ pub struct Live {
     pub key_frames: Option<KeyFrames>,
     /// How the sender does it.
     pub settings: Settings,
+    /// Whom it shares its uplinks with; `None`: with nobody.
+    pub share: Option<LiveShare>,
+}
+
+/// A live sender's place in a group: senders of one machine that share what they are allowed together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LiveShare {
+    /// The group's name.
+    pub group: String,
+    /// The sender's weight in it.
+    pub weight: Weight,
 }
 
 /// Pictures of which some are larger.

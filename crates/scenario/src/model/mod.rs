@@ -18,7 +18,7 @@ pub use link::{
     Change, CoDel, Discipline, DualPi2, FqCoDel, GilbertElliott, Jitter, Limit, Link, LossModel,
     Opportunities, Pie, Queue, Red, Spread, TokenBucket,
 };
-pub use live::{KeyFrames, Live};
+pub use live::{KeyFrames, Live, LiveShare};
 pub use media::{Act, Ladder, Media, RateControl, Reader};
 pub use server::{Above, MostConnections, Server};
 pub use tcp::{Congestion, DelayedAck, Ecn, Form, Recovery, Rto, Share, Tcp};

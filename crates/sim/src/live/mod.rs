@@ -8,6 +8,7 @@ mod film;
 
 use std::collections::BTreeMap;
 
+use anabranch_congestion::shares::TELL_INTERVAL;
 use anabranch_live::{ConnectionId, IDLE, PACKET_OVERHEAD, Receiver, Sender, UplinkId};
 use anabranch_units::{Bytes, Duration, Time};
 
@@ -44,6 +45,8 @@ pub(crate) struct Stream {
     /// What the receiver has of each connection: its uplink, and when it heard of it.
     known: BTreeMap<u32, (usize, Time)>,
     timer_at: Time,
+    /// When it told those it shares with how it stands.
+    told: Option<Time>,
     delivered: Bytes,
     connections_max: usize,
 }
@@ -71,7 +74,10 @@ impl Stream {
             (0..).zip(paths).map(|(uplink, paths)| network.add_live_way(LiveWay::new(flow, uplink, *paths)));
         Self {
             flow,
-            sender: Sender::new(settings),
+            sender: match &live.share {
+                Some(share) => Sender::new(settings).with_weight(share.weight),
+                None => Sender::new(settings),
+            },
             receiver: Receiver::new(settings.latency, 0).with_published_control(settings.is_published),
             film: Film::new(&live),
             live,
@@ -80,6 +86,7 @@ impl Stream {
             next_connection: 0,
             known: BTreeMap::new(),
             timer_at: Time::NEVER,
+            told: None,
             delivered: Bytes::ZERO,
             connections_max: 0,
         }
@@ -159,6 +166,7 @@ impl Stream {
         for payload in self.film.make(now) {
             self.sender.push(&payload, now);
         }
+        self.share(network);
         self.look_after(network);
         while let Some((id, datagram)) = self.sender.transmit(now) {
             let size = Bytes::of(datagram.len()) + PACKET_OVERHEAD;
@@ -177,6 +185,33 @@ impl Stream {
             self.film.came(&payload, now);
         }
         self.schedule(network);
+    }
+
+    /// Tells the others of its group how it stands, and hears how they do.
+    fn share(&mut self, network: &mut Network) {
+        let now = Time::from_nanos(network.now);
+        let Some(share) = &self.live.share else { return };
+        if now < self.tells_at() {
+            return;
+        }
+        for (link, standing) in self.sender.standings(now) {
+            network.told.tell(&share.group, self.live.from[link.0 as usize], self.flow, standing, now);
+        }
+        for (link, node) in (0..).map(UplinkId).zip(&self.live.from) {
+            for (other, standing) in network.told.others(&share.group, *node, self.flow, self.told) {
+                self.sender.hear(link, other as u64, Some(standing), now);
+            }
+        }
+        self.told = Some(now);
+    }
+
+    /// When it tells next; a stream that has ended tells nothing any more.
+    fn tells_at(&self) -> Time {
+        match self.told {
+            _ if self.live.share.is_none() || self.sender.is_drained() => Time::NEVER,
+            Some(told) => told + TELL_INTERVAL,
+            None => Time::ZERO,
+        }
     }
 
     /// Opens and closes connections, as many as the sender wants, and gives up those of which nothing is
@@ -250,7 +285,11 @@ impl Stream {
         });
         let of_known = self.known.values().map(|(_, heard)| *heard + IDLE);
         let next = of_connections.chain(of_known).min().unwrap_or(Time::NEVER);
-        let next = next.min(self.film.next()).min(self.sender.deadline(now)).min(self.receiver.deadline());
+        let next = next
+            .min(self.tells_at())
+            .min(self.film.next())
+            .min(self.sender.deadline(now))
+            .min(self.receiver.deadline());
         let next = next.max(now + TICK);
         if next < self.timer_at {
             self.timer_at = next;

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use anabranch_congestion::shares::Standing;
 use anabranch_units::{Bytes, Time};
 
-use crate::model::FlowId;
+use crate::model::{FlowId, NodeId};
 
 /// What goes over an uplink and back.
 #[derive(Debug)]
@@ -97,5 +98,37 @@ impl LiveWay {
         if let Some((packets, _)) = self.under_way.get_mut(&number) {
             *packets += 1;
         }
+    }
+}
+
+/// What the senders of one machine told each other last: they share its uplinks, which are nodes here.
+#[derive(Debug, Default)]
+pub(crate) struct Told(BTreeMap<(String, NodeId), BTreeMap<FlowId, (Standing, Time)>>);
+
+impl Told {
+    /// A member of a group tells how it stands on an uplink.
+    pub(crate) fn tell(
+        &mut self,
+        group: &str,
+        uplink: NodeId,
+        member: FlowId,
+        standing: Standing,
+        now: Time,
+    ) {
+        self.0.entry((group.to_owned(), uplink)).or_default().insert(member, (standing, now));
+    }
+
+    /// What the other members told from `since` on.
+    pub(crate) fn others(
+        &self,
+        group: &str,
+        uplink: NodeId,
+        member: FlowId,
+        since: Option<Time>,
+    ) -> Vec<(FlowId, Standing)> {
+        let told = self.0.get(&(group.to_owned(), uplink)).into_iter().flatten();
+        told.filter(|(other, (_, at))| **other != member && Some(*at) >= since)
+            .map(|(other, (standing, _))| (*other, *standing))
+            .collect()
     }
 }

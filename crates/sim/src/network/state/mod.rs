@@ -24,7 +24,7 @@ pub(crate) use event::Upcall;
 pub(super) use event::{Event, Kind};
 pub(super) use groups::{Groups, Membership, Shared};
 pub(crate) use half::{Half, HalfId, Role};
-pub(crate) use live::{LiveBody, LiveDatagram, LiveWay};
+pub(crate) use live::{LiveBody, LiveDatagram, LiveWay, Told};
 use servers::Servers;
 pub(super) use servers::{Answer, PaceId, Visit};
 pub(super) use tfrc::{TIMER_BITS, TIMERS, Tfrc, Timer};
@@ -56,6 +56,8 @@ pub(crate) struct Network {
     pub(crate) tfrc_flows: Vec<TfrcFlow>,
     /// The uplinks of all live streams.
     pub(in crate::network) live: Vec<LiveWay>,
+    /// What live senders that share an uplink told each other.
+    pub(crate) told: Told,
     pub(in crate::network) random: Vec<Random>,
     pub(crate) upcalls: Vec<Upcall>,
     pub(crate) decisions: Vec<Decision>,
@@ -99,6 +101,7 @@ impl Network {
             tfrc: Vec::new(),
             tfrc_flows: Vec::new(),
             live: Vec::new(),
+            told: Told::default(),
             random,
             upcalls: Vec::new(),
             decisions: Vec::new(),
