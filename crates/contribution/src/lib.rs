@@ -23,7 +23,7 @@ use quinn::{AckFrequencyConfig, Endpoint, IdleTimeout, MtuDiscoveryConfig, Trans
 use tokio::time::timeout;
 
 pub use receiver::{MOST_SENDERS, PacketStream, Receiver, ReceiverError, ReceiverEvent, ReceiverSettings};
-pub use sender::{SendError, Sender, SenderEvent, SenderSettings};
+pub use sender::{GroupName, GroupNameError, GroupSettings, SendError, Sender, SenderEvent, SenderSettings};
 pub use tls::{Fingerprint, Identity, Trusted};
 
 /// Something is said so often on a connection that has nothing to say.

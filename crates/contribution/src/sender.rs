@@ -2,6 +2,7 @@
 
 mod connecting;
 mod events;
+mod group;
 mod settings;
 mod uplink;
 
@@ -23,9 +24,11 @@ use super::control::write;
 use super::{AROUND, AT_ONCE, Clock, LEAST_WHOLE, code, leave, sending_transport};
 
 use connecting::{Event, Shared, connect_again};
+use group::Group;
 use uplink::Uplink;
 
 pub use events::{SendError, SenderEvent};
+pub use group::{GroupName, GroupNameError, GroupSettings};
 pub use settings::SenderSettings;
 
 /// Events of connections that wait for the driver.
@@ -36,7 +39,8 @@ const BUSY: anabranch_units::Duration = anabranch_units::Duration::from_secs(3);
 const FIRST_CONNECT: anabranch_units::Duration = anabranch_units::Duration::from_secs(10);
 /// A link from which nothing is heard for so long gets a new socket.
 const SILENCE: anabranch_units::Duration = anabranch_units::Duration::from_millis(600);
-/// How it is doing is told so often: an encoder that follows has to hear soon.
+/// How it is doing is told so often: an encoder that follows has to hear soon. The others of a group are told
+/// every second time.
 const STATUS: Duration = Duration::from_millis(50);
 /// How long the end waits for the receiver to say that it is done, besides its latency budget.
 const LAST_WORDS: Duration = Duration::from_secs(3);
@@ -62,7 +66,7 @@ impl Sender {
     /// Begins to connect, within a tokio runtime.
     ///
     /// # Errors
-    /// No socket on any link, or no usable TLS.
+    /// No socket on any link, no usable TLS, or no place for the group's sockets.
     pub fn start(settings: SenderSettings) -> Result<Self, SendError> {
         let each = settings.interfaces.iter().cloned().map(Some);
         let links: Arc<[Uplink]> = match settings.interfaces.is_empty() {
@@ -73,6 +77,7 @@ impl Sender {
         if !links.iter().any(|link| link.check().is_ok()) {
             links.iter().try_for_each(Uplink::check)?;
         }
+        let group = settings.group.as_ref().map(|group| Group::join(group, &links)).transpose()?;
         let crypto = settings.trusted.config().map_err(|error| SendError::Tls(error.to_string()))?;
         let mut config = ClientConfig::new(crypto);
         config.transport_config(Arc::new(sending_transport()));
@@ -93,7 +98,12 @@ impl Sender {
         });
         let clock = Clock::start();
         let driver = Driver {
-            core: anabranch_live::Sender::new(shared.settings.live),
+            core: match &shared.settings.group {
+                Some(group) => anabranch_live::Sender::new(shared.settings.live).with_weight(group.weight),
+                None => anabranch_live::Sender::new(shared.settings.live),
+            },
+            group,
+            is_to_tell: false,
             clock,
             began: clock.now(),
             connections: BTreeMap::new(),
@@ -150,6 +160,9 @@ struct Up {
 
 struct Driver {
     core: anabranch_live::Sender,
+    group: Option<Group>,
+    /// Whether the others of the group are told at the next status.
+    is_to_tell: bool,
     clock: Clock,
     /// When it began.
     began: anabranch_units::Time,
@@ -208,7 +221,16 @@ impl Driver {
                         self.core.finish();
                     }
                 },
-                _ = status.tick() => self.tell_status(),
+                _ = status.tick() => {
+                    self.tell_group();
+                    self.tell_status();
+                }
+                (member, standings) = group::hear(self.group.as_ref()) => {
+                    let now = self.clock.now();
+                    for (link, standing) in standings {
+                        self.core.hear(link, member, standing, now);
+                    }
+                }
                 () = self.clock.sleep_until(deadline) => {}
             }
             if !is_open && told_end.is_none() && self.core.is_drained() {
@@ -402,6 +424,14 @@ impl Driver {
                     }
                 }
             }
+        }
+    }
+
+    /// Tells the others of the group how it stands, as often as they have to know.
+    fn tell_group(&mut self) {
+        self.is_to_tell = !self.is_to_tell;
+        if let Some(group) = self.group.as_mut().filter(|_| self.is_to_tell) {
+            group.tell(&self.core.standings(self.clock.now()));
         }
     }
 

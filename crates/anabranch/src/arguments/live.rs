@@ -6,7 +6,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use anabranch_contribution::{Fingerprint, MOST_SENDERS};
+use anabranch_congestion::vps::Weight;
+use anabranch_contribution::{Fingerprint, GroupName, MOST_SENDERS};
 use anabranch_live::fec::Code;
 use anabranch_live::{LEAST_LATENCY, MOST_LATENCY};
 use anabranch_sockets::Interface;
@@ -56,6 +57,13 @@ pub struct SendArguments {
     /// (docs/live.md): a socket in the file system, or IP:PORT, or a port of 127.0.0.1
     #[arg(long, value_name = "unix:PATH|ADDR")]
     pub tell_rate: Option<TellRate>,
+    /// Share with all senders of this user on this machine that name the same group: together they send what
+    /// as many single ones would, by weights (docs/live.md)
+    #[arg(long, value_name = "NAME")]
+    pub group: Option<GroupName>,
+    /// What this sender counts for in its group, from 0.001 to 1000 [default: 1]
+    #[arg(long, value_name = "W", requires = "group", allow_hyphen_values = true)]
+    pub weight: Option<Weight>,
     /// Leave by this network interface, by name or address; may be given several times to use them all
     #[arg(long, value_name = "NAME|ADDR")]
     pub interface: Vec<Interface>,

@@ -96,6 +96,11 @@ const SEND: &[Example] = &[
          --latency 1s",
         "Send a file at the rate of its clock, with parity, and be let in by a secret",
     ),
+    (
+        "anabranch send --to studio.example:9000 --token-file secret --input udp://127.0.0.1:5000 \
+         --group cameras --weight 4",
+        "Share this machine's uplink with the other senders of the group, four times as much as one of weight 1",
+    ),
 ];
 const RECEIVE: &[Example] = &[
     ("anabranch receive --listen 0.0.0.0:9000 --player 'ffplay {}'", "See what comes"),
@@ -217,6 +222,11 @@ const STATE: (&str, &str) = (
 const ROOTS: (&str, &str) =
     ("/etc/ssl/certs", "The system's trusted certificates; SSL_CERT_FILE and SSL_CERT_DIR name others.");
 
+const GROUPS: (&str, &str) = (
+    "$XDG_RUNTIME_DIR/anabranch/groups/NAME/, anabranch-UID/groups/NAME/ in $TMPDIR or /tmp",
+    "The sockets by which senders of a group hear each other; they belong to the user alone.",
+);
+
 const IDENTITY: (&str, &str) = (
     "$XDG_STATE_HOME/anabranch/receiver.pem, ~/.local/state/anabranch/receiver.pem",
     "The certificate that receive has made, and its private key. Senders know the receiver by it; whoever \
@@ -253,7 +263,7 @@ const EXTRAS: [Extra; 29] = [
     Extra { command: "fetch", examples: FETCH, files: &[STATE, ROOTS] },
     Extra { command: "proxy", examples: PROXY, files: &[ROOTS] },
     Extra { command: "serve", examples: SERVE, files: &[] },
-    Extra { command: "send", examples: SEND, files: &[ROOTS] },
+    Extra { command: "send", examples: SEND, files: &[ROOTS, GROUPS] },
     Extra { command: "receive", examples: RECEIVE, files: &[IDENTITY] },
     Extra { command: "cc", examples: CC, files: &[PINNED] },
     Extra { command: "cc load", examples: CC_LOAD, files: &[PINNED] },

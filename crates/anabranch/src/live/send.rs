@@ -3,7 +3,8 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use anabranch_contribution::{SendError, Sender, SenderEvent, SenderSettings, Trusted};
+use anabranch_congestion::vps::Weight;
+use anabranch_contribution::{GroupSettings, SendError, Sender, SenderEvent, SenderSettings, Trusted};
 use anabranch_live::{Fec, Scheme, SenderStatus, Settings};
 use anabranch_sockets::tls::TlsClient;
 use serde::Serialize;
@@ -167,7 +168,12 @@ async fn settings(arguments: &SendArguments) -> Result<SenderSettings, Failure> 
     };
     let name = name.trim_start_matches('[').trim_end_matches(']').to_owned();
     let token = token(&arguments.token)?;
-    Ok(SenderSettings { to, name, trusted, token, live, interfaces: arguments.interface.clone() })
+    let group = arguments.group.clone().map(|name| GroupSettings {
+        name,
+        weight: arguments.weight.unwrap_or(Weight::ONE),
+        directory: None,
+    });
+    Ok(SenderSettings { to, name, trusted, token, live, interfaces: arguments.interface.clone(), group })
 }
 
 #[derive(Serialize)]
@@ -190,6 +196,8 @@ struct Json {
     /// Parity as `--fec` has it, N,K.
     fec: Option<String>,
     rtt_s: Option<f64>,
+    /// Other senders of its group.
+    group_others: usize,
     connections: Vec<ConnectionJson>,
 }
 
@@ -199,6 +207,7 @@ struct ConnectionJson {
     link: u32,
     rtt_s: Option<f64>,
     allowed_rate_bps: u64,
+    share: f64,
     loss_event_rate: f64,
     sent: u64,
     lost: u64,
@@ -212,6 +221,7 @@ impl Figures for SenderStatus {
             link: connection.link.0,
             rtt_s: connection.rtt.map(anabranch_units::Duration::as_secs_f64),
             allowed_rate_bps: connection.allowed_rate.as_bps(),
+            share: connection.share,
             loss_event_rate: connection.loss_event_rate,
             sent: connection.sent,
             lost: connection.lost,
@@ -233,6 +243,7 @@ impl Figures for SenderStatus {
             loss_burst_packets: self.losses.burst,
             fec: self.code.map(|code| code.to_string()),
             rtt_s: self.rtt().map(anabranch_units::Duration::as_secs_f64),
+            group_others: self.shares_with,
             connections: connections.collect(),
         }
     }
@@ -292,6 +303,7 @@ mod tests {
             link: 0,
             rtt_s: None,
             allowed_rate_bps: 0,
+            share: 1.0,
             loss_event_rate: 0.0,
             sent: 0,
             lost: 0,

@@ -1,6 +1,7 @@
 //! What a command line comes to: the table has every option of `play`, `fetch` and `proxy` with a value that
 //! is taken and one that is not.
 
+use anabranch_congestion::vps::Weight;
 use anabranch_film::interval::Interval;
 use anabranch_film::mul;
 use anabranch_film::playback::StallRule;
@@ -458,6 +459,11 @@ fn options_of_live_media_mean_what_they_say() {
         panic!()
     };
     assert_eq!((send.fec, send.keep_stuffing), (FecArgument::Auto, true));
+    for (written, weight) in [("", None), ("--weight 2.5", Weight::new(2.5))] {
+        let line = format!("anabranch send --to b:1 --group cameras {written}");
+        let Command::Send(send) = parse(&line).unwrap() else { panic!() };
+        assert_eq!((send.group.unwrap().to_string().as_str(), send.weight), ("cameras", weight));
+    }
     for (written, at) in
         [("7000", TellRate::Tcp(([127, 0, 0, 1], 7000).into())), ("unix:r", TellRate::Unix("r".into()))]
     {
@@ -514,6 +520,10 @@ fn options_of_live_media_mean_what_they_say() {
         ("send --to a:1 --latency 2h", "60"),
         ("send --to a:1 --rate 0", "above zero"),
         ("send --to a:1 --tell-rate unix:", "unix:PATH"),
+        ("send --to a:1 --group ../x", "letters, digits"),
+        ("send --to a:1 --group x --weight 0", "from 0.001 to 1000"),
+        ("send --to a:1 --group x --weight -1", "from 0.001 to 1000"),
+        ("send --to a:1 --weight 4", "--group"),
         ("send --to a:1 --input http://a/", "udp://"),
         ("send --to a:1 --input udp://nowhere", "udp://"),
         ("send --to a:1 --fingerprint 12", "64 hexadecimal"),

@@ -15,6 +15,9 @@ pub enum SendError {
     /// The TLS configuration cannot be made.
     #[error("{0}")]
     Tls(String),
+    /// It cannot share with the senders of a group.
+    #[error("cannot share with the group '{0}': {1}")]
+    Group(String, String),
     /// No connection was made for long.
     #[error("no receiver answers at {0}: is 'anabranch receive' running there, and does UDP get through?")]
     NoReceiver(SocketAddr),

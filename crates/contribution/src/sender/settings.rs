@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use anabranch_sockets::Interface;
 
+use super::group::GroupSettings;
 use crate::Trusted;
 
 /// What a sender needs.
@@ -21,4 +22,6 @@ pub struct SenderSettings {
     pub live: anabranch_live::Settings,
     /// A link for each of these; none: the one that the system chooses.
     pub interfaces: Vec<Interface>,
+    /// Which other senders of this machine it shares its uplinks with; `None`: with none.
+    pub group: Option<GroupSettings>,
 }
