@@ -83,9 +83,10 @@ async fn a_directory_that_was_cleared_is_made_again() {
     let join = || Group::join(&settings(place.path()), &[link()]).unwrap();
     let (mut first, mut second) = (join(), join());
     std::fs::remove_dir_all(place.path().join("run")).unwrap();
-    for group in [&mut first, &mut second, &mut first] {
-        group.tell(&[(UplinkId(0), standing(5))]);
-    }
+    let told = [(UplinkId(0), standing(5))];
+    first.tell(&told);
+    second.tell(&told);
+    first.tell(&told);
     assert_eq!(heard(&second).await.0, first.member);
 }
 
