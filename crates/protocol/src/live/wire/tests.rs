@@ -46,9 +46,16 @@ fn header() -> impl Strategy<Value = Header> {
 
 proptest! {
     #[test]
-    fn whatever_arrives_is_read_without_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..1500)) {
-        if let Ok(Datagram::Report(report)) = Datagram::decode(&bytes) {
-            prop_assert!(report.arrived.len() <= MAX_RANGES && report.had.len() <= MAX_MAP);
+    fn whatever_arrives_is_read_without_a_panic_and_written_the_same(
+        kind in 0..6u8, flags in any::<u8>(), rest in prop::collection::vec(any::<u8>(), 0..1500),
+    ) {
+        let bytes = [&[kind | flags & !KIND][..], &rest].concat();
+        match Datagram::decode(&bytes) {
+            Ok(Datagram::Report(report)) => {
+                prop_assert!(report.arrived.len() <= MAX_RANGES && report.had.len() <= MAX_MAP);
+            }
+            Ok(Datagram::Data(header, content)) => prop_assert_eq!(encode_data(header, content), bytes),
+            Err(_) => {}
         }
     }
 
