@@ -5,11 +5,11 @@
 //! plain flows would send, and no more; [`parts`] splits it.
 //!
 //! - Who wants less than its part leaves the rest to the others (max-min fairness with weights).
-//! - An allowance that is not used collects no share of strangers' for the others: it counts for [`LENDS`]
+//! - An allowance that is not used collects no share of strangers' for the others: it counts for `LENDS`
 //!   times what its member wants, as in the other groups (`flow_use`). What it does not lend the member has
 //!   for itself, at once, when it wants it.
 //! - A member that is held back sees fewer packets, so that it is late to see that a path has got worse. Its
-//!   allowance counts for [`LENDS`] times its part at most.
+//!   allowance counts for `LENDS` times its part at most.
 //!
 //! [`Board`] keeps what the others said last, for members that tell each other by messages.
 

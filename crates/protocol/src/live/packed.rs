@@ -1,13 +1,13 @@
 //! The form in which parts of a stream travel: without what the receiver can put back.
 //!
 //! Null packets of a transport stream (PID 0x1FFF, ISO/IEC 13818-1, 2.4.1) only keep its rate constant: they are left
-//! out where that is wanted. Headers that follow from the packet before ([`super::follows`]) are left out of datagrams with
+//! out where that is wanted. Headers that follow from the packet before (module `follows`) are left out of datagrams with
 //! enough of them.
 //!
 //! A part of the stream is *packed*: a front, and bytes. A front of one zero byte: the bytes are as they are, and in a
 //! datagram that front is left out as well. Otherwise it has a count of packets of a transport stream (the low six
-//! bits), whether a map of null packets follows ([`NULLS`]), and whether one of packets without header
-//! ([`FOLLOWERS`]). Null packets are not among the bytes.
+//! bits), whether a map of null packets follows, and whether one of packets without header. Null packets are not among
+//! the bytes.
 
 use std::sync::Arc;
 

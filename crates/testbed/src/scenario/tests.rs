@@ -193,7 +193,7 @@ fn wrong_values_are_refused_with_what_would_be_right() {
             "an event is one of",
         ),
         ("[[server]]", "[[event]]\nat = \"1s\"\nmtu = \"100B\"\n[[server]]", "576"),
-        ("[[server]]", "[[event]]\nat = \"1s\"\nmtu = \"1280B\"\nlink = \"mian\"\n[[server]]", "'main'"),
+        ("[[server]]", "[[event]]\nat = \"1s\"\nmtu = \"1280B\"\nlink = \"maim\"\n[[server]]", "'main'"),
         (
             "[[server]]",
             "[[event]]\nat = \"1s\"\nkill = \"origin\"\nlink = \"main\"\n[[server]]",
