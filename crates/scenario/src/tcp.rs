@@ -6,6 +6,7 @@ use anabranch_congestion::algorithm::NotAnAlgorithm;
 use anabranch_congestion::need::NeedRule;
 use anabranch_congestion::tfwc::{BufferRule, Tuning};
 use anabranch_congestion::vps::Weight;
+use anabranch_congestion::vps::bottleneck::Begins;
 use anabranch_units::{Bytes, Duration, Packets};
 
 use crate::error::{Fault, nearest};
@@ -119,7 +120,7 @@ fn congestion(item: Item<'_>) -> Result<Congestion, Fault> {
 pub(crate) fn share(item: Item<'_>) -> Result<Share, Fault> {
     if !item.value.is_table() {
         let group = item.text()?.to_owned();
-        return Ok(Share { group, weight: Weight::ONE, by_need: None, watches: false, form: Form::Vps });
+        return Ok(Share { group, weight: Weight::ONE, by_need: None, watches: None, form: Form::Vps });
     }
     let mut table = item.table("a flow's `group`")?;
     let group = table.need("name", Item::text);
@@ -130,7 +131,7 @@ pub(crate) fn share(item: Item<'_>) -> Result<Share, Fault> {
         Some(_) => Err(item.fault("either `weight` or `by_need`, not both")),
         None => need(item),
     });
-    let watches = table.get("watch", Item::flag).unwrap_or(false);
+    let watches = table.get("watch", watches).flatten();
     let form = table.get("form", |item| item.one_of(&[("vps", Form::Vps), ("window", Form::Window)]));
     table.finish()?;
     Ok(Share {
@@ -140,6 +141,14 @@ pub(crate) fn share(item: Item<'_>) -> Result<Share, Fault> {
         watches,
         form: form.unwrap_or_default(),
     })
+}
+
+/// Where members of a group that watches begin: `true` alone, `"declared"` together.
+fn watches(item: Item<'_>) -> Result<Option<Begins>, Fault> {
+    match item.value.as_bool() {
+        Some(is_on) => Ok(is_on.then_some(Begins::Alone)),
+        None => Ok(Some(item.one_of(&[("declared", Begins::Together)])?)),
+    }
 }
 
 /// How what a player tells gives its weight: `true`, or a table with the rule's parameters.

@@ -245,7 +245,7 @@ fn check_group<'a>(
         )
     })?;
     ensure(first_share.form == share.form, || format!("the group '{name}' has several forms"))?;
-    ensure(share.form == Form::Vps || (!share.watches && tcp.congestion == Congestion::Reno), || {
+    ensure(share.form == Form::Vps || (share.watches.is_none() && tcp.congestion == Congestion::Reno), || {
         format!("the group '{name}' has the form `window`: that is for `reno`, and does not watch")
     })
 }

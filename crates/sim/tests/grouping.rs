@@ -97,3 +97,47 @@ fn a_weight_takes_nothing_from_who_is_behind_another_bottleneck() {
         }
     }
 }
+
+/// Twelve players of one server behind a link with PIE, beside two strangers: the operator has declared that they
+/// share it. Their receivers acknowledge every tenth segment, or after 15 ms, as Chromium does over such a path.
+fn players() -> String {
+    let link = |from: &str, to: &str, rate: &str, more: &str| {
+        format!("[[link]]\nfrom = \"{from}\"\nto = \"{to}\"\nrate = \"{rate}\"\n{more}\n")
+    };
+    let mut text = "[run]\nduration = \"120s\"\n".to_owned();
+    let film = "kind = \"media\"\nservers = [\"server\"]\npace = \"max\"\nalgorithm = \"fixed\"\nstart = [\"0s\", \"20s\"]\n\
+        tcp = { congestion = \"reno\", segment = \"1416B\", send_jitter = \"1ms\", delayed_ack = { every = 10, delay = \"15ms\" } }\n\
+        group = { name = \"films\", by_need = true, watch = \"declared\" }\n";
+    for name in ["server", "other", "near", "far", "receiver"] {
+        text += &format!("[[node]]\nname = \"{name}\"\n");
+    }
+    for (from, to) in [("server", "near"), ("other", "near"), ("far", "receiver")] {
+        text += &link(from, to, "1Gbps", "delay = \"100us\"\nqueue = \"10000 packets\"");
+    }
+    text +=
+        &link("near", "far", "11.2Mbps", "delay = \"30ms\"\nqueue = \"100 packets\"\ndiscipline = \"pie\"");
+    let ladders =
+        [["500k", "1M", "2M", "3500k"], ["800k", "1600k", "3M", "5M"], ["1100k", "2200k", "4M", "7M"]];
+    for (number, rungs) in ladders.iter().enumerate() {
+        let viewers = format!("viewer{number}-{{i}}");
+        text += &format!("[[node]]\nname = \"{viewers}\"\ncount = 4\n");
+        text += &link("far", &viewers, "1Gbps", "count = 4\ndelay = \"100us\"");
+        text += &format!(
+            "[[flow]]\nname = \"film{number}-{{i}}\"\ncount = 4\nclient = \"{viewers}\"\n\
+             ladder = {{ rungs = {rungs:?}, segment = \"4s\", rule = \"both\" }}\n{film}"
+        );
+    }
+    text + "[[flow]]\nname = \"stranger{i}\"\ncount = 2\nkind = \"tcp\"\nfrom = \"other\"\nto = \"receiver\"\n\
+        tcp = { congestion = \"reno\", send_jitter = \"1ms\" }\nstart = [\"0s\", \"5s\"]\n"
+}
+
+#[test]
+fn a_declared_pool_of_browsers_stays_together_where_queues_are_short() {
+    let partings = |seed| {
+        let told = run(&players(), seed);
+        told.companions.values().flatten().filter(|companions| **companions == 0).count()
+    };
+    let partings: Vec<usize> = (1..=3).map(partings).collect();
+    // Were they judged as those are who begin alone, it would be 8, 7 and 2.
+    assert!(partings.iter().sum::<usize>() <= 2, "{partings:?}");
+}

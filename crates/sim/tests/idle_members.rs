@@ -26,7 +26,7 @@ fn run(form: Form, members: &[Source], seconds: u64, seed: u64) -> Vec<Vec<f64>>
     let tcp =
         |share| Tcp { congestion: Algorithm::Reno, send_jitter: milliseconds(1), share, ..Tcp::DEPLOYED };
     let share =
-        || Some(Share { group: "group".into(), weight: Weight::ONE, by_need: None, watches: false, form });
+        || Some(Share { group: "group".into(), weight: Weight::ONE, by_need: None, watches: None, form });
     let flow = |name: String, from, share, source: &Source| Flow {
         name,
         start: When::Between(Time::ZERO, Time::ZERO + Duration::from_secs(1)),

@@ -148,7 +148,7 @@ fn shared_with(
     let flows = (0..2 * count).map(|number| {
         let weight = weights.get(number).map(|weight| Weight::new(*weight).expect("a weight"));
         let share =
-            weight.map(|weight| Share { group: "group".into(), weight, by_need: None, watches: false, form });
+            weight.map(|weight| Share { group: "group".into(), weight, by_need: None, watches: None, form });
         let from = if share.is_some() { server } else { other };
         let source = if number == 0 { first.clone() } else { Source::Greedy };
         let begin = if change.0 == Some(number) { 40 } else { 0 };

@@ -12,6 +12,12 @@
 //!   projection of what they saw, another one each time, and those that agreed before.
 //! - *Parting.* A member whose delays have not moved as those of the rest of its company for
 //!   [`Settings::part_intervals`] stands alone from then on: also where one moves and the other does not.
+//!   Where somebody has said that they share a bottleneck, they are looked at for three times as long.
+//!
+//! What is no queue must neither join nor part. Least round trips also move by what receivers wait before they
+//! acknowledge, a browser up to 25 ms, and by how often a member sends: who sends seldom misses the moments at
+//! which the queue was shortest. So differences no larger than [`Settings::waits`] part only who surely does not
+//! follow a queue that the rest sees.
 //!
 //! The cost of a judgement is linear in the members, but for the sorting. Nothing is judged where queues hardly
 //! move: below [`Settings::least_deviation`] delays are noise.
@@ -63,6 +69,9 @@ pub struct Settings {
     pub part_below: f64,
     /// Delays that deviate by less from their mean say nothing.
     pub least_deviation: Duration,
+    /// By so much what is no queue, such as what receivers wait, may have delays deviate: differences that are
+    /// no larger part nobody by themselves.
+    pub waits: Duration,
 }
 
 impl Default for Settings {
@@ -82,15 +91,18 @@ impl Default for Settings {
             times_noise: 4.0,
             part_below: 0.2,
             least_deviation: Duration::from_millis(1),
+            // What is anywhere from 0 to 20 ms has a deviation of 5.8 ms.
+            waits: Duration::from_millis(6),
         }
     }
 }
 
 impl Settings {
-    /// The same where members begin together.
+    /// The same where members begin together, because somebody has said that they share a bottleneck: that
+    /// they do not takes more evidence, over three times as long.
     #[must_use]
     pub fn declared(self) -> Self {
-        Self { begins: Begins::Together, ..self }
+        Self { begins: Begins::Together, part_intervals: 3 * self.part_intervals, ..self }
     }
 }
 
@@ -264,7 +276,13 @@ impl Watch {
         let explained = |compared: &Comparison, times: f64| {
             compared.difference <= UNEXPLAINED * times * (noise(signal) + noise(rest))
         };
-        let disagrees = |compared: &Comparison, times: f64| seems_to(compared) && !explained(compared, times);
+        let waits = self.settings.waits.as_secs_f64().powi(2);
+        let is_evidence = |compared: &Comparison, times: f64| {
+            compared.difference > times * waits || compared.surely_parts()
+        };
+        let disagrees = |compared: &Comparison, times: f64| {
+            seems_to(compared) && !explained(compared, times) && is_evidence(compared, times)
+        };
         (disagrees(&levels, 1.0) || disagrees(&sudden, 2.0))
             .then(|| levels.concordance().min(sudden.concordance()))
     }

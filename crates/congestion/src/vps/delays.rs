@@ -10,6 +10,9 @@ use anabranch_units::{Duration, Time};
 /// the receiver's timer ran. What is written down of one alone is below zero; this is of none.
 const NOTHING: f32 = f32::NEG_INFINITY;
 
+/// By so many standard errors a covariance has to be too small.
+const ERRORS: f64 = 2.0;
+
 /// The least round trips of a member in intervals of the same length, a ring of the newest ones.
 #[derive(Clone, Debug)]
 pub(super) struct Delays {
@@ -145,6 +148,8 @@ pub(super) struct Comparison {
     pub theirs: f64,
     /// That of their difference.
     pub difference: f64,
+    /// In how many intervals both are known.
+    pub count: f64,
 }
 
 impl Comparison {
@@ -167,6 +172,7 @@ impl Comparison {
             ours: variance(our.0, our.1),
             theirs: variance(their.0, their.1),
             difference: variance(our.0 - their.0, differences),
+            count,
         })
     }
 
@@ -176,6 +182,17 @@ impl Comparison {
     /// by as much.
     pub(super) fn concordance(&self) -> f64 {
         1.0 - self.difference / (self.ours + self.theirs).max(f64::MIN_POSITIVE)
+    }
+
+    /// Whether ours do not follow theirs, and that is no chance: their covariance is less than half of the
+    /// variance of theirs, by [`ERRORS`] of its standard errors. Of who sees the same queue it is all of that
+    /// queue's variance, whatever each sees besides: noise only makes it less certain. Neighbouring intervals
+    /// count as one, for queues last longer than an interval.
+    pub(super) fn surely_parts(&self) -> bool {
+        let covariance = (self.ours + self.theirs - self.difference) / 2.0;
+        let rest = (self.ours * self.theirs - covariance.powi(2)).max(0.0);
+        let error = (rest / (self.count / 2.0).max(1.0)).sqrt();
+        covariance + ERRORS * error < self.theirs / 2.0
     }
 }
 
@@ -240,5 +257,19 @@ mod tests {
         // As much together, but half as far: no common queue.
         let half: Vec<f64> = signal(0).iter().map(|value| value / 4.0).collect();
         assert!(of(&signal(0), &half) < 0.6);
+    }
+    #[test]
+    fn noise_makes_it_uncertain_whether_one_follows_a_queue_and_not_certain_that_it_does_not() {
+        let queue: Vec<f64> = (0..54).map(|at| (at % 9) as f64).collect();
+        // Levels that have nothing to do with the queue: each for 7 intervals, in an order of no pattern.
+        let levels = |most: f64| (0..54).map(move |at| most * f64::from((at / 7 * 37 % 11) as u8) / 10.0);
+        let parts = |signal: &[f64]| Comparison::of(signal, &queue, 27).expect("enough").surely_parts();
+        for most in [0.0, 5.0, 10.0, 20.0] {
+            let noisy: Vec<f64> = levels(most).zip(&queue).map(|(level, queue)| level + queue).collect();
+            assert!(!parts(&noisy), "{most}");
+        }
+        assert!(parts(&levels(2.0).collect::<Vec<_>>()));
+        // With as much noise it may be either.
+        assert!(!parts(&levels(40.0).collect::<Vec<_>>()));
     }
 }

@@ -5,6 +5,7 @@ pub use anabranch_congestion::algorithm::Algorithm as Congestion;
 use anabranch_congestion::need::NeedRule;
 use anabranch_congestion::tfwc::BufferRule;
 use anabranch_congestion::vps::Weight;
+use anabranch_congestion::vps::bottleneck::Begins;
 use anabranch_units::{Bytes, Duration, Packets};
 
 /// How a TCP behaves.
@@ -66,8 +67,8 @@ pub struct Share {
     pub weight: Weight,
     /// How what its player tells with each request gives the weight of a media stream, in place of `weight`.
     pub by_need: Option<NeedRule>,
-    /// Whether members behind different bottlenecks are noticed and parted.
-    pub watches: bool,
+    /// Where members begin that are parted and joined by what is seen of their bottlenecks; `None`: all share.
+    pub watches: Option<Begins>,
     /// How the group shares; the same in all of its flows.
     pub form: Form,
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use anabranch_congestion::joint::JointWindow;
-use anabranch_congestion::vps::bottleneck::Settings;
+use anabranch_congestion::vps::bottleneck::{Begins, Settings};
 use anabranch_congestion::vps::{Group, Heard, MemberId, Regrouped, Weight};
 use anabranch_units::{Bytes, Duration, Time};
 use rustc_hash::FxHashMap;
@@ -25,8 +25,12 @@ impl Network {
                 return joint.len() - 1;
             }
             let group = Group::new(tcp.congestion, start(tcp, 0));
-            let group = if share.watches { group.watching(Settings::default()) } else { group };
-            groups.push(Shared { group, halves: FxHashMap::default(), watches: share.watches });
+            let group = match share.watches {
+                Some(Begins::Alone) => group.watching(Settings::default()),
+                Some(Begins::Together) => group.watching(Settings::default().declared()),
+                None => group,
+            };
+            groups.push(Shared { group, halves: FxHashMap::default(), watches: share.watches.is_some() });
             groups.len() - 1
         });
         let place = Membership {

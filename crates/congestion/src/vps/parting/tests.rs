@@ -18,6 +18,9 @@ struct World {
     chance: u64,
     /// Where each queue is going, and its length, in milliseconds.
     queues: Vec<(f64, f64)>,
+    /// What each receiver waits before it acknowledges, and the most that one does, in milliseconds.
+    waits: Vec<f64>,
+    longest_wait: f64,
 }
 
 impl World {
@@ -29,6 +32,7 @@ impl World {
             seed: 0,
         };
         let mut group = Group::new(Algorithm::Reno, start).watching(settings);
+        let waits = vec![0.0; members];
         let members = (0..members).map(|_| group.join(Weight::ONE)).collect();
         Self {
             group,
@@ -37,6 +41,8 @@ impl World {
             place: 0,
             chance: 7,
             queues: vec![(2.0, 10.0); queues],
+            waits,
+            longest_wait: 0.0,
         }
     }
 
@@ -62,7 +68,11 @@ impl World {
             }
             for number in 0..self.members.len() {
                 let queue = behind(number).map_or(0.0, |queue| self.queues[queue].1);
-                let millis = 20.0 + 15.0 * number as f64 + queue + 0.3 * self.random();
+                // It changes once a second, such as with how its packets come.
+                if self.random() < STEP.as_secs_f64() {
+                    self.waits[number] = self.longest_wait * self.random();
+                }
+                let millis = 20.0 + 15.0 * number as f64 + queue + self.waits[number] + 0.3 * self.random();
                 let rtt = Duration::from_secs_f64(millis / 1000.0);
                 // It was sent so long ago that the queue is as it was then.
                 let heard = Heard { now: self.now + rtt, rtt: Some(rtt), srtt: rtt };
@@ -113,6 +123,16 @@ fn where_no_queue_moves_everybody_stays_where_it_is() {
         let mut world = World::new(settings, 4, 1);
         world.run(60, 1.0, |number| (number < 3).then_some(0));
         assert_eq!(world.pools(), pools);
+    }
+}
+
+#[test]
+fn what_receivers_wait_parts_nobody_whom_somebody_has_declared_to_be_together() {
+    let mut world = World::new(Settings::default().declared(), 8, 1);
+    world.longest_wait = 10.0;
+    for _ in 0..24 {
+        world.run(5, 20.0, |_| Some(0));
+        assert_eq!(world.pools(), [0; 8]);
     }
 }
 
