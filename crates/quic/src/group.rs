@@ -6,6 +6,7 @@
 //! acknowledgement is woken by a task, never from within a controller, which quinn calls while it holds the
 //! connection.
 
+mod waits;
 mod weighted;
 
 use std::collections::{BTreeMap, BTreeSet};

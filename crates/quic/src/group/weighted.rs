@@ -12,6 +12,7 @@ use quinn::Connection;
 use quinn::congestion::{Controller, ControllerFactory};
 use quinn_proto::RttEstimator;
 
+use super::waits::Waits;
 use super::{Inner, Membership, Seat, Sharing, SlotId};
 use crate::{INITIAL_WINDOW, InFlight, opened};
 
@@ -77,6 +78,7 @@ impl ControllerFactory for WeightedFactory {
             unknown: 0,
             srtt: Duration::ZERO,
             last_acked: None,
+            waits: Waits::default(),
         })
     }
 }
@@ -95,6 +97,7 @@ struct Weighted {
     srtt: Duration,
     /// When the newest packet was sent that the acknowledgement at hand acknowledges.
     last_acked: Option<Instant>,
+    waits: Waits,
 }
 
 impl Weighted {
@@ -135,11 +138,18 @@ impl Controller for Weighted {
     fn on_end_acks(&mut self, now: Instant, in_flight: u64, app_limited: bool, _: Option<u64>) {
         self.told.set(in_flight);
         let (at, srtt) = (self.sharing.epoch.time(now), self.srtt);
-        let rtt = self.last_acked.take().map(|sent| now.saturating_duration_since(sent).into());
+        // When the packet of the acknowledgement before came back, had its receiver not waited, and after how long.
+        let heard = self.last_acked.take().and_then(|sent| {
+            let rtt = now.saturating_duration_since(sent);
+            let (sent, rtt) = self.waits.measured(sent, rtt, srtt.into())?;
+            Some((self.sharing.epoch.time(sent + rtt), rtt.into()))
+        });
         let Some((_, member)) = self.joined.get().copied() else { return };
         let sharing = self.sharing.clone();
         let mut inner = sharing.lock();
-        inner.group.on_ack(member, &[], &Heard { now: at, rtt, srtt });
+        if let Some((back, rtt)) = heard {
+            inner.group.on_ack(member, &[], &Heard { now: back, rtt: Some(rtt), srtt });
+        }
         let slot = inner.members.get(&member).copied();
         if let Some(seat) = slot.and_then(|slot| inner.slots.get_mut(&slot)) {
             seat.srtt = srtt;
@@ -208,6 +218,7 @@ impl Controller for Weighted {
             unknown: 0,
             srtt: self.srtt,
             last_acked: None,
+            waits: Waits::default(),
         })
     }
 
