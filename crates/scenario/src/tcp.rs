@@ -145,9 +145,10 @@ pub(crate) fn share(item: Item<'_>) -> Result<Share, Fault> {
 
 /// Where members of a group that watches begin: `true` alone, `"declared"` together.
 fn watches(item: Item<'_>) -> Result<Option<Begins>, Fault> {
-    match item.value.as_bool() {
-        Some(is_on) => Ok(is_on.then_some(Begins::Alone)),
-        None => Ok(Some(item.one_of(&[("declared", Begins::Together)])?)),
+    match (item.value.as_bool(), item.value.as_str()) {
+        (Some(is_on), _) => Ok(is_on.then_some(Begins::Alone)),
+        (None, Some(_)) => item.one_of(&[("declared", Begins::Together)]).map(Some),
+        (None, None) => Err(item.fault("`watch` is true, false or \"declared\"")),
     }
 }
 
