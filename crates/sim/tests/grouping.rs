@@ -144,7 +144,7 @@ fn a_declared_pool_of_browsers_stays_together_where_queues_are_short() {
 
 #[test]
 fn what_watch_cannot_be_is_told() {
-    for (wrong, told) in [("3", "true, false or \"declared\""), ("\"declard\"", "did you mean 'declared'?")] {
+    for (wrong, told) in [("3", "true, false or \"declared\""), ("\"declare\"", "did you mean 'declared'?")] {
         let text = players().replace("watch = \"declared\"", &format!("watch = {wrong}"));
         let error = scenario::parse("test", &text, None, &mut scenario::Beside(".".as_ref())).unwrap_err();
         assert!(error.to_string().contains(told), "{error}");
