@@ -258,6 +258,7 @@ mod tests {
         let half: Vec<f64> = signal(0).iter().map(|value| value / 4.0).collect();
         assert!(of(&signal(0), &half) < 0.6);
     }
+
     #[test]
     fn noise_makes_it_uncertain_whether_one_follows_a_queue_and_not_certain_that_it_does_not() {
         let queue: Vec<f64> = (0..54).map(|at| (at % 9) as f64).collect();
