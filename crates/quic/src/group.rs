@@ -17,7 +17,7 @@ use anabranch_congestion::algorithm::Algorithm;
 use anabranch_congestion::clients::{Client, Clients};
 use anabranch_congestion::vps::bottleneck::Settings;
 use anabranch_congestion::vps::{Grant, Group, MemberId, Place, Weight};
-use anabranch_units::{Bytes, Duration};
+use anabranch_units::{Bytes, Duration, Time};
 use quinn::Connection;
 use tokio::sync::Notify;
 
@@ -26,14 +26,32 @@ use super::{Epoch, InFlight, start};
 pub use weighted::WeightedFactory;
 
 /// How often unused credit is taken back and bottlenecks are looked at.
-const ROUND: std::time::Duration = std::time::Duration::from_millis(25);
+pub const ROUND: std::time::Duration = std::time::Duration::from_millis(25);
 /// Credit that was not used for so long goes to others: longer than pacing holds it back, and short enough
 /// that what one leaves is another one's within a fraction of a second.
 const UNUSED: Duration = Duration::from_millis(100);
 
+/// What has a connection look whether it may send more: its group may have granted it something meanwhile.
+pub trait Wakeable: Send + Sync {
+    /// Has it look. `send_window`: what it keeps at the most of what is sent, in bytes.
+    fn wake(&self, send_window: u64);
+}
+
+impl Wakeable for Connection {
+    /// The same window again: what that does is to wake the connection's driver, which quinn offers no other
+    /// way for.
+    fn wake(&self, send_window: u64) {
+        self.set_send_window(send_window);
+    }
+}
+
+/// What tells the time of quinn's connections.
+pub type Clock = Arc<dyn Fn() -> Instant + Send + Sync>;
+
 /// A group, and the connections that it wakes.
 pub struct Sharing {
     epoch: Epoch,
+    clock: Clock,
     inner: Mutex<Inner>,
     /// Somebody is to be woken.
     woken: Notify,
@@ -70,7 +88,7 @@ struct Departing {
 /// What is known of a connection.
 struct Seat {
     client: Client<SlotId>,
-    connection: Connection,
+    connection: Arc<dyn Wakeable>,
     weight: Weight,
     srtt: Duration,
     in_flight: InFlight,
@@ -86,16 +104,21 @@ impl Sharing {
     /// A group without members, whose virtual flows run `algorithm`.
     /// Those that join are taken to share a bottleneck until their delays say otherwise.
     pub fn declared(algorithm: Algorithm) -> Arc<Self> {
-        Self::watching(algorithm, Settings::default().declared())
+        Self::declared_by(algorithm, Arc::new(Instant::now))
+    }
+
+    /// The same for connections whose times are another clock's.
+    pub fn declared_by(algorithm: Algorithm, clock: Clock) -> Arc<Self> {
+        Self::watching(algorithm, Settings::default().declared(), clock)
     }
 
     /// The same where each client begins alone, and shares with others when their delays say that they are
     /// behind one bottleneck.
     pub fn found(algorithm: Algorithm) -> Arc<Self> {
-        Self::watching(algorithm, Settings::default())
+        Self::watching(algorithm, Settings::default(), Arc::new(Instant::now))
     }
 
-    fn watching(algorithm: Algorithm, settings: Settings) -> Arc<Self> {
+    fn watching(algorithm: Algorithm, settings: Settings, clock: Clock) -> Arc<Self> {
         let inner = Inner {
             group: Group::new(algorithm, start()).watching(settings),
             places: Places::default(),
@@ -107,11 +130,16 @@ impl Sharing {
             next_slot: 0,
         };
         Arc::new(Self {
-            epoch: Epoch(Instant::now()),
+            epoch: Epoch(clock()),
+            clock,
             inner: Mutex::new(inner),
             woken: Notify::new(),
             occupied: Notify::new(),
         })
+    }
+
+    fn now(&self) -> Time {
+        self.epoch.time((self.clock)())
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -120,7 +148,7 @@ impl Sharing {
 
     /// Hands out the credit there is. Whoever gets some is woken, but the one that asked.
     fn hand_out(&self, inner: &mut Inner, asking: Option<MemberId>) {
-        let grants = inner.group.allocate(self.epoch.time(Instant::now()));
+        let grants = inner.group.allocate(self.now());
         let others =
             grants.into_iter().map(|Grant { member, .. }| member).filter(|member| Some(*member) != asking);
         let before = inner.to_wake.len();
@@ -149,9 +177,7 @@ impl Sharing {
                     .collect()
             };
             for (connection, send_window) in connections {
-                // The same value again: what it does is to wake the connection's driver, which quinn offers
-                // no other way for.
-                connection.set_send_window(send_window);
+                connection.wake(send_window);
             }
         }
     }
@@ -167,16 +193,21 @@ impl Sharing {
                 occupied.await;
             }
             tokio::time::sleep(ROUND).await;
-            let now = self.epoch.time(Instant::now());
-            let mut inner = self.lock();
-            inner.group.reclaim(now, UNUSED);
-            inner.let_go();
-            inner.arrived();
-            for moved in inner.group.regroup(now) {
-                tracing::debug!(?moved, "a connection shares credit with others from now on");
-            }
-            self.hand_out(&mut inner, None);
+            self.look_after();
         }
+    }
+
+    /// Keeps the group in order: to be called every [`ROUND`], as [`run`](Self::run) does.
+    pub fn look_after(&self) {
+        let now = self.now();
+        let mut inner = self.lock();
+        inner.group.reclaim(now, UNUSED);
+        inner.let_go();
+        inner.arrived();
+        for moved in inner.group.regroup(now) {
+            tracing::debug!(?moved, "a connection shares credit with others from now on");
+        }
+        self.hand_out(&mut inner, None);
     }
 }
 
@@ -263,7 +294,7 @@ impl Drop for Membership {
         if let Some(Client::Address(address)) = inner.slots.get(&self.slot).map(|seat| seat.client)
             && let Some(place) = inner.place_of(Client::Address(address))
         {
-            inner.places.remember(address, place, self.sharing.epoch.time(Instant::now()));
+            inner.places.remember(address, place, self.sharing.now());
         }
         let seat = inner.slots.remove(&self.slot);
         if let Some(seat) = &seat {

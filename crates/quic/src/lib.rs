@@ -35,7 +35,7 @@ use anabranch_sockets::{Interface, SocketError};
 
 pub use arrivals::Arrivals;
 pub use arrivals::keys::shown_to;
-pub use group::{Membership, Sharing, WeightedFactory};
+pub use group::{Clock, Membership, ROUND, Sharing, Wakeable, WeightedFactory};
 pub use paced::{Pace, PacedFactory, Waking};
 pub use pools::Pools;
 pub use single::SingleFactory;

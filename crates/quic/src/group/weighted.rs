@@ -8,12 +8,11 @@ use std::time::Instant;
 use anabranch_congestion::clients::Client;
 use anabranch_congestion::vps::{Heard, MemberId, SentTimes, Weight};
 use anabranch_units::{Bytes, Duration};
-use quinn::Connection;
 use quinn::congestion::{Controller, ControllerFactory};
 use quinn_proto::RttEstimator;
 
 use super::waits::Waits;
-use super::{Inner, Membership, Seat, Sharing, SlotId};
+use super::{Inner, Membership, Seat, Sharing, SlotId, Wakeable};
 use crate::{INITIAL_WINDOW, InFlight, opened};
 
 /// Makes the controller of a connection of a group, and keeps what it has in common with who answers its
@@ -34,14 +33,14 @@ impl WeightedFactory {
 
     /// The handshake is done: the connection joins, as one of those from `address`, or for itself alone. It
     /// leaves when what is answered is dropped.
-    pub fn join(&self, connection: Connection, address: Option<IpAddr>) -> Membership {
+    pub fn join(&self, connection: impl Wakeable + 'static, address: Option<IpAddr>) -> Membership {
         let sharing = self.sharing.clone();
         let mut inner = sharing.lock();
         let slot = SlotId(inner.next_slot);
         inner.next_slot += 1;
         let seat = Seat {
             client: address.map_or(Client::Connection(slot), Client::Address),
-            connection,
+            connection: Arc::new(connection),
             weight: Weight::ONE,
             srtt: Duration::ZERO,
             in_flight: self.in_flight.clone(),
@@ -49,7 +48,7 @@ impl WeightedFactory {
         inner.clients.join(seat.client, slot);
         inner.slots.insert(slot, seat);
         let place = address.and_then(|address| {
-            let now = self.sharing.epoch.time(Instant::now());
+            let now = self.sharing.now();
             inner.place_of(Client::Address(address)).or_else(|| inner.places.get(address, now))
         });
         let member = match place {

@@ -2,6 +2,7 @@
 //! and losses that a real server's connections would see. `-- --nocapture` prints the figures.
 
 mod drivers;
+mod group;
 mod world;
 
 use anabranch_congestion::algorithm::Algorithm;

@@ -4,10 +4,15 @@
 use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use anabranch_congestion::algorithm::Algorithm;
-use anabranch_quic::{InFlight, Pace, PacedFactory, SingleFactory, client_transport, server_transport};
+use anabranch_congestion::vps::Weight;
+use anabranch_quic::{
+    InFlight, Membership, Pace, PacedFactory, ROUND, Sharing, SingleFactory, Wakeable, WeightedFactory,
+    client_transport, server_transport,
+};
 use anabranch_testkit::{Events, Random};
 use anabranch_units::{Bytes, Duration, Rate, Time};
 use bytes::BytesMut;
@@ -16,6 +21,9 @@ use quinn_proto::{
     ClientConfig, Connection, ConnectionHandle, DatagramEvent, Dir, EcnCodepoint, Endpoint, EndpointConfig,
     Event, ServerConfig, StreamEvent, StreamId,
 };
+
+/// The first one opens the stream.
+const REQUEST: &[u8] = b"GET";
 
 /// What the bottleneck does.
 #[derive(Clone, Copy, Debug)]
@@ -45,6 +53,8 @@ impl Path {
 #[derive(Clone, Copy, Debug)]
 pub enum Control {
     Ours(Algorithm),
+    /// Shares with the others of these, whose virtual flows run Reno.
+    Grouped,
     QuinnCubic,
     QuinnNewReno,
 }
@@ -55,12 +65,42 @@ struct End {
     connection: Option<(ConnectionHandle, Connection)>,
     peer: SocketAddr,
     config: Option<Arc<ServerConfig>>,
+    in_flight: InFlight,
     pace: Option<Pace>,
+    member: Option<Member>,
     stream: Option<StreamId>,
     /// What the application of a server has to say, and how much of it is written.
     source: Source,
     written: u64,
     received: u64,
+    /// How a client asks, how many pieces it has asked for, and when it may do so again.
+    asks: Option<Asks>,
+    asked: u64,
+    next_ask: Time,
+}
+
+/// A server's place in the group.
+struct Member {
+    factory: Arc<WeightedFactory>,
+    membership: Option<Membership>,
+    counts: bool,
+}
+
+impl Member {
+    /// Whether a server has more of an answer to send.
+    fn count(&mut self, is_answering: bool) {
+        let Self { membership: Some(membership), counts, .. } = self else { return };
+        if std::mem::replace(counts, is_answering) != is_answering {
+            membership.count(is_answering.then_some(Weight::ONE));
+        }
+    }
+}
+
+/// A connection that is looked at whenever anything happens.
+struct Awake;
+
+impl Wakeable for Awake {
+    fn wake(&self, _: u64) {}
 }
 
 /// How much a server has to send.
@@ -69,7 +109,19 @@ pub enum Source {
     Endless,
     /// From this time on, at this rate.
     Steady(Time, Rate),
+    /// What the client asks for, in pieces of so much.
+    Asked(Bytes),
     Nothing,
+}
+
+/// How a client asks: for a piece after the other.
+#[derive(Clone, Copy, Debug)]
+pub struct Asks {
+    pub piece: Bytes,
+    /// The most that are under way.
+    pub at_once: u64,
+    /// The most that it asks for.
+    pub rate: Rate,
 }
 
 struct Datagram {
@@ -85,6 +137,10 @@ pub struct World {
     start: Instant,
     pub now: Time,
     flows: Vec<[End; 2]>,
+    /// The group of those in it, what its clock says in nanoseconds, and when it is looked after next.
+    sharing: Option<Arc<Sharing>>,
+    clock: Arc<AtomicU64>,
+    round: Time,
     arrivals: Events<Datagram>,
     /// What waits in the queue: when it is out, and how much it is.
     queue: VecDeque<(Time, Bytes)>,
@@ -114,6 +170,9 @@ impl World {
             start,
             now: Time::ZERO,
             flows: Vec::new(),
+            sharing: None,
+            clock: Arc::default(),
+            round: Time::ZERO,
             arrivals: Events::default(),
             queue: VecDeque::new(),
             queued: Bytes::ZERO,
@@ -129,17 +188,30 @@ impl World {
         world
     }
 
-    fn connect(&self, control: Control, seed: u64) -> [End; 2] {
+    /// The group, which begins with its first member.
+    fn sharing(&mut self) -> Arc<Sharing> {
+        let (start, clock) = (self.start, self.clock.clone());
+        let now = move || start + std::time::Duration::from_nanos(clock.load(Ordering::Relaxed));
+        self.sharing.get_or_insert_with(|| Sharing::declared_by(Algorithm::Reno, Arc::new(now))).clone()
+    }
+
+    fn connect(&mut self, control: Control, seed: u64) -> [End; 2] {
         let (mut server, mut client) = identity();
         let mut transport = server_transport(std::time::Duration::from_secs(60));
-        let in_flight = InFlight::default();
-        let mut pace = None;
+        let counted = InFlight::default();
+        let in_flight = counted.clone();
+        let (mut pace, mut member) = (None, None);
         match control {
             Control::QuinnCubic => {
                 transport.congestion_controller_factory(Arc::new(CubicConfig::default()));
             }
             Control::QuinnNewReno => {
                 transport.congestion_controller_factory(Arc::new(NewRenoConfig::default()));
+            }
+            Control::Grouped => {
+                let factory = Arc::new(WeightedFactory::new(self.sharing(), in_flight));
+                transport.congestion_controller_factory(factory.clone());
+                member = Some(Member { factory, membership: None, counts: false });
             }
             Control::Ours(algorithm) if algorithm.is_paced() => {
                 let ours = pace.insert(Pace::new(self.start)).clone();
@@ -158,19 +230,24 @@ impl World {
             bytes[..8].copy_from_slice(&seed.to_be_bytes());
             Endpoint::new(Arc::new(EndpointConfig::default()), config, true, Some(bytes))
         };
-        let end = |config: Option<Arc<ServerConfig>>, number: u8, pace, source| End {
+        let end = |config: Option<Arc<ServerConfig>>, number: u8, pace, member, source| End {
             endpoint: endpoint(config.clone(), number),
             connection: None,
             peer: address(2 - u16::from(number)),
             config,
+            in_flight: counted.clone(),
             pace,
+            member,
             stream: None,
             source,
             written: 0,
             received: 0,
+            asks: None,
+            asked: 0,
+            next_ask: Time::ZERO,
         };
-        let mut client_end = end(None, 0, None, Source::Nothing);
-        let server_end = end(Some(Arc::new(server)), 1, pace, Source::Endless);
+        let mut client_end = end(None, 0, None, None, Source::Nothing);
+        let server_end = end(Some(Arc::new(server)), 1, pace, member, Source::Endless);
         let connecting = client_end.endpoint.connect(self.start, client, client_end.peer, "localhost");
         client_end.connection = Some(connecting.expect("an address"));
         [client_end, server_end]
@@ -180,6 +257,13 @@ impl World {
     pub fn source(&mut self, flow: usize, source: Source) {
         let server = &mut self.flows[flow][1];
         (server.source, server.written) = (source, 0);
+    }
+
+    /// What the client of a flow asks for from now on. It asks from the beginning on, or never.
+    pub fn asks(&mut self, flow: usize, asks: Asks) {
+        let now = self.now;
+        let [client, server] = &mut self.flows[flow];
+        (client.asks, client.next_ask, server.source) = (Some(asks), now, Source::Asked(asks.piece));
     }
 
     fn instant(&self) -> Instant {
@@ -202,6 +286,11 @@ impl World {
         let (began, before) = (self.now, self.received());
         let until = Time::ZERO + Duration::from_secs(seconds);
         loop {
+            self.clock.store(self.now.as_nanos(), Ordering::Relaxed);
+            if let Some(sharing) = self.sharing.as_ref().filter(|_| self.round <= self.now) {
+                sharing.look_after();
+                self.round = self.now + ROUND.into();
+            }
             for flow in 0..self.flows.len() {
                 self.drive(flow, 0);
                 self.drive(flow, 1);
@@ -230,8 +319,13 @@ impl World {
             .flatten()
             .min()
             .map_or(Time::NEVER, |at| Time::ZERO + Duration::from(at.saturating_duration_since(self.start)));
-        let source = self.flows.iter().filter_map(|[_, server]| server.next_write()).min();
-        first.min(self.arrivals.next()).min(source.unwrap_or(Time::NEVER))
+        // What is due already waits for room, which an arrival makes.
+        let writes = self.flows.iter().filter_map(|[_, server]| server.next_write());
+        let source = writes.filter(|at| *at > self.now).min();
+        let asks = self.flows.iter().map(|[client, _]| client.next_ask).filter(|at| *at > self.now).min();
+        let source = source.unwrap_or(Time::NEVER).min(asks.unwrap_or(Time::NEVER));
+        let round = self.sharing.as_ref().map_or(Time::NEVER, |_| self.round);
+        first.min(self.arrivals.next()).min(source).min(round)
     }
 
     /// Has an end do what is due: its timers, its application, and what it sends.
@@ -251,9 +345,12 @@ impl World {
                     if let Some(pace) = &this.pace {
                         pace.begin();
                     }
+                    if let Some(Member { factory, membership, .. }) = &mut this.member {
+                        *membership = Some(factory.join(Awake, Some(this.peer.ip())));
+                    }
                     if end == 0 {
                         let stream = connection.streams().open(Dir::Bi).expect("a stream");
-                        connection.send_stream(stream).write(b"GET").expect("room");
+                        connection.send_stream(stream).write(REQUEST).expect("room");
                         this.stream = Some(stream);
                     }
                 }
@@ -265,16 +362,29 @@ impl World {
             }
         }
         if let Some(stream) = this.stream {
+            let mut receiving = connection.recv_stream(stream);
+            if let Ok(mut chunks) = receiving.read(true) {
+                while let Ok(Some(chunk)) = chunks.next(usize::MAX) {
+                    this.received += Bytes::of(chunk.bytes.len()).get();
+                }
+                let _ = chunks.finalize();
+            }
             if end == 0 {
-                let mut receiving = connection.recv_stream(stream);
-                if let Ok(mut chunks) = receiving.read(true) {
-                    while let Ok(Some(chunk)) = chunks.next(usize::MAX) {
-                        this.received += Bytes::of(chunk.bytes.len()).get();
-                    }
-                    let _ = chunks.finalize();
+                while let Some(asks) = this.asks
+                    && this.next_ask <= now
+                    && this.asked < this.received / asks.piece.get() + asks.at_once
+                {
+                    connection.send_stream(stream).write(REQUEST).expect("room");
+                    this.asked += 1;
+                    this.next_ask = now.max(this.next_ask + asks.rate.time_for(asks.piece));
                 }
             } else {
-                let mut may = this.source.until(now).saturating_sub(this.written);
+                if let Some(window) = this.in_flight.new_send_window() {
+                    connection.set_send_window(window);
+                }
+                let asked = (this.received / Bytes::of(REQUEST.len()).get()).saturating_sub(1);
+                let mut may = this.source.until(now, asked).saturating_sub(this.written);
+                this.member.iter_mut().for_each(|member| member.count(may > 0));
                 const PIECE: [u8; 16 * 1024] = [0; 16 * 1024];
                 while may > 0 {
                     let piece = usize::try_from(may).unwrap_or(usize::MAX).min(PIECE.len());
@@ -282,6 +392,7 @@ impl World {
                     let written = Bytes::of(written).get();
                     (this.written, may) = (this.written + written, may - written);
                 }
+                this.member.iter_mut().for_each(|member| member.count(may > 0));
             }
         }
         while let Some(event) = connection.poll_endpoint_events() {
@@ -357,13 +468,14 @@ impl World {
 }
 
 impl Source {
-    /// How much there is until then.
-    fn until(self, now: Time) -> u64 {
+    /// How much there is until then, when so many pieces were asked for.
+    fn until(self, now: Time, asked: u64) -> u64 {
         match self {
             Self::Endless => u64::MAX,
             Self::Steady(from, rate) => {
                 Bytes::from_f64(rate.bytes_per_second() * now.since(from).as_secs_f64()).get()
             }
+            Self::Asked(piece) => asked * piece.get(),
             Self::Nothing => 0,
         }
     }
@@ -372,9 +484,9 @@ impl Source {
 impl End {
     /// When there is something new to write, where that is not at once.
     fn next_write(&self) -> Option<Time> {
-        let Source::Steady(from, rate) = self.source else { return None };
         self.stream?;
         // In pieces of a packet.
+        let Source::Steady(from, rate) = self.source else { return None };
         Some(from + rate.time_for(Bytes::new(self.written + 1200)))
     }
 }
