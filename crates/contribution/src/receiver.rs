@@ -4,13 +4,14 @@ mod driver;
 mod greeting;
 mod place;
 mod settings;
+mod tokens;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use anabranch_live::ReceiverStatus;
 use anabranch_sockets::ListenError;
-use quinn::{Endpoint, EndpointConfig, ServerConfig};
+use quinn::{Endpoint, EndpointConfig, ServerConfig, ValidationTokenConfig};
 use quinn_proto::RandomConnectionIdGenerator;
 use socket2::{Domain, Socket, Type};
 use tokio::sync::{mpsc, watch};
@@ -22,6 +23,7 @@ use driver::Driver;
 use greeting::accept;
 use place::Place;
 pub use settings::{MOST_SENDERS, PacketStream, ReceiverError, ReceiverEvent, ReceiverSettings};
+use tokens::Tokens;
 
 /// Connections that wait to be looked at.
 const MOST_INCOMING: usize = 256;
@@ -31,6 +33,8 @@ const EVENTS: usize = 1024;
 /// Bytes of a connection's identifier, which every datagram of the stream has: more than guessing finds, few connections
 /// have to be told apart.
 const IDENTIFIER_BYTES: usize = 4;
+/// So many tokens a sender gets on each connection, for its next ones.
+const TOKENS: u32 = 2;
 /// Room for what comes while others have the processor, as far as the system allows.
 const SOCKET_BUFFER: usize = 4 << 20;
 
@@ -57,7 +61,13 @@ impl Receiver {
         let listen = settings.listen;
         let failure = |error: std::io::Error| ListenError::new(listen, &error);
         let mut config = ServerConfig::with_crypto(settings.identity.config());
-        config.transport_config(Arc::new(transport())).max_incoming(MOST_INCOMING);
+        let mut tokens = ValidationTokenConfig::default();
+        tokens.sent(TOKENS).log(Arc::new(Tokens::default()));
+        config
+            .transport_config(Arc::new(transport()))
+            .max_incoming(MOST_INCOMING)
+            .token_key(settings.identity.token_key())
+            .validation_token_config(tokens);
         let mut endpoint_config = EndpointConfig::new(settings.identity.reset_key());
         // quinn's own identifiers are those of one process: what another one made would get no reset.
         endpoint_config.cid_generator(|| Box::new(RandomConnectionIdGenerator::new(IDENTIFIER_BYTES)));

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use anabranch_protocol::live::hello::PROTOCOL;
 use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
-use ring::hmac;
+use ring::{hkdf, hmac};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{verify_tls12_signature, verify_tls13_signature};
 use rustls::{DigitallySignedStruct, Error, SignatureScheme};
@@ -55,11 +55,16 @@ impl FromStr for Fingerprint {
 /// can tell its sender at once that it knows nothing of the connection.
 const RESET_LABEL: &[u8] = b"anabranch stateless reset";
 
+/// That of tokens as well, by which a sender shows that its address is its own (RFC 9000, section 8.1.3): one that comes
+/// back to a receiver that was started again needs no Retry.
+const TOKEN_LABEL: &[u8] = b"anabranch address token";
+
 /// What a receiver shows.
 #[derive(Clone)]
 pub struct Identity {
     config: Arc<QuicServerConfig>,
     reset_key: hmac::Key,
+    token_key: Arc<hkdf::Prk>,
     fingerprint: Fingerprint,
 }
 
@@ -104,9 +109,11 @@ impl Identity {
     fn new(chain: Vec<CertificateDer<'static>>, key: PrivateKeyDer<'static>) -> Result<Self, Error> {
         let first = chain.first().ok_or_else(|| Error::General("no certificate".into()))?;
         let fingerprint = Fingerprint::of(first);
-        let secret = [RESET_LABEL, key.secret_der()].concat();
-        let reset_key = hmac::Key::new(hmac::HMAC_SHA256, &Sha256::digest(secret));
-        Ok(Self { reset_key, config: quic_server(chain, key, PROTOCOL)?, fingerprint })
+        let secret = |label: &[u8]| Sha256::digest([label, key.secret_der()].concat());
+        let reset_key = hmac::Key::new(hmac::HMAC_SHA256, &secret(RESET_LABEL));
+        let token_key =
+            Arc::new(hkdf::Salt::new(hkdf::HKDF_SHA256, TOKEN_LABEL).extract(&secret(TOKEN_LABEL)));
+        Ok(Self { reset_key, token_key, config: quic_server(chain, key, PROTOCOL)?, fingerprint })
     }
 
     /// By this a sender can know the receiver.
@@ -117,6 +124,11 @@ impl Identity {
     /// Makes the tokens of stateless resets (RFC 9000, section 10.3.2).
     pub(super) fn reset_key(&self) -> Arc<hmac::Key> {
         Arc::new(self.reset_key.clone())
+    }
+
+    /// Makes tokens for senders' addresses.
+    pub(super) fn token_key(&self) -> Arc<hkdf::Prk> {
+        self.token_key.clone()
     }
 
     pub(super) fn config(&self) -> Arc<QuicServerConfig> {
