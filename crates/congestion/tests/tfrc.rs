@@ -62,6 +62,19 @@ fn the_first_report_gives_the_initial_window() {
 }
 
 #[test]
+fn a_handshake_gives_the_initial_window_until_the_first_report() {
+    let mut sender = Sender::new(Parameters::LIVE, SIZE).with_round_trip(RTT * 5);
+    assert_eq!((sender.rtt(), sender.allowed_rate()), (Some(RTT * 5), Rate::from_kbps(160)));
+    sender.sent(at(0), true);
+    assert_eq!(sender.next_send(), at(50));
+    // Its round trip takes the place of the handshake's, and what has arrived bounds what follows.
+    report(&mut sender, 100, 10, 0.0);
+    assert_eq!((sender.rtt(), sender.allowed_rate()), (Some(RTT), Rate::from_kbps(800)));
+    report(&mut sender, 200, 500, 0.0);
+    assert_eq!(sender.allowed_rate(), Rate::from_kbps(1000));
+}
+
+#[test]
 fn slow_start_doubles_up_to_twice_the_receive_rate() {
     let mut sender = Sender::new(Parameters::RFC5348, SIZE);
     report(&mut sender, 0, 0, 0.0);

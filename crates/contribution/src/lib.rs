@@ -83,7 +83,7 @@ const AROUND: usize = 1 + 4 + 4 + 16 + 9;
 const WHOLE: u16 = 1391;
 const _: () = assert!(anabranch_protocol::live::wire::MAX_DATAGRAM + AROUND == WHOLE as usize);
 /// Every path of QUIC carries so long ones (RFC 9000, section 14).
-const LEAST_WHOLE: usize = 1200;
+const LEAST_WHOLE: u16 = 1200;
 /// The search for the longest datagram that a path carries (RFC 8899) begins with the 1200 bytes that every
 /// path of QUIC does, tries what lies half way and then [`WHOLE`]: five, six and seven packets of a transport
 /// stream.
@@ -128,8 +128,8 @@ fn transport() -> TransportConfig {
     transport
 }
 
-/// The same for the end whose datagrams are long.
-fn sending_transport() -> TransportConfig {
+/// The same for the end whose datagrams are long: the path is known to carry so much.
+fn sending_transport(carries: u16) -> TransportConfig {
     let mut search = MtuDiscoveryConfig::default();
     search
         .upper_bound(WHOLE)
@@ -137,6 +137,6 @@ fn sending_transport() -> TransportConfig {
         .interval(SEARCH_AGAIN)
         .black_hole_cooldown(SEARCH_AGAIN);
     let mut transport = transport();
-    transport.mtu_discovery_config(Some(search));
+    transport.initial_mtu(carries).mtu_discovery_config(Some(search));
     transport
 }

@@ -51,7 +51,7 @@ pub struct Sender {
     input: Option<mpsc::Sender<Arc<[u8]>>>,
     /// How it is doing.
     pub status: watch::Receiver<SenderStatus>,
-    /// Whether media can leave.
+    /// Whether a receiver has let it in.
     pub ready: watch::Receiver<bool>,
     /// What happens.
     pub events: mpsc::Receiver<SenderEvent>,
@@ -79,8 +79,12 @@ impl Sender {
         }
         let group = settings.group.as_ref().map(|group| Group::join(group, &links)).transpose()?;
         let crypto = settings.trusted.config().map_err(|error| SendError::Tls(error.to_string()))?;
-        let mut config = ClientConfig::new(crypto);
-        config.transport_config(Arc::new(sending_transport()));
+        let transport = Arc::new(sending_transport(LEAST_WHOLE));
+        let config = |_| {
+            let mut config = ClientConfig::new(crypto.clone());
+            config.transport_config(transport.clone());
+            config
+        };
         let (input, payloads) = mpsc::channel(EVENTS);
         let (status_sender, status) = watch::channel(SenderStatus::default());
         let (ready_sender, ready) = watch::channel(false);
@@ -89,10 +93,10 @@ impl Sender {
         let (to_driver, from_connections) = mpsc::channel(EVENTS);
         let shared = Arc::new(Shared {
             links: links.clone(),
-            config,
+            configs: links.iter().map(config).collect(),
             session: rand::rng().random(),
             next_connection: AtomicU32::new(0),
-            next_media: AtomicU64::new(0),
+            first_media: AtomicU64::new(0),
             events: to_driver,
             settings,
         });
@@ -116,6 +120,7 @@ impl Sender {
             told: BTreeMap::new(),
             silent: BTreeMap::new(),
             was_up: false,
+            forgotten_before: 0,
         };
         let mut running = JoinSet::new();
         running.spawn(driver.run(payloads, from_connections));
@@ -156,6 +161,8 @@ struct Up {
     link: UplinkId,
     connection: Connection,
     control: SendStream,
+    /// The receiver has let it in.
+    is_welcome: bool,
 }
 
 struct Driver {
@@ -179,6 +186,8 @@ struct Driver {
     silent: BTreeMap<UplinkId, anabranch_units::Time>,
     /// Whether there was a connection.
     was_up: bool,
+    /// Connections with lower numbers are older than the receiver, as one of them has told.
+    forgotten_before: u32,
 }
 
 impl Driver {
@@ -189,6 +198,7 @@ impl Driver {
     ) -> Result<(), SendError> {
         let mut status = tokio::time::interval(STATUS);
         status.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        self.fit();
         let mut is_open = true;
         let mut told_end: Option<anabranch_units::Time> = None;
         loop {
@@ -284,19 +294,25 @@ impl Driver {
                 Err(error) => tracing::debug!(%error, "a datagram was not sent"),
             }
         }
-        self.shared.next_media.store(self.core.next_media(), Ordering::Relaxed);
+        self.shared.first_media.store(self.core.first_media(), Ordering::Relaxed);
     }
 
     fn event(&mut self, event: Event) -> Result<(), SendError> {
         match event {
-            Event::Up { id, link, connection, control, latency } => {
-                self.core.set_latency(latency);
+            Event::Up { id, link, connection, control } => {
                 if self.core.connection_up(id, link, connection.rtt().into()) {
-                    self.connections.insert(id, Up { link, connection, control });
+                    self.connections.insert(id, Up { link, connection, control, is_welcome: false });
                 }
                 self.measure(id);
-                self.tell_status();
+            }
+            Event::Welcome(id, latency) => {
+                self.core.set_latency(latency);
+                let Some(up) = self.connections.get_mut(&id) else { return Ok(()) };
+                let link = up.link;
+                up.is_welcome = true;
                 self.was_up = true;
+                self.ready.send_replace(true);
+                self.tell_status();
                 if self.on(link).count() == 1 {
                     self.told.remove(&link);
                     self.notice(SenderEvent::Connected { link: self.name(link) });
@@ -307,12 +323,16 @@ impl Driver {
                     tracing::debug!(%error, "a datagram of the receiver was ignored");
                 }
                 self.measure(id);
-                let is_ready = self.core.is_ready();
-                self.ready.send_if_modified(|ready| std::mem::replace(ready, is_ready) != is_ready);
             }
-            Event::Down(id, why) => {
-                self.core.connection_down(id, self.clock.now());
+            Event::Down { id, why, is_forgotten } => {
+                let now = self.clock.now();
+                self.core.connection_down(id, now);
+                if is_forgotten && id.0 >= self.forgotten_before && !self.core.is_drained() {
+                    self.forgotten_before = self.shared.next_connection.load(Ordering::Relaxed);
+                    self.core.receiver_is_new(now);
+                }
                 if let Some(Up { link, .. }) = self.connections.remove(&id)
+                    && let Some(why) = why
                     && self.on(link).count() == 0
                 {
                     self.notice(SenderEvent::Lost { link: self.name(link), why });
@@ -353,9 +373,9 @@ impl Driver {
         }
     }
 
-    /// The connections of a link.
-    fn on(&self, link: UplinkId) -> impl Iterator<Item = ConnectionId> {
-        self.connections.iter().filter(move |(_, up)| up.link == link).map(|(id, _)| *id)
+    /// The connections of a link that the receiver has let in.
+    fn on(&self, link: UplinkId) -> impl Iterator<Item = &Up> {
+        self.connections.values().filter(move |up| up.link == link && up.is_welcome)
     }
 
     fn name(&self, link: UplinkId) -> Option<String> {
@@ -380,14 +400,15 @@ impl Driver {
     /// not; what comes is cut to fit. Without it all that is lost meanwhile would be too late: quinn looks at
     /// no ICMP, and takes several round trips to find out (RFC 8899).
     fn fit(&mut self) {
-        let mut least: Option<usize> = None;
+        // What waits for the first connection is not cut anew for it.
+        let mut least = (!self.was_up).then_some(usize::from(LEAST_WHOLE) - AROUND);
         for (number, link) in (0..).zip(self.shared.links.iter()) {
             let mine = self.connections.values().filter(|up| up.link == UplinkId(number));
             let Some(longest) = mine.filter_map(|up| up.connection.max_datagram_size()).max() else {
                 continue;
             };
             // Shorter ones than QUIC's no path may ask for.
-            let whole = link.whole().map(|bytes| bytes.max(LEAST_WHOLE).saturating_sub(AROUND));
+            let whole = link.whole().map(|bytes| bytes.max(LEAST_WHOLE.into()).saturating_sub(AROUND));
             let whole = whole.filter(|whole| *whole < longest);
             link.allow_fragments(whole.is_some());
             least = least.into_iter().chain(whole).min();

@@ -30,10 +30,8 @@ const MOST_OUTSTANDING: usize = 1 << 14;
 /// Counters travel in 16 bits as long as no more than so many lie between what is sent and what the receiver is known to
 /// have: half of what would still be told apart.
 pub(super) const MOST_NARROW: u64 = 1 << 14;
-/// A way of which nothing is known yet takes so long.
-const UNKNOWN_WAY: Duration = Duration::from_millis(500);
-/// How often a doubtful connection is tried.
-const PROBE_INTERVAL: Duration = Duration::from_millis(500);
+/// How often a doubtful connection is tried: what the latency saves of an outage is less by that.
+const PROBE_INTERVAL: Duration = Duration::from_millis(250);
 /// After a silence a probe follows so many other datagrams, until one of these has arrived or so many probes
 /// have left.
 const LOADS_PER_PROBE: u8 = 2;
@@ -111,11 +109,11 @@ pub(super) struct Connection {
     /// Since when a report is waited for.
     waits_since: Option<Time>,
     last_probe: Option<Time>,
+    /// A packet may leave behind the last probe, whatever the rate.
+    may_follow: bool,
     trial: Option<Trial>,
     /// Bytes of the longest datagram that the path carries.
     longest: usize,
-    /// The round trip that the transport measured before there was any report.
-    first_rtt: Duration,
     round_trips: RoundTrips,
     one: OneConnection,
     is_silent: bool,
@@ -132,11 +130,12 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// `is_published`: the control of the rate is that of RFC 5348.
+    /// The transport has measured `rtt` when it was made, so that media may leave at once. `is_published`: the control
+    /// of the rate is that of RFC 5348.
     pub(super) fn new(link: UplinkId, rtt: Duration, is_published: bool) -> Self {
         Self {
             link,
-            rate: tfrc::Sender::new(parameters(is_published), packet_size()),
+            rate: tfrc::Sender::new(parameters(is_published), packet_size()).with_round_trip(rtt),
             outstanding: BTreeMap::new(),
             under_way: Bytes::ZERO,
             newest_sent: None,
@@ -147,9 +146,9 @@ impl Connection {
             overdue_from: 0,
             waits_since: None,
             last_probe: None,
+            may_follow: false,
             trial: None,
             longest: MAX_DATAGRAM,
-            first_rtt: rtt,
             round_trips: RoundTrips::default(),
             one: OneConnection::default(),
             is_silent: false,
@@ -162,19 +161,16 @@ impl Connection {
         }
     }
 
-    /// Whether a report has come: before, the rate is one packet a second.
-    pub(super) fn is_ready(&self) -> bool {
-        self.rate.rtt().is_some()
-    }
-
     /// Whether nothing has been heard for longer than a report takes.
     pub(super) fn is_silent(&self) -> bool {
         self.is_silent
     }
 
-    /// When media may leave here next.
+    /// When media may leave here next. Behind the probe of a silent connection one packet may: a receiver that hears from a
+    /// new address answers with no more than three times as much (RFC 9000, section 8.1), and its QUIC says nothing before
+    /// a whole datagram is within that.
     pub(super) fn next_send(&self) -> Time {
-        self.rate.next_send()
+        if self.may_follow { Time::ZERO } else { self.rate.next_send() }
     }
 
     /// From one packet to the next at the rate of the moment.
@@ -194,16 +190,16 @@ impl Connection {
     /// How long a datagram takes to the receiver that leaves now, about: what is under way arrives before it, at
     /// the rate of the last report. A round trip that was measured knows of a queue only when it has grown.
     pub(super) fn way(&self) -> Duration {
-        let Some(rtt) = self.rate.rtt() else { return UNKNOWN_WAY };
+        let rtt = self.rtt();
         let delivered = self.rate.delivered();
         let under_way = packet_size() * self.outstanding.len() as u64;
         let drains = if delivered.is_zero() { Duration::ZERO } else { delivered.time_for(under_way) };
         self.last_rtt.unwrap_or(rtt).max(drains) - self.round_trips.least().unwrap_or(rtt) / 2
     }
 
-    /// The smoothed round-trip time.
-    pub(super) fn rtt(&self) -> Option<Duration> {
-        self.rate.rtt()
+    /// The smoothed round-trip time; that of the handshake until a report has come.
+    pub(super) fn rtt(&self) -> Duration {
+        self.rate.rtt().unwrap_or_default()
     }
 
     /// Whether others fill the queue on the way.
@@ -213,12 +209,12 @@ impl Connection {
 
     /// What queues on the way add to the shortest round trip.
     pub(super) fn queueing(&self) -> Duration {
-        self.rate.rtt().map_or(Duration::ZERO, |rtt| self.round_trips.queueing(rtt))
+        self.round_trips.queueing(self.rtt())
     }
 
     /// Bytes that are under way beyond what arrives within the shortest round trip: what waits on the way.
     pub(super) fn queued(&self) -> Bytes {
-        let least = self.round_trips.least().unwrap_or(self.first_rtt);
+        let least = self.round_trips.least().unwrap_or(self.rtt());
         self.under_way - self.rate.delivered().amount_in(least)
     }
 
@@ -238,13 +234,13 @@ impl Connection {
     }
 
     /// The round trip when packets are lost, if others fill the queue; else as it is.
-    fn rtt_at_losses(&self) -> Option<Duration> {
-        self.round_trips.at_losses().or(self.rate.rtt())
+    fn rtt_at_losses(&self) -> Duration {
+        self.round_trips.at_losses().unwrap_or(self.rtt())
     }
 
     /// What queues on the way add to the shortest round trip when packets are lost.
     pub(super) fn queueing_at_losses(&self) -> Duration {
-        self.rtt_at_losses().map_or(Duration::ZERO, |rtt| self.round_trips.queueing(rtt))
+        self.round_trips.queueing(self.rtt_at_losses())
     }
 
     /// What one connection would get here, as it would see the losses.
@@ -261,22 +257,18 @@ impl Connection {
         (self.sent, self.lost)
     }
 
-    /// Whether it should be asked for a report now: to know the round trip before media comes, and whether a
-    /// silent one is alive again.
+    /// When it should be asked for a report: whether a silent one is alive again.
     pub(super) fn probe_at(&self) -> Time {
-        let interval = match (self.is_ready(), self.is_silent) {
-            (true, false) => {
-                let is_due = self.trial.is_some_and(|trial| trial.loads >= LOADS_PER_PROBE);
-                return if is_due { Time::ZERO } else { Time::NEVER };
-            }
-            (true, true) => PROBE_INTERVAL,
-            (false, _) => (self.first_rtt * 2).max(Duration::from_millis(20)),
-        };
-        self.last_probe.map_or(Time::ZERO, |last| last + interval)
+        if self.is_silent {
+            return self.last_probe.map_or(Time::ZERO, |last| last + PROBE_INTERVAL);
+        }
+        let is_due = self.trial.is_some_and(|trial| trial.loads >= LOADS_PER_PROBE);
+        if is_due { Time::ZERO } else { Time::NEVER }
     }
 
     pub(super) fn probed(&mut self, now: Time) {
         self.last_probe = Some(now);
+        self.may_follow = self.is_silent;
         if let Some(trial) = self.trial.as_mut().filter(|_| !self.is_silent) {
             *trial = Trial { loads: 0, probes: trial.probes + 1 };
             if trial.probes >= MOST_TRIED {
@@ -306,10 +298,11 @@ impl Connection {
         let size = Bytes::of(datagram.len()) + PACKET_OVERHEAD;
         self.outstanding.insert(info.sequence, Outstanding { sent: now, load, size, number });
         self.under_way += size;
-        if load != Load::Probe
-            && let Some(trial) = &mut self.trial
-        {
-            trial.loads = trial.loads.saturating_add(1);
+        if load != Load::Probe {
+            self.may_follow = false;
+            if let Some(trial) = &mut self.trial {
+                trial.loads = trial.loads.saturating_add(1);
+            }
         }
         let oldest =
             if self.outstanding.len() > MOST_OUTSTANDING { self.outstanding.pop_first() } else { None };
@@ -362,6 +355,7 @@ impl Connection {
         if std::mem::take(&mut self.is_silent) && was_out {
             self.heard_again = Some(now);
         }
+        self.may_follow = false;
         let mut round_trip = None;
         if let Some(rate) = &report.rate {
             let age = low_bits(micros(now)).wrapping_sub(rate.timestamp);
@@ -418,8 +412,8 @@ impl Connection {
     ) -> Option<Duration> {
         let age = now.since(feedback.timestamp);
         let is_of_outage = self.heard_again.is_some_and(|again| feedback.timestamp <= again);
-        if let Some(rtt) = self.rate.rtt().filter(|_| is_of_outage) {
-            self.rate.feedback(&Feedback { delay: age - rtt, ..feedback }, now);
+        if is_of_outage {
+            self.rate.feedback(&Feedback { delay: age - self.rtt(), ..feedback }, now);
             return None;
         }
         let sample = age - feedback.delay;
@@ -445,7 +439,7 @@ impl Connection {
             let (sequence, outstanding) = entry.remove_entry();
             self.under_way -= outstanding.size;
             self.round_trips.lost(now);
-            self.one.lost(sequence, outstanding.sent, self.rate.rtt().unwrap_or(self.first_rtt));
+            self.one.lost(sequence, outstanding.sent, self.rtt());
             self.doubtful.insert(sequence, outstanding.sent);
             if self.doubtful.len() > MOST_DOUBTFUL {
                 self.doubtful.pop_first();

@@ -27,6 +27,8 @@ pub(super) struct History {
     sent: BTreeMap<u64, Sent>,
     /// What they take in memory.
     size: Bytes,
+    /// How many of them the receiver may not have.
+    missing: usize,
     /// What was lost and waits to be sent again.
     again: BTreeSet<u64>,
     /// Further copies, and when they are to be sent.
@@ -38,6 +40,8 @@ pub(super) struct History {
 #[derive(Clone, Debug)]
 struct Sent {
     packet: Packet,
+    /// The receiver has it, and has not handed it on.
+    is_had: bool,
     /// Datagrams with it whose fate is not known, or which wait to be sent.
     hopes: u8,
     /// How often all of them were lost.
@@ -61,7 +65,8 @@ impl History {
     /// The next packet leaves. Of those before it no more are kept than fit into `most`.
     pub(super) fn sent(&mut self, sequence: u64, packet: Packet, most: Bytes) {
         self.size += kept_size(&packet.payload);
-        self.sent.insert(sequence, Sent { packet, hopes: 1, losses: 0, tries: 0 });
+        self.missing += 1;
+        self.sent.insert(sequence, Sent { packet, is_had: false, hopes: 1, losses: 0, tries: 0 });
         while self.size > most
             && let Some((&oldest, _)) = self.sent.first_key_value()
         {
@@ -72,8 +77,32 @@ impl History {
     fn forget(&mut self, sequence: u64) {
         if let Some(sent) = self.sent.remove(&sequence) {
             self.size -= kept_size(&sent.packet.payload);
+            self.missing -= usize::from(!sent.is_had);
         }
         self.again.remove(&sequence);
+    }
+
+    /// The receiver has it: that may be lost as long as it has not been handed on.
+    fn had(&mut self, sequence: u64) {
+        if let Some(sent) = self.sent.get_mut(&sequence).filter(|sent| !sent.is_had) {
+            sent.is_had = true;
+            self.missing -= 1;
+            self.again.remove(&sequence);
+        }
+    }
+
+    /// The receiver has started anew: what the one before had waits to be sent again.
+    pub(super) fn receiver_is_new(&mut self) {
+        for (sequence, sent) in self.sent.iter_mut().filter(|(_, sent)| sent.is_had) {
+            (sent.is_had, sent.hopes, sent.losses, sent.tries) = (false, 1, 0, 0);
+            self.missing += 1;
+            self.again.insert(*sequence);
+        }
+    }
+
+    /// The oldest packet that may be sent again.
+    pub(super) fn first(&self) -> Option<u64> {
+        self.sent.first_key_value().map(|(sequence, _)| *sequence)
     }
 
     /// How many packets below `next` the receiver may not have settled.
@@ -98,7 +127,7 @@ impl History {
             (0..8u64).filter(move |bit| byte >> bit & 1 == 1).map(move |bit| 8 * index as u64 + bit)
         });
         for sequence in had.map(|distance| settled + distance) {
-            self.forget(sequence);
+            self.had(sequence);
         }
     }
 
@@ -106,7 +135,7 @@ impl History {
     /// receiver has it or it is too old. Answers for the first loss of a packet whether it is known too late
     /// to send it again in time.
     pub(super) fn lost(&mut self, sequence: u64, chance: &Chance, now: Time) -> Option<bool> {
-        let sent = self.sent.get_mut(&sequence)?;
+        let sent = self.sent.get_mut(&sequence).filter(|sent| !sent.is_had)?;
         sent.hopes = sent.hopes.saturating_sub(1);
         if sent.hopes > 0 {
             return None;
@@ -123,7 +152,8 @@ impl History {
 
     /// A datagram with this packet is overdue: another one waits to be sent, if it can come within `budget`.
     pub(super) fn overdue(&mut self, sequence: u64, budget: Duration, now: Time) {
-        let in_time = |sent: &&mut Sent| sent.tries < MOST_TRIES && now <= sent.packet.time + budget;
+        let in_time =
+            |sent: &&mut Sent| !sent.is_had && sent.tries < MOST_TRIES && now <= sent.packet.time + budget;
         if let Some(sent) = self.sent.get_mut(&sequence).filter(in_time)
             && self.again.insert(sequence)
         {
@@ -138,9 +168,11 @@ impl History {
             && at <= now
         {
             self.copies.pop_first();
-            if self.sent.contains_key(&sequence) && !self.again.insert(sequence) {
+            if let Some(sent) = self.sent.get_mut(&sequence).filter(|sent| !sent.is_had)
+                && !self.again.insert(sequence)
+            {
                 // The copy before it has not left yet: they are one.
-                self.sent.entry(sequence).and_modify(|sent| sent.hopes = sent.hopes.saturating_sub(1));
+                sent.hopes = sent.hopes.saturating_sub(1);
             }
         }
     }
@@ -179,8 +211,7 @@ impl History {
 
     /// A packet is not sent again.
     pub(super) fn give_up(&mut self, sequence: u64) {
-        self.sent.remove(&sequence);
-        self.again.remove(&sequence);
+        self.forget(sequence);
     }
 
     /// Packets that wait to be sent again.
@@ -190,7 +221,7 @@ impl History {
 
     /// Whether nothing is left that the receiver may miss.
     pub(super) fn is_empty(&self) -> bool {
-        self.sent.is_empty()
+        self.missing == 0
     }
 }
 
@@ -226,12 +257,13 @@ mod tests {
         let mut history = history(10);
         (0..10).for_each(|sequence| assert_eq!(history.lost(sequence, &CHANCE, EARLY), Some(false)));
         history.report(&report(2, &[0b101]), 10);
-        assert_eq!(history.sent.keys().copied().collect::<Vec<_>>(), [3, 5, 6, 7, 8, 9]);
+        let missing = history.sent.iter().filter(|(_, sent)| !sent.is_had);
+        assert_eq!(missing.map(|(sequence, _)| *sequence).collect::<Vec<_>>(), [3, 5, 6, 7, 8, 9]);
         assert_eq!(history.waiting(), 6);
         // What is known is not forgotten for an old report, and nobody has what was not sent.
         history.report(&report(0, &[]), 10);
         history.report(&report(11, &[]), 10);
-        assert_eq!(history.sent.len(), 6);
+        assert_eq!(history.missing, 6);
         history.lost(4, &CHANCE, EARLY);
         assert_eq!(history.next_again(EARLY).map(|(sequence, _)| sequence), Some(3));
         assert!(history.take_again(3).is_some());
@@ -240,6 +272,22 @@ mod tests {
         assert_eq!(history.next_again(EARLY).map(|(sequence, _)| sequence), Some(7));
         history.report(&report(10, &[]), 10);
         assert!(history.is_empty() && history.waiting() == 0);
+    }
+
+    #[test]
+    fn what_a_receiver_had_is_sent_again_to_one_that_is_new() {
+        let mut history = history(10);
+        history.report(&report(2, &[0b1101_1011]), 10);
+        assert_eq!((history.missing, history.first()), (2, Some(2)));
+        history.lost(4, &CHANCE, EARLY);
+        history.lost(5, &CHANCE, EARLY);
+        assert_eq!(history.waiting(), 1);
+        history.receiver_is_new();
+        assert_eq!(history.again.iter().copied().collect::<Vec<_>>(), [2, 3, 4, 5, 6, 8, 9]);
+        assert!(!history.is_empty());
+        // The one before had handed these on.
+        history.report(&report(10, &[]), 10);
+        assert!(history.is_empty() && history.waiting() == 0 && history.size == Bytes::ZERO);
     }
 
     /// Sends all that is due at `now`; how many.

@@ -143,8 +143,20 @@ impl Sender {
         self.next
     }
 
-    /// A connection over `link` is there; the transport has measured `rtt` when it was made. `false`: there
-    /// are too many.
+    /// The number of the oldest media packet that may still be sent again: a receiver that is new begins with it.
+    pub fn first_media(&self) -> u64 {
+        self.history.first().unwrap_or(self.next)
+    }
+
+    /// The receiver has started anew, and with it is lost what it had and had not handed on: what can still come in time
+    /// is sent again.
+    pub fn receiver_is_new(&mut self, now: Time) {
+        self.history.expire(now - self.settings.latency);
+        self.history.receiver_is_new();
+    }
+
+    /// A connection over `link` is there, and media may leave; the transport has measured `rtt` when it was made. `false`:
+    /// there are too many.
     pub fn connection_up(&mut self, id: ConnectionId, link: UplinkId, rtt: Duration) -> bool {
         let has_place = self.connections.len() < MAX_CONNECTIONS;
         if has_place {
@@ -172,11 +184,6 @@ impl Sender {
             self.counts.past_arrived += connection.arrived();
             self.lost(lost, now);
         }
-    }
-
-    /// Whether media can leave: a connection's round trip is known.
-    pub fn is_ready(&self) -> bool {
-        self.connections.values().any(Connection::is_ready)
     }
 
     /// The next packet of the stream, 1 to [`MAX_PAYLOAD`] bytes.

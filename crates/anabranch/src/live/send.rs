@@ -205,7 +205,7 @@ struct Json {
 struct ConnectionJson {
     connection: u32,
     link: u32,
-    rtt_s: Option<f64>,
+    rtt_s: f64,
     allowed_rate_bps: u64,
     share: f64,
     loss_event_rate: f64,
@@ -219,7 +219,7 @@ impl Figures for SenderStatus {
         let connections = self.connections.iter().map(|connection| ConnectionJson {
             connection: connection.id.0,
             link: connection.link.0,
-            rtt_s: connection.rtt.map(anabranch_units::Duration::as_secs_f64),
+            rtt_s: connection.rtt.as_secs_f64(),
             allowed_rate_bps: connection.allowed_rate.as_bps(),
             share: connection.share,
             loss_event_rate: connection.loss_event_rate,

@@ -29,8 +29,10 @@ pub struct Sender {
     round: u64,
     /// The allowed rate of one connection (X), bytes per second.
     allowed: f64,
-    /// Known since the first report.
+    /// Known since the first report, or taken from a handshake.
     path: Option<Path>,
+    /// Whether a report has come.
+    has_report: bool,
     loss_event_rate: f64,
     /// When the rate was doubled last (tld) or, after slow start, when it was changed last.
     last_change: Time,
@@ -104,6 +106,7 @@ impl Sender {
             round: 0,
             allowed: packet_size.as_f64(),
             path: None,
+            has_report: false,
             loss_event_rate: 0.0,
             last_change: Time::ZERO,
             receive_rates: ReceiveRates::unbounded(Time::ZERO),
@@ -117,6 +120,16 @@ impl Sender {
         };
         sender.allow(sender.allowed);
         sender
+    }
+
+    /// The same where a handshake has shown the round trip: it begins with the initial window in each round trip
+    /// (section 4.2). The first report takes its place.
+    #[must_use]
+    pub fn with_round_trip(mut self, rtt: Duration) -> Self {
+        let path = Path::new(rtt.max(SHORTEST_RTT), &self.parameters);
+        self.path = Some(path);
+        self.allow(self.initial_rate(&path));
+        self
     }
 
     /// The sender stands for so many connections from now on (n): it sends at n times the rate of one. Less
@@ -217,19 +230,22 @@ impl Sender {
         self.newest_echo = feedback.timestamp;
         let sample = (now.since(feedback.timestamp) - feedback.delay).max(SHORTEST_RTT);
         let path = match self.path {
-            Some(mut path) => {
+            Some(mut path) if self.has_report => {
                 path.update(sample, &self.parameters);
                 path
             }
-            None => {
+            known => {
                 let path = Path::new(sample, &self.parameters);
-                self.receive_rates = ReceiveRates::unbounded(now);
+                // What has left at the rate of a handshake's round trip bounds what follows.
+                if known.is_none() {
+                    self.receive_rates = ReceiveRates::unbounded(now);
+                }
                 self.last_change = now;
                 self.allow(self.initial_rate(&path));
                 path
             }
         };
-        self.path = Some(path);
+        (self.path, self.has_report) = (Some(path), true);
         let reported = feedback.loss_event_rate;
         let loss_event_rate = if reported.is_nan() { 1.0 } else { reported.clamp(0.0, 1.0) };
         let has_grown = loss_event_rate > self.loss_event_rate;
@@ -287,7 +303,7 @@ impl Sender {
         rate(self.stands_for() * self.instantaneous())
     }
 
-    /// The smoothed round-trip time (R), once there was a report.
+    /// The smoothed round-trip time (R), once there was a report or a handshake.
     pub fn rtt(&self) -> Option<Duration> {
         self.path.map(|path| path.rtt)
     }

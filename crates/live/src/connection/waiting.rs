@@ -14,7 +14,7 @@ impl Connection {
     /// the round trip (RFC 9002, section 6.1.2), or than those took of late that were overtaken, but no more than
     /// two round trips (RFC 8985, section 6.2, bounds what is added by a round trip).
     pub(super) fn patience(&self) -> Duration {
-        let rtt = self.rate.rtt().unwrap_or(self.first_rtt);
+        let rtt = self.rtt();
         rtt.max(self.overtaken.0.min(rtt * 15 / 8)) + rtt / 8
     }
 
@@ -32,7 +32,7 @@ impl Connection {
     /// longer than a round trip, and until the next report. Over short ways reports are rarer than round trips, and
     /// a machine that is busy takes longer than both.
     fn heard_within(&self) -> Duration {
-        let rtt = self.rate.rtt().unwrap_or(self.first_rtt);
+        let rtt = self.rtt();
         let longest = rtt.max(self.last_rtt.unwrap_or(rtt)).max(self.overtaken.0.min(rtt * 2));
         (longest + longest / 8 + longest.min(TELL)).max(LEAST_SILENCE)
     }
@@ -63,7 +63,7 @@ impl Connection {
 
     /// So long a silence means that nothing gets through: two reports could have come.
     pub(super) fn silence(&self) -> Duration {
-        let rtt = self.rate.rtt().unwrap_or(self.first_rtt);
+        let rtt = self.rtt();
         (rtt * 5 / 2 + Duration::from_millis(50)).max(LEAST_SILENCE)
     }
 }

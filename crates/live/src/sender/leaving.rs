@@ -60,7 +60,7 @@ impl Sender {
         let waits = self.waiting() > 1;
         let connection = self.connections.get(&id)?;
         // Whether the rate, and not the stream, decides when the next one leaves.
-        let has_more = waits && connection.next_send() + connection.interval() > now;
+        let has_more = waits && connection.rate().next_send() + connection.interval() > now;
         let width = if self.history.unsettled(self.next) < MOST_NARROW { Width::Narrow } else { Width::Wide };
         let mut media = Bytes::ZERO;
         let connection = self.connections.get_mut(&id)?;

@@ -60,10 +60,8 @@ impl Sender {
 
     /// `None`: nothing is known of the link, or nothing comes through.
     fn standing(&mut self, link: UplinkId, weight: Weight, now: Time) -> Option<Standing> {
-        let mine = self
-            .connections
-            .values()
-            .filter(|connection| connection.link == link && connection.is_ready() && !connection.is_silent());
+        let mine =
+            self.connections.values().filter(|connection| connection.link == link && !connection.is_silent());
         let allowed: Rate = mine.map(|connection| connection.rate().allowed_alone()).sum();
         let wanted = self.wanted(link, now) * SPARE;
         (!allowed.is_zero()).then_some(Standing { weight, allowed, wanted })

@@ -13,8 +13,8 @@ pub struct ConnectionStatus {
     pub id: ConnectionId,
     /// Its link.
     pub link: UplinkId,
-    /// The smoothed round-trip time, once it is known.
-    pub rtt: Option<Duration>,
+    /// The smoothed round-trip time; that of the handshake until a report has come.
+    pub rtt: Duration,
     /// What the control of its rate allows, with headers.
     pub allowed_rate: Rate,
     /// How many connections it stands for (n).
@@ -77,6 +77,6 @@ impl SenderStatus {
 
     /// The shortest round-trip time of the connections.
     pub fn rtt(&self) -> Option<Duration> {
-        self.connections.iter().filter_map(|connection| connection.rtt).min()
+        self.connections.iter().map(|connection| connection.rtt).min()
     }
 }

@@ -17,9 +17,8 @@ const LOOKAHEAD: usize = 64;
 impl Sender {
     /// What may be sent over all connections that live, with headers.
     pub(super) fn allowed_rate(&self) -> Rate {
-        let ready =
-            self.connections.values().filter(|connection| connection.is_ready() && !connection.is_silent());
-        ready.map(|connection| connection.rate().allowed_rate()).sum()
+        let alive = self.connections.values().filter(|connection| !connection.is_silent());
+        alive.map(|connection| connection.rate().allowed_rate()).sum()
     }
 
     pub(super) fn available_rate(&self) -> Rate {
@@ -33,9 +32,6 @@ impl Sender {
 
     /// A report came: learns which rate fits.
     pub(super) fn fit(&mut self, now: Time) {
-        if !self.is_ready() {
-            return;
-        }
         let of_all = |bytes: fn(&Connection) -> Bytes| {
             self.connections.values().map(bytes).fold(Bytes::ZERO, |sum, one| sum + one)
         };
@@ -77,17 +73,15 @@ impl Sender {
 
     /// The shortest round trip.
     pub(super) fn rtt(&self) -> Option<Duration> {
-        self.usable().filter_map(|(_, connection)| connection.rtt()).min()
+        self.usable().map(|(_, connection)| connection.rtt()).min()
     }
 
-    /// Connections that media may take: those whose round trip is known and from which something is heard, or
-    /// else all.
+    /// Connections that media may take: those from which something is heard, or else all.
     pub(super) fn usable(&self) -> impl Iterator<Item = (ConnectionId, &Connection)> {
-        let is_alive = |connection: &Connection| connection.is_ready() && !connection.is_silent();
-        let is_any_alive = self.connections.values().any(is_alive);
+        let is_any_alive = self.connections.values().any(|connection| !connection.is_silent());
         self.connections
             .iter()
-            .filter(move |(_, connection)| is_alive(connection) || (!is_any_alive && connection.is_ready()))
+            .filter(move |(_, connection)| !connection.is_silent() || !is_any_alive)
             .map(|(id, connection)| (*id, connection))
     }
 

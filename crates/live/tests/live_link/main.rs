@@ -144,7 +144,7 @@ impl World {
                         now.as_secs_f64(),
                         connection.allowed_rate,
                         connection.loss_event_rate,
-                        connection.rtt.map_or(0, Duration::as_millis),
+                        connection.rtt.as_millis(),
                         status.waiting,
                         status.dropped.0,
                         status.again,

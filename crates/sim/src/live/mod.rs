@@ -333,7 +333,7 @@ impl Stream {
         let status = self.sender.status();
         sample.connections = status.connections.len() as u32;
         sample.flows = status.connections.iter().map(|connection| connection.flows).sum();
-        let rtts: Vec<Duration> = status.connections.iter().filter_map(|connection| connection.rtt).collect();
+        let rtts: Vec<Duration> = status.connections.iter().map(|connection| connection.rtt).collect();
         if !rtts.is_empty() {
             let sum = rtts.iter().fold(Duration::ZERO, |sum, rtt| sum + *rtt);
             sample.srtt = sum / rtts.len() as u64;

@@ -1,0 +1,59 @@
+//! How a stream begins, and begins again with a receiver that knows nothing of it.
+
+use super::*;
+
+/// Nobody waits for a report: the handshake has shown the round trip.
+#[test]
+fn media_leave_at_once_as_many_as_a_window_has_in_a_round_trip() {
+    let mut world = World::new(settings(true, Fec::Off), 1, |_, _, _, _| Some(WAY));
+    let begins = world.now;
+    for number in 0..30 {
+        world.sender.push(&payload(number), begins);
+    }
+    world.run(begins + WAY * 2 - Duration::from_millis(1));
+    let left = world.sender.status().media;
+    assert!((9..=11).contains(&left), "{left}");
+    world.finish();
+    assert!(numbers(&world.delivered).into_iter().eq(0..30), "{:?}", world.sender.status());
+}
+
+/// The receiver was killed, and another one takes its place at once: of the half second of latency that it had with
+/// it all comes again that can come in time.
+#[test]
+fn a_new_receiver_gets_what_the_one_before_had_with_it() {
+    let mut world = World::new(settings(true, Fec::Off), 1, |_, _, _, _| Some(WAY));
+    world.stream(0, 200, EVERY_10_MS);
+    let before = numbers(&world.delivered);
+    world.sender.connection_down(ConnectionId(0), world.now);
+    world.sender.receiver_is_new(world.now);
+    world.flying = Events::default();
+    world.receiver = Receiver::new(LATENCY, world.sender.first_media());
+    assert!(world.receiver.connection_up(ConnectionId(1)));
+    world.stream(200, 5, EVERY_10_MS);
+    assert!(world.sender.connection_up(ConnectionId(1), UplinkId(0), WAY * 2));
+    world.delivered.clear();
+    world.stream(205, 100, EVERY_10_MS);
+    world.finish();
+    let after = numbers(&world.delivered);
+    // 50 ms and what the rate takes to grow.
+    assert!(after[0] <= before.len() as u64 + 10, "{} after {}", after[0], before.len());
+    assert!(after.iter().copied().eq(after[0]..305), "{after:?}");
+}
+
+/// A link that was dead answers the next probe: what is late by then is a quarter of a second, a round trip, and the time
+/// in which a packet could be sent again; a tenth of a second is for the rate, which begins anew.
+#[test]
+fn after_an_outage_no_more_is_late_than_until_the_next_probe() {
+    for phase in 0..10 {
+        let begins = Time::ZERO + Duration::from_micros((1 << 32) - 2_000_000) + Duration::from_secs(2);
+        let ends = begins + Duration::from_secs(10) + Duration::from_millis(50 * phase);
+        let mut world = World::new(settings(true, Fec::Off), 1, move |_, _, _, now| {
+            (now < begins || now >= ends).then_some(WAY)
+        });
+        world.stream(0, 1600, EVERY_10_MS);
+        world.finish();
+        let gone = 1600 - world.delivered.len() as u64;
+        let outage = 1000 + 5 * phase - 50;
+        assert!(gone <= outage + 50, "{gone} of {outage}");
+    }
+}
