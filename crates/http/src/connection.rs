@@ -43,10 +43,29 @@ impl Connection {
     /// # Errors
     /// Every [`ConnectError`]; those of the preferred address when there are several and none works.
     pub async fn connect(origin: &Origin, options: &ConnectOptions) -> Result<Self, ConnectError> {
-        let place = place(origin, options);
+        Self::connect_at(place(origin, options), origin, options).await
+    }
+
+    /// The same as soon as the pool's bound allows it.
+    ///
+    /// # Errors
+    /// As [`Connection::connect`].
+    pub async fn connect_within(origin: &Origin, options: &ConnectOptions) -> Result<Self, ConnectError> {
+        let place = match &options.pool {
+            Some(pool) => Some(pool.place_within(origin, options.interface.as_ref(), options.http3).await),
+            None => None,
+        };
+        Self::connect_at(place, origin, options).await
+    }
+
+    async fn connect_at(
+        place: Option<Place>,
+        origin: &Origin,
+        options: &ConnectOptions,
+    ) -> Result<Self, ConnectError> {
         match place.as_ref().and_then(Place::take) {
             Some(wire) => Ok(Self { wire: Some(wire), origin: origin.clone(), place, is_reused: true }),
-            None => Self::connect_anew(origin, options).await,
+            None => Self::new_at(place, origin, options).await,
         }
     }
 
@@ -55,6 +74,14 @@ impl Connection {
     /// # Errors
     /// As [`Connection::connect`].
     pub async fn connect_anew(origin: &Origin, options: &ConnectOptions) -> Result<Self, ConnectError> {
+        Self::new_at(place(origin, options), origin, options).await
+    }
+
+    async fn new_at(
+        place: Option<Place>,
+        origin: &Origin,
+        options: &ConnectOptions,
+    ) -> Result<Self, ConnectError> {
         let proxy = options.proxies.to(origin)?;
         let wire = if options.http3 {
             if let Some(proxy) = proxy {
@@ -68,7 +95,7 @@ impl Connection {
             // Through one to a server with TLS there is a tunnel, which hides it.
             Wire::http1(stream, proxy.filter(|_| !origin.is_secure()), rtt)
         };
-        Ok(Self { wire: Some(wire), origin: origin.clone(), place: place(origin, options), is_reused: false })
+        Ok(Self { wire: Some(wire), origin: origin.clone(), place, is_reused: false })
     }
 
     /// Whether it comes from the pool. Its server may have closed it at any time: what fails on it before

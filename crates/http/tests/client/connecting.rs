@@ -1,6 +1,6 @@
 //! Making connections, and failing to.
 
-use anabranch_http::{ConnectError, ConnectOptions, Connection, Target};
+use anabranch_http::{ConnectError, ConnectOptions, Connection, Pool, Target};
 use anabranch_sockets::{Interface, InterfaceError};
 use anabranch_units::Duration;
 use tokio::io::AsyncReadExt;
@@ -47,6 +47,32 @@ async fn a_name_with_several_addresses_finds_the_one_that_answers() {
         connect_to(&format!("http://localhost:{}/", address.port()), &options()).await.unwrap();
     connection.send(&get(address)).unwrap();
     assert_eq!(receive_response(&mut connection).await.unwrap().0.status, 204);
+}
+
+/// Two at a time to a host: the third one waits, and goes on over the first that is given back.
+#[tokio::test]
+async fn a_bounded_pool_lets_one_more_wait_for_one_that_is_given_back() {
+    let address = serve(|mut stream| async move {
+        let _ = stream.read_to_end(&mut Vec::new()).await;
+    })
+    .await;
+    let pool = Pool::default().bounded(2);
+    let options = ConnectOptions { pool: Some(pool.clone()), ..options() };
+    let origin = target(address).origin().clone();
+    let first = Connection::connect_within(&origin, &options).await.unwrap();
+    let second = Connection::connect_within(&origin, &options).await.unwrap();
+    let other = ConnectOptions { pool: Some(pool.of(7)), ..options.clone() };
+    Connection::connect_within(&origin, &other).await.expect("another one's are counted apart");
+    let mut third = std::pin::pin!(Connection::connect_within(&origin, &options));
+    let short = std::time::Duration::from_millis(50);
+    assert!(tokio::time::timeout(short, &mut third).await.is_err(), "there are two");
+    // One that cannot wait need not.
+    drop(Connection::connect(&origin, &options).await.unwrap());
+    drop(first);
+    let third = third.await.unwrap();
+    assert!(third.is_reused());
+    drop((second, third));
+    assert_eq!(pool.len(), 4, "with the other one's");
 }
 
 #[tokio::test]
