@@ -46,7 +46,7 @@ async fn run(beginning: Beginning) {
         Some(connection) => Ok(connection),
         None => {
             let options = shared.settings.connect_options(shared.interface(path));
-            Connection::connect(shared.replica(path).target.origin(), &options)
+            Connection::connect_within(shared.replica(path).target.origin(), &options)
                 .await
                 .map_err(|error| End::Failed(error.to_string()))
         }

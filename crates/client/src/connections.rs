@@ -15,7 +15,14 @@ use super::command::Command;
 
 /// The connections. Those that are dropped are closed.
 #[derive(Default)]
-pub(super) struct Connections(BTreeMap<ConnectionId, Handle>);
+pub(super) struct Connections {
+    open: BTreeMap<ConnectionId, Handle>,
+    /// Tasks that are being ended, and have their connections until then.
+    leaving: Vec<AbortHandle>,
+}
+
+/// So often others are let do something while tasks end: they have only to be run once.
+const PATIENCE: usize = 100;
 
 struct Handle {
     /// The session has few requests under way.
@@ -40,25 +47,40 @@ impl Connections {
         task: AbortHandle,
         allowance: Arc<Allowance>,
     ) {
-        self.0.insert(id, Handle { commands, task, allowance, control: None, window: None });
+        self.open.insert(id, Handle { commands, task, allowance, control: None, window: None });
     }
 
     /// Closes it; false: there is none.
     pub(super) fn close(&mut self, id: ConnectionId) -> bool {
-        self.0.remove(&id).is_some()
+        let closed = self.open.remove(&id);
+        self.leaving.retain(|task| !task.is_finished());
+        self.leaving.extend(closed.iter().map(|handle| handle.task.clone()));
+        closed.is_some()
+    }
+
+    /// Waits until those that were closed are where they go: back in their pool.
+    pub(super) async fn have_left(&mut self) {
+        for _ in 0..PATIENCE {
+            self.leaving.retain(|task| !task.is_finished());
+            if self.leaving.is_empty() {
+                return;
+            }
+            tokio::task::yield_now().await;
+        }
+        self.leaving.clear();
     }
 
     pub(super) fn close_all(&mut self) {
-        self.0.clear();
+        self.open.clear();
     }
 
     pub(super) fn has(&self, id: ConnectionId) -> bool {
-        self.0.contains_key(&id)
+        self.open.contains_key(&id)
     }
 
     /// Tells a connection's task what to do; false: there is none.
     pub(super) fn command(&self, id: ConnectionId, command: Command) -> bool {
-        let connection = self.0.get(&id);
+        let connection = self.open.get(&id);
         if let Some(connection) = connection {
             // A task that has ended tells so itself.
             let _ = connection.commands.send(command);
@@ -68,7 +90,7 @@ impl Connections {
 
     /// It is set up; false: nobody wants it any more.
     pub(super) fn connected(&mut self, id: ConnectionId, control: SocketControl) -> bool {
-        let connection = self.0.get_mut(&id);
+        let connection = self.open.get_mut(&id);
         let is_there = connection.is_some();
         if let Some(connection) = connection {
             connection.control = Some(control);
@@ -77,7 +99,7 @@ impl Connections {
     }
 
     pub(super) fn set_window(&mut self, id: ConnectionId, window: Option<Bytes>) {
-        if let Some(connection) = self.0.get_mut(&id) {
+        if let Some(connection) = self.open.get_mut(&id) {
             connection.window = window;
             connection.apply_window();
         }
@@ -85,14 +107,14 @@ impl Connections {
 
     /// Lets those read at once that bring the first bytes of a reader.
     pub(super) fn mark(&self, brings_first_bytes: impl Fn(ConnectionId) -> bool) {
-        for (id, connection) in &self.0 {
+        for (id, connection) in &self.open {
             connection.allowance.set_brings_first_bytes(brings_first_bytes(*id));
         }
     }
 
     /// What the sockets know of their paths. Windows are kept on the way.
     pub(super) fn figures(&self) -> impl Iterator<Item = (ConnectionId, PathFigures)> {
-        self.0.iter().filter_map(|(id, connection)| {
+        self.open.iter().filter_map(|(id, connection)| {
             let control = connection.control.as_ref()?;
             let _ = control.keep_window();
             let (unread, held) = (control.unread(), connection.allowance.pacer.held());

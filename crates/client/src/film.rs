@@ -75,6 +75,10 @@ impl Film {
         let mut config = config(&settings, &info, &opened.replicas, &store);
         config.have.insert(0..opened.coming);
         let session = Session::new(config, since(epoch)).expecting_any_speed();
+        let session = if settings.pool.is_some() { session.lending() } else { session };
+        let control = settings.segment.as_ref().and_then(|segment| segment.control.as_ref());
+        let share = control.and_then(|(lasting, _)| lasting.share());
+        let session = session.expecting(share.unwrap_or(Rate::ZERO));
         let probed: BTreeMap<PathId, Connection> = (0..)
             .map(PathId)
             .zip(&mut opened.replicas)
@@ -134,6 +138,14 @@ impl Film {
             (None, Some(backlog)) => backlog.flushed().await,
             (None, None) => Ok(()),
         }
+    }
+
+    /// Waits until a connection was given back to the pool although not all has come yet, as nothing is left to ask
+    /// for, or until it is over.
+    pub async fn lends(&self) {
+        let mut standing = self.0.shared.published.standing();
+        // Who would tell is gone where this fails.
+        let _ = standing.wait_for(|now| now.lends || now.is_complete || now.failed.is_some()).await;
     }
 
     /// Asks once more, when all has come, whether the servers still have the film that was opened. Answers

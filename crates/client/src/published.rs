@@ -15,6 +15,8 @@ pub(super) struct Standing {
     pub(super) size: Option<u64>,
     /// All of it is there.
     pub(super) is_complete: bool,
+    /// Others have connections of it, as nothing is left to ask for.
+    pub(super) lends: bool,
     /// Some reader wants bytes that are not there.
     pub(super) wants: bool,
     /// Why nothing more comes.
@@ -55,6 +57,7 @@ impl Published {
         self.standing.send_if_modified(|before| {
             let is_other = before.size != now.size
                 || before.is_complete != now.is_complete
+                || before.lends != now.lends
                 || before.wants != now.wants
                 || before.failed.is_some() != now.failed.is_some();
             *before = now;

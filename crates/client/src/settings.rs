@@ -2,10 +2,11 @@
 
 use std::ops::Range;
 
+use anabranch_film::auto::Lasting;
 use anabranch_film::control::RateController;
 use anabranch_film::session::Pace;
 use anabranch_film::{auto, content, fixed, mul, multitcp, playback, rome};
-use anabranch_units::{Bytes, Duration, Rate, Ratio};
+use anabranch_units::{Bytes, Duration, Rate, Ratio, Time};
 use url::Url;
 
 use anabranch_http::{ConnectOptions, ExtraHeaders, Pool, Proxies};
@@ -77,14 +78,17 @@ pub struct Settings {
 }
 
 /// What its playlist tells of a segment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct PlaylistSegment {
     /// How long it plays.
     pub play_time: Duration,
     /// How much its player has to play before it.
     pub ahead: Duration,
-    /// How many connections it begins with, and how many it may have.
-    pub connections: (usize, usize),
+    /// How many connections it may have.
+    pub most: usize,
+    /// What is known of the path from the segments before it, and when this one was begun by the clock that
+    /// counts there; `None`: it is the first one and the last.
+    pub control: Option<(Lasting, Time)>,
 }
 
 impl Settings {
@@ -124,14 +128,16 @@ impl Settings {
             RateControl::Auto(parameters) => {
                 // One connection for every replica is there from the probing: they start together, and those
                 // that are not needed are given back.
-                let (at_start, most) = match &self.segment {
-                    Some(PlaylistSegment { connections: (at_start, most), .. }) => {
-                        let most = (*most).min(parameters.most);
-                        ((*at_start).min(most), most)
-                    }
-                    None => (parameters.at_start.max(paths).min(3).min(parameters.most), parameters.most),
+                let Some(PlaylistSegment { most, control, .. }) = &self.segment else {
+                    let at_start = parameters.at_start.max(paths).min(3).min(parameters.most);
+                    return Box::new(auto::Auto::new(auto::Parameters { at_start, ..*parameters }));
                 };
-                Box::new(auto::Auto::new(auto::Parameters { at_start, most, ..*parameters }))
+                let most = (*most).min(parameters.most);
+                let parameters = auto::Parameters { at_start: 1, most, ..*parameters };
+                match control {
+                    Some((lasting, began)) => lasting.next_session(parameters, *began),
+                    None => Box::new(auto::Auto::new(parameters)),
+                }
             }
             RateControl::Basic(parameters) => Box::new(multitcp::Basic::new(*parameters)),
             RateControl::Advanced(parameters) => Box::new(multitcp::Advanced::new(*parameters)),

@@ -2,23 +2,23 @@
 //! next.
 //!
 //! A player that adapts asks for one segment after the other, of the rung that it has chosen, and chooses by
-//! how fast they come. So four things are decided here, by what was asked for and how it came:
+//! how fast they come. So three things are decided here, by what was asked for and how it came:
 //!
-//! 1. **Ahead.** When nothing that the player waits for is under way, the segment is fetched that is played
+//! 1. **Ahead.** When nothing that the player waits for is under way, or all of it has been asked for and connections
+//!    have nothing to do, the segment is fetched that is played
 //!    next and is not there: of each kind of media (picture, sound) the rung that was asked for last, up to
 //!    [`Parameters::ahead`] of play time behind what was asked for, as far as [`Parameters::memory`] and
 //!    [`Parameters::segments`] reach. Where the player says what it asks for next, that and what follows it
 //!    comes first. What belongs to another rung, or was passed, is thrown away, and
-//!    everything once nobody has asked for [`Parameters::forgotten_after`].
-//! 2. **Connections.** A segment begins with as many as the last one had at most, which the rate controller
-//!    found that it needs; one fewer when so many fewer would have brought it at
-//!    [`Parameters::plenty`] times its rate. Where those that were added did not bring
-//!    [`Parameters::least_gain`] of what they should have in proportion, they are given back, and none is
-//!    added for a time that doubles each time.
-//! 3. **Rung.** The player's, or, for one that does not adapt ([`Playlist::adapts`]), that of a rule, chosen when
+//!    everything once nobody has asked for [`Parameters::forgotten_after`]. Nothing is fetched ahead where the
+//!    paths give [`Parameters::near`] times what is played and the player can go to another rung: it gets the next
+//!    segment in time by itself, and what it does not play would be got for nothing.
+//! 2. **Rung.** The player's, or, for one that does not adapt ([`Playlist::adapts`]), that of a rule, chosen when
 //!    a segment is fetched or asked for: once for each segment.
-//! 4. **Rate.** What the paths give with these connections, over the last seconds in which something was
+//! 3. **Rate.** What the paths give, over the last seconds in which something was
 //!    under way. Rising is believed at once, as a transfer begins slowly.
+//!
+//! How many connections there are is decided by [`Lasting`](crate::auto::Lasting).
 
 mod api;
 mod fetched;
@@ -47,11 +47,8 @@ pub struct Playlist {
     played: BTreeMap<GroupId, Played>,
     /// What is under way or there, with its size where that is known.
     fetched: BTreeMap<SegmentId, Fetched>,
-    connections: usize,
-    /// With how many it was before some were added, and what those brought.
-    trial: Option<(usize, Rate)>,
-    /// Until when none is added, and for how long the next time.
-    rests: (Time, Duration),
+    /// When a segment of each kind of media came last.
+    came: BTreeMap<GroupId, Time>,
     rate: Option<Rate>,
     /// The rungs among which is chosen here.
     ladder: Option<Ladder>,
@@ -74,6 +71,8 @@ struct Played {
     /// What its player says that it asks for next.
     next: Option<SegmentId>,
     at: Time,
+    /// When it was there.
+    came: Option<Time>,
     /// When it was heard of last.
     heard: Time,
     /// How much there is to play behind what was played at that time.
@@ -88,9 +87,7 @@ impl Playlist {
             tracks: BTreeMap::new(),
             played: BTreeMap::new(),
             fetched: BTreeMap::new(),
-            connections: 1,
-            trial: None,
-            rests: (Time::ZERO, parameters.rest.0),
+            came: BTreeMap::new(),
             rate: None,
             ladder: None,
         }
@@ -143,16 +140,15 @@ impl Playlist {
         self.tracks.insert(track, Track { group, first, durations, size });
     }
 
-    /// The player asks for a segment, and says this of itself.
-    pub fn asked(&mut self, segment: SegmentId, said: Hints, now: Time) {
-        let Some(group) = self.tracks.get(&segment.track).map(|track| track.group) else { return };
+    /// The player asks for a segment, and says this of itself. Answers whether it was fetched ahead.
+    pub fn asked(&mut self, segment: SegmentId, said: Hints, now: Time) -> bool {
+        let Some(group) = self.tracks.get(&segment.track).map(|track| track.group) else { return false };
         // What was thrown away meanwhile is not there for one who comes back.
         self.tidy(now);
         let before = self.played.get(&group).copied();
         let ahead = match before {
             Some(before) if before.segment.number.checked_add(1) == Some(segment.number) => {
-                let asked = self.duration(before.segment).unwrap_or(Duration::ZERO);
-                before.ahead + asked - now.since(before.at)
+                self.left_after(before, now)
             }
             // Asked for again, or of another rung.
             Some(before) if before.segment.number == segment.number => before.ahead - now.since(before.at),
@@ -164,30 +160,37 @@ impl Playlist {
             *next != segment && its_group == Some(group) && self.duration(*next).is_some()
         };
         let next = said.next.filter(is_next);
-        self.played.insert(group, Played { segment, next, at: now, heard: now, ahead });
-        self.fetched.entry(segment).and_modify(|fetched| {
-            if *fetched == Fetched::Ahead {
-                *fetched = Fetched::Asked;
-            }
-        });
-        self.fetched.entry(segment).or_insert(Fetched::Asked);
+        let fetched = self.fetched.entry(segment).or_insert(Fetched::Asked);
+        let came = matches!(fetched, Fetched::There(_)).then_some(now);
+        self.played.insert(group, Played { segment, next, at: now, came, heard: now, ahead });
+        let is_ahead = *fetched != Fetched::Asked;
+        if *fetched == Fetched::Ahead {
+            *fetched = Fetched::Asked;
+        }
         self.tidy(now);
+        is_ahead
     }
 
     /// How much the player has to play, as far as its requests tell, before it needs this segment.
     pub fn ahead(&self, segment: SegmentId, now: Time) -> Duration {
         let Some(track) = self.tracks.get(&segment.track) else { return Duration::ZERO };
         let Some(played) = self.played.get(&track.group) else { return Duration::ZERO };
-        let between = self.between(played.segment, segment).unwrap_or(Duration::ZERO);
-        played.ahead + between - now.since(played.at)
+        match self.between(played.segment, segment) {
+            // What was asked for plays as well.
+            Some(between) if segment.number > played.segment.number => {
+                let asked = self.duration(played.segment).unwrap_or(Duration::ZERO);
+                self.left_after(*played, now) + (between - asked)
+            }
+            _ => played.ahead - now.since(played.at),
+        }
     }
 
-    /// With how many connections a segment begins, and how many it may have at most. One of which little is
-    /// to come begins with one.
-    pub fn connections(&self, segment: SegmentId, now: Time) -> (usize, usize) {
-        let size = self.tracks.get(&segment.track).map_or(Bytes::ZERO, |track| track.size);
-        let begins = if !size.is_zero() && size < TELLS { 1 } else { self.connections };
-        (begins, if now < self.rests.0 { self.connections } else { self.parameters.most })
+    /// How much there is to play with what was asked for last. While a player waits for it, it plays what it has, and
+    /// stands still then.
+    fn left_after(&self, played: Played, now: Time) -> Duration {
+        let asked = self.duration(played.segment).unwrap_or(Duration::ZERO);
+        let came = played.came.unwrap_or(now);
+        played.ahead - came.since(played.at) + asked - now.since(came)
     }
 
     /// How long a segment plays; `None`: it is not listed.
@@ -210,12 +213,16 @@ impl Playlist {
         if self.fetched.len() >= self.parameters.segments {
             return None;
         }
-        if self.fetched.values().any(|fetched| !matches!(fetched, Fetched::There(_))) {
+        let is_ending = |fetched: &&Fetched| **fetched == Fetched::Ending;
+        if self.fetched.values().any(Fetched::needs_connections)
+            || self.fetched.values().filter(is_ending).count() > 1
+        {
             return None;
         }
         let kept: Bytes = self.fetched.values().map(|fetched| fetched.size()).sum();
         let candidates = self.played.values().filter_map(|played| match played.next {
             Some(next) if !self.fetched.contains_key(&next) => Some((self.duration(played.segment)?, next)),
+            _ if self.comes_by_itself(played.segment.track) => None,
             Some(next) => self.next_of(next),
             None => self.next_of(played.segment),
         });
@@ -230,6 +237,31 @@ impl Playlist {
         }
         self.fetched.insert(next, Fetched::Ahead);
         Some(next)
+    }
+
+    /// Whether the player of this track gets the next segment in time when it asks for it, and may want another one
+    /// than what would be fetched.
+    fn comes_by_itself(&self, track: TrackId) -> bool {
+        let Some(group) = self.tracks.get(&track).map(|track| track.group) else { return false };
+        let has_others = self.tracks.values().filter(|track| track.group == group).count() > 1;
+        let is_chosen_here = self.ladder.as_ref().is_some_and(|ladder| ladder.has(track));
+        let rate = |played: &Played| {
+            let size = self.tracks.get(&played.segment.track)?.size;
+            Some(Rate::of(size, self.duration(played.segment)?))
+        };
+        let played: Rate = self.played.values().filter_map(rate).sum();
+        has_others && !is_chosen_here && self.rate.is_some_and(|rate| rate >= played * self.parameters.near)
+    }
+
+    /// All of a segment has been asked for, and some of its connections have nothing to do: what is next may begin.
+    pub fn ends(&mut self, segment: SegmentId) {
+        // Which rung is next is to be known first, where it is chosen here.
+        if self.ladder.as_ref().is_none_or(|ladder| !ladder.has(segment.track))
+            && let Some(fetched) =
+                self.fetched.get_mut(&segment).filter(|fetched| fetched.needs_connections())
+        {
+            *fetched = Fetched::Ending;
+        }
     }
 
     /// The first segment behind this one that is not there, and how much is played before it.
@@ -257,50 +289,27 @@ impl Playlist {
             || others.any(|track| self.fetched.contains_key(&SegmentId { track, ..segment }))
     }
 
-    /// A segment has come as a whole, over so many connections at most, and so fast since it was begun.
-    pub fn came(&mut self, segment: SegmentId, size: Bytes, took: Duration, connections: usize, now: Time) {
+    /// A segment has come as a whole, and so fast since it was begun.
+    pub fn came(&mut self, segment: SegmentId, size: Bytes, took: Duration, now: Time) {
         if let Some(fetched) = self.fetched.get_mut(&segment) {
             *fetched = Fetched::There(size);
         }
-        if let Some(track) = self.tracks.get_mut(&segment.track) {
-            track.size = size;
-        }
+        let waits = |played: &&mut Played| played.segment == segment && played.came.is_none();
+        self.played.values_mut().filter(waits).for_each(|played| played.came = Some(now));
+        let Some(track) = self.tracks.get_mut(&segment.track) else { return };
+        track.size = size;
+        let before = self.came.insert(track.group, now);
         // A rule looks at small ones as well: of slow rungs all are.
         if let Some(ladder) = self.ladder.as_mut().filter(|ladder| ladder.has(segment.track)) {
             ladder.came(size, took);
         }
-        if size < TELLS {
-            return;
-        }
-        let rate = Rate::of(size, took);
-        self.judge(rate, connections.clamp(1, self.parameters.most.max(1)), now);
-        self.measured(rate, took);
-        let needed = self.comes_within(segment).map(|time| Rate::of(size, time) * self.parameters.plenty);
-        let fewer = self.connections - 1;
-        let with_fewer = rate.as_f64() * as_f64(fewer) / as_f64(self.connections);
-        if fewer > 0 && needed.is_some_and(|needed| with_fewer >= needed.as_f64()) {
-            self.connections = fewer;
-        }
-    }
-
-    /// With how many connections to go on, when one segment came at this rate and had so many at most. What
-    /// was added is judged by the next segment, which has them from its begin.
-    fn judge(&mut self, rate: Rate, connections: usize, now: Time) {
-        let began = self.connections;
-        if let Some((fewer, before)) = self.trial.take() {
-            let in_proportion = (as_f64(began) / as_f64(fewer) - 1.0).max(0.0);
-            let expected =
-                before * Ratio::from_f64(1.0 + self.parameters.least_gain.as_f64() * in_proportion);
-            if rate < expected {
-                let (_, rest) = self.rests;
-                self.rests = (now + rest, (rest * 2).min(self.parameters.rest.1));
-                self.connections = fewer;
-                return;
+        if size >= TELLS {
+            // While the end of the one before came as well, the paths brought both.
+            let alone = before.map_or(took, |before| took.min(now.since(before)));
+            if !alone.is_zero() {
+                self.measured(Rate::of(size, alone), alone);
             }
-            self.rests.1 = self.parameters.rest.0;
         }
-        self.trial = self.rate.filter(|_| connections > began).map(|before| (began, before));
-        self.connections = connections;
     }
 
     /// A segment does not come, or was given up: it is asked for anew when it is wanted.
@@ -378,10 +387,6 @@ impl Played {
 
 /// So many segments are looked at to count play time.
 const MOST_LOOKED_AT: usize = 64;
-
-fn as_f64(count: usize) -> f64 {
-    Bytes::of(count).as_f64()
-}
 
 #[cfg(test)]
 mod tests;

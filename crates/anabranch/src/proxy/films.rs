@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anabranch_client::{Film, OpenError, PlaylistSegment, Settings, Storage};
+use anabranch_film::playlist::Parameters;
 use anabranch_http::{HeaderError, Pool, Target, TargetError};
 use anabranch_media::playlist::Place;
 use anabranch_units::Bytes;
@@ -34,7 +35,7 @@ pub(super) struct Wanted {
 }
 
 /// What an object is to its player.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Role {
     /// Something of its own.
     Whole,
@@ -111,7 +112,7 @@ impl Films {
             reporter,
             slots: Mutex::default(),
             tasks: Mutex::default(),
-            pool: Pool::default(),
+            pool: Pool::default().bounded(Parameters::default().most),
             owners: RandomState::default(),
         }
     }

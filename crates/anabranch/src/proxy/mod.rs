@@ -134,10 +134,13 @@ impl Proxy {
                 self.films.reporter().rung(told);
             }
         }
+        let mut is_ahead = false;
         let role = match (&part, of_segment) {
             (_, Some((presentation, segment))) => {
                 let hints = self.playlists.hints(&cmcd, &wanted.place.url, presentation);
-                Role::Part(presentation.asked(segment, &wanted, hints))
+                let (told, ahead) = presentation.asked(segment, &wanted, hints).unzip();
+                is_ahead = ahead.unwrap_or(false);
+                Role::Part(told)
             }
             (Some(_), None) => Role::Part(None),
             (None, None) if PlaylistKind::detect(None, &requested.url).is_some() => Role::Part(None),
@@ -182,7 +185,8 @@ impl Proxy {
                 return film.resource.answer(request);
             };
             presentation.opened(segment, &film, began, &self.films);
-            return film.resource.answer_at(request, Some(presentation.read_rate()));
+            // What comes while its player waits tells by itself what the paths give.
+            return film.resource.answer_at(request, is_ahead.then(|| presentation.read_rate()));
         };
         // A live playlist changes all the time, so that each request gets the one of now.
         self.films.forget(&wanted, &film);
@@ -277,7 +281,7 @@ impl Answer for Proxy {
 fn segment_by_its_player(cmcd: &Cmcd) -> Option<PlaylistSegment> {
     let play_time = cmcd.play_time.filter(|time| !time.is_zero() && *time <= LONGEST_SEGMENT)?;
     let ahead = cmcd.to_play().unwrap_or(play_time);
-    Some(PlaylistSegment { play_time, ahead, connections: (1, Parameters::default().most) })
+    Some(PlaylistSegment { play_time, ahead, most: Parameters::default().most, control: None })
 }
 
 /// Whether a reader wants the object from its first byte on.

@@ -2,11 +2,13 @@
 //! brought as a whole as soon as it is asked for, however fast its player takes it, and then the next ones.
 
 use std::collections::HashMap;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
 
 use anabranch_client::{EngineError, ReadRate};
 use anabranch_film::adaptation;
+use anabranch_film::auto::Lasting;
 use anabranch_film::playlist::{GroupId, Hints, Parameters, Playlist, SegmentId, TrackId};
 use anabranch_media::playlist::{Place, Segment};
 use anabranch_units::{Bytes, Duration, Ratio, Time};
@@ -38,6 +40,8 @@ struct State {
     /// What is said for each kind of media, and to whom.
     secrets: HashMap<GroupId, (Origin, Secrets)>,
     bringing: HashMap<SegmentId, Bringing>,
+    /// What decides about connections, for each kind of media and each host.
+    controls: HashMap<(GroupId, Origin), Lasting>,
     /// What is left of the ladder for a player that does not adapt.
     kept: Option<Kept>,
     adapting: Option<Adapting>,
@@ -67,6 +71,7 @@ impl Presentation {
             tracks: HashMap::new(),
             secrets: HashMap::new(),
             bringing: HashMap::new(),
+            controls: HashMap::new(),
             kept: None,
             adapting: None,
         };
@@ -174,23 +179,23 @@ impl Presentation {
         self.read_rate.clone()
     }
 
-    /// Its player asks for a segment, and says so of itself: what is known of it.
+    /// Its player asks for a segment, and says so of itself: what is known of it, and whether it was fetched ahead.
     pub(super) fn asked(
         &self,
         segment: SegmentId,
         wanted: &Wanted,
         said: Hints,
-    ) -> Option<anabranch_client::PlaylistSegment> {
+    ) -> Option<(anabranch_client::PlaylistSegment, bool)> {
         let now = self.now();
         let mut state = self.lock();
         let group = state.tracks.get(&segment.track)?.group;
         state.secrets.insert(group, (wanted.place.url.origin(), wanted.secrets.clone()));
-        state.playlist.asked(segment, said, now);
+        let is_ahead = state.playlist.asked(segment, said, now);
         state.tidy();
         let told = state.told(segment, now);
         drop(state);
         self.changed.notify_waiters();
-        told
+        Some((told?, is_ahead))
     }
 
     /// The segment that its player asked for is open: brings it, and then goes on.
@@ -227,13 +232,19 @@ impl Presentation {
         began: Instant,
         films: &Arc<Films>,
     ) {
-        let Some(Brought { size, connections }) = brought else { return self.failed(segment) };
+        let Some(Brought { size }) = brought else { return self.failed(segment) };
         let now = self.now();
         let mut state = self.lock();
-        state.playlist.came(segment, size, began.elapsed().into(), connections, now);
+        state.playlist.came(segment, size, began.elapsed().into(), now);
         self.read_rate.set_rate(state.playlist.delivery());
         drop(state);
         self.changed.notify_waiters();
+        self.go_on(films);
+    }
+
+    /// Connections of a segment have nothing to do any more.
+    fn ends(self: &Arc<Self>, segment: SegmentId, films: &Arc<Films>) {
+        self.lock().playlist.ends(segment);
         self.go_on(films);
     }
 
@@ -280,11 +291,13 @@ impl State {
     }
 
     /// What is told to a segment's film.
-    fn told(&self, segment: SegmentId, now: Time) -> Option<anabranch_client::PlaylistSegment> {
+    fn told(&mut self, segment: SegmentId, now: Time) -> Option<anabranch_client::PlaylistSegment> {
+        let of = (self.tracks.get(&segment.track)?.group, self.place(segment)?.url.origin());
         Some(anabranch_client::PlaylistSegment {
             play_time: self.playlist.comes_within(segment)?,
             ahead: self.playlist.ahead(segment, now),
-            connections: self.playlist.connections(segment, now),
+            most: Parameters::default().most,
+            control: Some((self.controls.entry(of).or_default().clone(), now)),
         })
     }
 
@@ -313,7 +326,20 @@ async fn bring_and_keep(
     began: Instant,
     films: Arc<Films>,
 ) {
-    let brought = bring(&film, films.memory()).await;
+    let brought = {
+        let mut bringing = pin!(bring(&film, films.memory()));
+        let lends = async {
+            film.resource.film().lends().await;
+            if let Some(presentation) = presentation.upgrade() {
+                presentation.ends(segment, &films);
+            }
+        };
+        tokio::select! {
+            biased;
+            brought = &mut bringing => brought,
+            () = lends => bringing.await,
+        }
+    };
     if let Some(presentation) = presentation.upgrade() {
         presentation.came(segment, brought.ok(), began, &films);
     }
@@ -325,8 +351,6 @@ async fn bring_and_keep(
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Brought {
     pub(super) size: Bytes,
-    /// How many connections it came over at most.
-    connections: usize,
 }
 
 /// Reads a film to its end, so that all of it is there.
@@ -335,6 +359,5 @@ pub(super) async fn bring(film: &OpenFilm, memory: Bytes) -> Result<Brought, Eng
     let size = film.info().size.map(Bytes::new);
     let mut reader = film.reader(0..u64::MAX);
     while size.is_some_and(|size| size <= memory * LARGEST) && reader.next().await?.is_some() {}
-    let connections = film.status().session.totals.connections_most;
-    Ok(Brought { size: Bytes::new(reader.position()), connections })
+    Ok(Brought { size: Bytes::new(reader.position()) })
 }

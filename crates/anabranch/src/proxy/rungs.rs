@@ -190,8 +190,8 @@ impl Rungs<'_> {
             read_index(self.playlists, track, &place, &film.resource).await;
         }
         let (place, play_time) = self.playlists.first_segment(track)?;
-        let connections = (1, Parameters::default().most);
-        let told = PlaylistSegment { play_time, ahead: anabranch_units::Duration::ZERO, connections };
+        let ahead = anabranch_units::Duration::ZERO;
+        let told = PlaylistSegment { play_time, ahead, most: Parameters::default().most, control: None };
         let began = Instant::now();
         let film = get(place, Some(told)).await?;
         let brought = bring(&film, self.films.memory()).await.ok()?;

@@ -52,6 +52,8 @@ pub(super) struct Owner {
     gone: BTreeMap<PathId, Cure>,
     failed: Option<EngineError>,
     first_bytes: u64,
+    /// Others have connections of its pool although not all has come.
+    lends: bool,
     /// Bytes have come that nobody was told of yet.
     has_news: bool,
     figures_made: Time,
@@ -78,6 +80,7 @@ impl Owner {
             gone: BTreeMap::new(),
             failed: None,
             first_bytes,
+            lends: false,
             has_news: false,
             figures_made: Time::ZERO,
             ticked: Time::ZERO,
@@ -101,6 +104,10 @@ impl Owner {
             self.follow_readers();
             self.carry_out();
             self.give_back();
+            if self.shared.settings.pool.is_some() {
+                // Who is told that it has come, or ends, asks for the next one over the same connections.
+                self.connections.have_left().await;
+            }
             self.publish();
             // Earlier where somebody has come who waits, later only after a tick.
             let next = shared.instant(self.next_tick() + self.session.leeway());
@@ -271,11 +278,18 @@ impl Owner {
         }
     }
 
-    /// Connections of a pool are for others once all has come.
+    /// Connections of a pool are for others once all has come, or has been asked for of others.
     fn give_back(&mut self) {
-        if self.shared.settings.pool.is_some() && self.first.is_none() && self.session.is_complete() {
+        if self.shared.settings.pool.is_none() || self.first.is_some() {
+            return;
+        }
+        let now = self.shared.now();
+        if self.session.is_complete() {
             self.probed.clear();
-            self.session.release(self.shared.now());
+            self.session.release(now);
+            self.carry_out();
+        } else if self.session.lend(now) {
+            self.lends = true;
             self.carry_out();
         }
     }
@@ -357,6 +371,7 @@ impl Owner {
         let standing = Standing {
             size: self.session.size(),
             is_complete: self.session.is_complete(),
+            lends: self.lends,
             wants: !self.shared.ranges && self.session.wants_something(),
             failed: self.failed.clone(),
         };

@@ -1,9 +1,11 @@
 //! Films that are segments of a playlist: their connections go on, and their first bytes are not waited for.
 
 use anabranch_client::{PlaylistSegment, Settings};
+use anabranch_film::auto::Lasting;
 use anabranch_film::session::Pace;
 use anabranch_http::Pool;
 use anabranch_testkit::{ScriptedServer, film};
+use anabranch_units::Time;
 
 use crate::viewer::{comes_right, in_time, millis, open, read, settings};
 
@@ -11,7 +13,7 @@ fn segment(server: &ScriptedServer, pool: &Pool) -> Settings {
     Settings {
         pace: Pace::Media(None),
         pool: Some(pool.clone()),
-        segment: Some(PlaylistSegment { play_time: millis(4000), ahead: millis(0), connections: (1, 6) }),
+        segment: Some(PlaylistSegment { play_time: millis(4000), ahead: millis(0), most: 6, control: None }),
         ..settings(&[server.film_url()])
     }
 }
@@ -86,4 +88,27 @@ async fn a_first_answer_that_breaks_off_is_asked_for_again() {
         _ => x.good(),
     });
     comes_right(segment(&server, &Pool::default()), &content).await;
+}
+
+/// A connection that has nothing to do any more brings the next segment while the last bytes of this one come.
+#[tokio::test]
+async fn what_is_idle_at_the_end_is_for_others_at_once() {
+    let content = film(600_000);
+    // The first connection is asked for the first bytes, and brings them slowly; the second one the rest.
+    let server = ScriptedServer::of(&content, |x| match x.connection {
+        0 => x.paced(100_000),
+        _ => x.good(),
+    });
+    let pool = Pool::default();
+    let control = Lasting::default();
+    let known = |ahead| {
+        let control = Some((control.clone(), Time::ZERO));
+        let told = PlaylistSegment { play_time: millis(4000), ahead, most: 2, control };
+        Settings { segment: Some(told), ..segment(&server, &pool) }
+    };
+    let film = open(known(millis(4900))).await;
+    let mut reader = film.reader(0..u64::MAX);
+    in_time(film.lends()).await;
+    assert_eq!((pool.len(), film.have().contains(&(0..600_000))), (1, false));
+    assert!(read(&mut reader).await.unwrap() == content);
 }

@@ -3,7 +3,7 @@
 use anabranch_units::{Duration, Rate, Ratio};
 
 use super::Auto;
-use super::trial::{FIRST_HELP, Silence, Trial};
+use super::trial::{FIRST_HELP, SHORT_REST, Silence, Trial};
 use crate::control::{ConnectionId, Order, Sample, What};
 
 /// A connection finds its rate within this time: up in slow start, and down again where that went too far.
@@ -11,8 +11,6 @@ use crate::control::{ConnectionId, Order, Sample, What};
 const FINDING_ITS_RATE: Duration = Duration::from_secs(6);
 /// So many times as many connections as there are can come of one look at a low buffer.
 const FASTEST_GROWTH: usize = 4;
-/// Growth that brought nothing rests only so long while the buffer is low.
-const SHORT_REST: Duration = Duration::from_secs(2);
 /// A connection may be one too many when the receiver has held the rate back for so long,
 const AMPLE: Duration = Duration::from_secs(3);
 /// or when the rate was held for so long although the network held the connections back: a path that is full
@@ -24,10 +22,20 @@ const LONGEST_HELP: Duration = Duration::from_secs(8);
 impl Auto {
     /// Judges a trial whose effect has had the time to show.
     pub(super) fn judge(&mut self, sample: &Sample<'_>, needed: Rate, orders: &mut Vec<Order>) {
+        if self.trial.is_none() {
+            return;
+        }
+        let is_held = self.is_lasting && self.recent(sample) >= needed;
+        let has_room = self.is_lasting && self.is_hurried(sample) && self.sees_no_queue(sample);
+        let throughput = match self.effect(sample) {
+            Some(effect) => effect,
+            // Where more come in any case nothing has to be waited for.
+            None if is_held || has_room => self.recent(sample),
+            None => return,
+        };
         let Some(trial) = self.trial.take() else { return };
         let now = sample.now;
         let longest = self.parameters.longest_rest;
-        let throughput = self.throughput(self.settling(sample) / 2, now);
         match trial {
             Trial::Added { before, count } => {
                 let there = sample.connections.len();
@@ -39,16 +47,19 @@ impl Auto {
                 let added = as_f64(there - count) / as_f64(count.max(1));
                 let expected = (before * Ratio::from_f64(added)).min(needed - before);
                 if throughput >= before + expected * self.parameters.least_gain {
-                    self.grow.next = self.parameters.first_rest;
+                    (self.grow.next, self.hurry.next) = (self.parameters.first_rest, SHORT_REST);
                     return;
                 }
-                if self.is_hurried(sample) {
-                    if self.sees_no_queue(sample) {
-                        // The others' fall from slow start hides what it brings, and there is room on the
-                        // path.
-                        return;
-                    }
+                let hurried = self.is_hurried(sample);
+                if hurried && self.sees_no_queue(sample) {
+                    // The others' fall from slow start hides what it brings, and there is room on the path.
+                    return;
+                }
+                if hurried && !self.is_lasting {
                     self.grow.until = now + SHORT_REST;
+                } else if hurried {
+                    self.hurry.begin(now, longest);
+                    self.grow.until = self.hurry.until;
                 } else {
                     self.grow.begin(now, longest);
                 }

@@ -30,6 +30,7 @@
 //!    so explored before one of them is doubled.
 
 mod changing;
+mod lasting;
 mod overload;
 mod parameters;
 mod trial;
@@ -39,8 +40,9 @@ use std::collections::{BTreeMap, VecDeque};
 use anabranch_units::{Bytes, Duration, Packets, Rate, Ratio, Time};
 
 use crate::control::{ConnectionId, ConnectionSample, Order, PathId, RateController, Sample, What, Window};
+pub use lasting::Lasting;
 pub use parameters::Parameters;
-use trial::{Rest, Silence, Trial};
+use trial::{Rest, SHORT_REST, Silence, Trial};
 
 /// A window of fewer packets cannot recover a loss by duplicate acknowledgements.
 const SMALLEST_WINDOW: Packets = Packets::new(6);
@@ -109,6 +111,10 @@ pub struct Auto {
     shrink: Rest,
     /// After a queue that a player's hunger made.
     hunger: Rest,
+    /// After growth that brought nothing while the buffer was low, where it goes on from session to session.
+    hurry: Rest,
+    /// Whether it does.
+    is_lasting: bool,
 }
 
 impl Auto {
@@ -135,6 +141,8 @@ impl Auto {
             grow: rest,
             shrink: rest,
             hunger: rest,
+            hurry: Rest { until: Time::ZERO, next: SHORT_REST },
+            is_lasting: false,
         }
     }
 
@@ -254,6 +262,9 @@ impl Auto {
     fn settling(&self, sample: &Sample<'_>) -> Duration {
         let (floor, trips, most) = if !self.is_hurried(sample) {
             (3, 12, 6)
+        } else if self.has_room(sample) && self.is_lasting {
+            // What came too early to tell is measured again in the next session, and too many harm nobody there.
+            return (sample.mean_rtt() * 4).max(Duration::from_millis(500)).min(Duration::from_secs(3));
         } else if self.has_room(sample) {
             (1, 8, 3)
         } else {
@@ -493,8 +504,13 @@ impl RateController for Auto {
     }
 
     fn interval(&self, rtt: Duration) -> Duration {
-        (rtt * 2).max(Duration::from_millis(200)).min(Duration::from_secs(1))
+        interval(rtt)
     }
+}
+
+/// Two round trips tell what a connection brings.
+fn interval(rtt: Duration) -> Duration {
+    (rtt * 2).max(Duration::from_millis(200)).min(Duration::from_secs(1))
 }
 
 #[cfg(test)]

@@ -33,6 +33,9 @@ impl Rest {
     }
 }
 
+/// Growth that brought nothing rests only so long while the buffer is low.
+pub(super) const SHORT_REST: Duration = Duration::from_secs(2);
+
 /// After so long without a byte, or four round trips, another connection is tried; then after twice as long each
 /// time.
 pub(super) const FIRST_HELP: Duration = Duration::from_secs(1);

@@ -71,6 +71,23 @@ impl Coordinator {
         Some(self.hand_over(request, to, range, "nothing else is left to ask for", now))
     }
 
+    /// Whether all of the media is there or asked for.
+    pub fn is_all_asked_for(&self) -> bool {
+        self.size.is_some_and(|size| self.claimed.contains(&(0..size)))
+    }
+
+    /// How much of the media nobody was asked for yet; `None`: its end is not known.
+    pub fn unassigned(&self) -> Option<Bytes> {
+        self.size.map(|size| Bytes::new(size.saturating_sub(self.claimed.total())))
+    }
+
+    /// In how long what was asked for is there, as far as what connections deliver tells.
+    pub fn ends_in(&self, now: Time) -> Duration {
+        let last = |pipe: &Pipe| pipe.queue.back().and_then(|id| self.segments.get(id)).map(|last| last.mark);
+        let ends = self.pipes.values().filter_map(|pipe| Some(self.expected(pipe, last(pipe)?, now)));
+        ends.max().unwrap_or(Duration::ZERO)
+    }
+
     /// Whether some reader can take nothing.
     fn is_waiting(&self) -> bool {
         self.readers.values().any(|reader| {

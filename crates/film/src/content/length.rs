@@ -16,7 +16,7 @@
 
 use std::ops::Range;
 
-use anabranch_units::{Bytes, Duration, Time};
+use anabranch_units::{Bytes, Duration, Ratio, Time};
 
 use super::Coordinator;
 use super::group::MOST_REQUESTS;
@@ -30,6 +30,10 @@ const ALIGNMENT: u64 = 1 << 20;
 /// All connections together ask once in so long while nobody waits.
 const BETWEEN_REQUESTS: Duration = Duration::from_secs(2);
 
+/// The only connection is asked for this part of what is left at once, or for so much where that is less.
+const LEFT_TO_OTHERS: Ratio = Ratio::new(1, 8);
+const ALONE_AT_FIRST: Bytes = Bytes::kib(128);
+
 impl Coordinator {
     /// How many bytes a connection is asked for at once while a reader waits for them.
     pub(super) fn segment_length(&self, pipe: &Pipe) -> u64 {
@@ -42,7 +46,19 @@ impl Coordinator {
         }
         // A segment shorter than a round trip would leave the connection idle behind it.
         let time = self.policy.segment_time.max(pipe.rtt + pipe.rtt / 2).max(pipe.spacing);
-        pipe.rate.amount_in(time).max(smallest).min(largest).get().max(1)
+        pipe.rate.amount_in(time).max(self.alone_length(pipe)).max(smallest).min(largest).get().max(1)
+    }
+
+    /// How much the only connection is asked for. Its rate may rise faster than it is measured; but should it fall,
+    /// others are to find something that they can bring.
+    fn alone_length(&self, pipe: &Pipe) -> Bytes {
+        let is_alone = self.pipes.values().filter(|pipe| !pipe.draining).count() == 1;
+        if !is_alone {
+            return Bytes::ZERO;
+        }
+        let rest = self.unassigned().unwrap_or(Bytes::ZERO);
+        let most = (rest * LEFT_TO_OTHERS).max(ALONE_AT_FIRST);
+        pipe.rate.amount_in(self.policy.alone_time).min(most)
     }
 
     /// How many bytes from the start of `gap` a connection is asked for, for this reader.

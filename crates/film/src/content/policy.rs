@@ -43,6 +43,8 @@ pub struct Policy {
     pub missing: MissingRule,
     /// How much of a connection's throughput one segment takes: its size is rate x this time.
     pub segment_time: Duration,
+    /// How much of its throughput the only connection is asked for at once, as far as that leaves enough for others.
+    pub alone_time: Duration,
     /// Bounds of a segment's size. Equal bounds give the fixed size of the paper.
     pub segment_size: (Bytes, Bytes),
     /// Size of the first segment of a connection whose rate is not known.
@@ -66,6 +68,7 @@ impl Policy {
         Self {
             missing: MissingRule::RoundTrip,
             segment_time: Duration::ZERO,
+            alone_time: Duration::ZERO,
             segment_size: (segment, segment),
             first_segment: segment,
             further_segment: segment,
@@ -81,6 +84,7 @@ impl Policy {
         Self {
             missing: MissingRule::Expected,
             segment_time: Duration::from_millis(400),
+            alone_time: Duration::ZERO,
             segment_size: (Bytes::kib(16), Bytes::mib(16)),
             first_segment: Bytes::kib(128),
             further_segment: Bytes::kib(32),

@@ -31,17 +31,14 @@ pub struct Parameters {
     pub segments: usize,
     /// Whoever has asked for nothing for so long is gone.
     pub forgotten_after: Duration,
-    /// A connection is given back when the others alone bring so many times the media's rate.
-    pub plenty: Ratio,
-    /// Most connections of a segment.
+    /// Nothing is fetched ahead of a player that adapts where the paths give so many times what it plays: a rung is
+    /// near where it is not so.
+    pub near: Ratio,
+    /// Most connections to a host.
     pub most: usize,
-    /// Connections that were added are kept when they bring this part of the proportional gain.
-    pub least_gain: Ratio,
     /// What is there is delivered at so many times the rate of the paths: a limit at the mean would hold back
     /// what comes faster for a moment.
     pub headroom: Ratio,
-    /// For how long none is added after some that brought less: at first, and at most.
-    pub rest: (Duration, Duration),
 }
 
 impl Default for Parameters {
@@ -51,11 +48,9 @@ impl Default for Parameters {
             memory: Bytes::mib(32),
             segments: 12,
             forgotten_after: Duration::from_secs(15),
-            plenty: Ratio::new(3, 2),
+            near: Ratio::new(2, 1),
             most: 6,
-            least_gain: Ratio::new(1, 10),
             headroom: Ratio::new(6, 5),
-            rest: (Duration::from_secs(8), Duration::from_secs(120)),
         }
     }
 }

@@ -26,7 +26,7 @@ fn playlist(parameters: Parameters) -> Playlist {
 }
 
 fn come(playlist: &mut Playlist, segment: SegmentId, size: Bytes) {
-    playlist.came(segment, size, Duration::from_secs(1), 1, at(0));
+    playlist.came(segment, size, Duration::from_secs(3), at(0));
 }
 
 #[test]
@@ -48,6 +48,52 @@ fn what_is_played_next_is_fetched_when_the_player_waits_for_nothing() {
         come(&mut playlist, next, Bytes::kib(400));
     }
     assert_eq!(fetched, 7, "30 s behind the start of the segment that was asked for, and no more");
+}
+
+/// What a player of a ladder asks for next is not known, and what it does not ask for was got for nothing.
+#[test]
+fn nothing_is_fetched_ahead_where_the_paths_give_far_more_than_is_played_and_there_are_other_rungs() {
+    let comes_at = |playlist: &mut Playlist, track, kbps: u64| {
+        let size = Rate::from_kbps(800).amount_in(Duration::from_secs(4));
+        playlist.asked(segment(track, 7), Hints::default(), at(0));
+        let took = Rate::from_kbps(kbps).time_for(size);
+        playlist.came(segment(track, 7), size, took, at(0));
+        playlist.next(at(1))
+    };
+    assert_eq!(comes_at(&mut playlist(Parameters::default()), LOW, 1500), Some(segment(LOW, 8)));
+    assert_eq!(comes_at(&mut playlist(Parameters::default()), LOW, 1700), None);
+    assert_eq!(
+        comes_at(&mut playlist(Parameters::default()), TONE, 1700),
+        Some(segment(TONE, 8)),
+        "there is one"
+    );
+    // Of what is chosen here nothing is in vain.
+    let mut chosen = adapting();
+    let rung = chosen.choose(7, false, at(0)).unwrap().track;
+    assert!(comes_at(&mut chosen, rung, 1700).is_some());
+    // What is said to be next is next.
+    let mut playlist = playlist(Parameters::default());
+    comes_at(&mut playlist, LOW, 5000);
+    let said = Hints { next: Some(segment(HIGH, 8)), ..Hints::default() };
+    playlist.asked(segment(LOW, 7), said, at(1));
+    assert_eq!(playlist.next(at(2)), Some(segment(HIGH, 8)));
+}
+
+#[test]
+fn what_is_next_begins_when_connections_of_what_is_under_way_have_nothing_to_do() {
+    let mut playlist = playlist(Parameters::default());
+    playlist.asked(segment(LOW, 7), Hints::default(), at(0));
+    assert_eq!(playlist.next(at(1)), None);
+    playlist.ends(segment(LOW, 7));
+    assert_eq!(playlist.next(at(1)), Some(segment(LOW, 8)));
+    playlist.ends(segment(LOW, 8));
+    assert_eq!(playlist.next(at(2)), None, "two end at a time");
+    playlist.came(segment(LOW, 7), Bytes::kib(400), Duration::from_secs(4), at(4000));
+    assert_eq!(playlist.next(at(4000)), Some(segment(LOW, 9)));
+    // What came while another one ended is no measure of its own: 400 KiB in a second.
+    playlist.came(segment(LOW, 8), Bytes::kib(400), Duration::from_secs(3), at(5000));
+    let kbps = playlist.rate().unwrap().as_bps() / 1000;
+    assert!((1900..2200).contains(&kbps), "{kbps}: half of 819 and half of 3277");
 }
 
 #[test]
@@ -117,46 +163,6 @@ fn at_the_live_edge_there_is_nothing_ahead() {
 }
 
 #[test]
-fn connections_go_on_and_are_given_back_when_the_others_bring_plenty() {
-    let mut playlist = playlist(Parameters::default());
-    // 4 s of 1 Mbps.
-    let size = Bytes::new(500_000);
-    let begins = |playlist: &Playlist, track| playlist.connections(segment(track, 8), at(0)).0;
-    playlist.asked(segment(LOW, 7), Hints::default(), at(0));
-    playlist.came(segment(LOW, 7), size, Duration::from_millis(3500), 3, at(0));
-    assert_eq!(begins(&playlist, LOW), 3, "1.14 Mbps over three are 0.76 over two");
-    playlist.came(segment(LOW, 7), size, Duration::from_millis(1000), 3, at(0));
-    assert_eq!(begins(&playlist, HIGH), 2, "4 Mbps over three are 2.7 over two");
-    // Little comes over one.
-    playlist.came(segment(TONE, 7), Bytes::kib(40), Duration::from_millis(200), 1, at(0));
-    assert_eq!((begins(&playlist, TONE), begins(&playlist, LOW)), (1, 2));
-}
-
-#[test]
-fn connections_that_brought_nothing_are_given_back_and_none_is_added_for_longer_each_time() {
-    let mut playlist = playlist(Parameters::default());
-    let size = Bytes::new(500_000);
-    let of = |playlist: &Playlist, millis| playlist.connections(segment(LOW, 8), at(millis));
-    let came = |playlist: &mut Playlist, millis, connections, now| {
-        playlist.came(segment(LOW, 7), size, Duration::from_millis(millis), connections, at(now));
-    };
-    came(&mut playlist, 5000, 1, 0);
-    // Some are added while it comes: the next one has them from its begin, and is judged.
-    came(&mut playlist, 5000, 4, 0);
-    assert_eq!(of(&playlist, 0), (4, 6));
-    // Four times as many should bring four times as much; a tenth of the gain is asked for.
-    came(&mut playlist, 4000, 4, 0);
-    assert_eq!((of(&playlist, 7999), of(&playlist, 8000)), ((1, 1), (1, 6)));
-    came(&mut playlist, 5000, 4, 10_000);
-    came(&mut playlist, 5000, 4, 10_000);
-    assert_eq!((of(&playlist, 25_999), of(&playlist, 26_000)), ((1, 1), (1, 6)));
-    // These bring enough.
-    came(&mut playlist, 5000, 2, 30_000);
-    came(&mut playlist, 3000, 2, 30_000);
-    assert_eq!(of(&playlist, 30_000), (2, 6));
-}
-
-#[test]
 fn a_rate_is_believed_at_once_when_it_rises_and_slowly_when_it_falls() {
     let mut playlist = playlist(Parameters::default());
     let mbps = |playlist: &Playlist| playlist.rate().unwrap().as_f64() / 1e6;
@@ -176,11 +182,20 @@ fn a_rate_is_believed_at_once_when_it_rises_and_slowly_when_it_falls() {
 #[test]
 fn what_the_player_has_to_play_follows_from_what_it_asked_for() {
     let mut playlist = playlist(Parameters::default());
+    let came = |playlist: &mut Playlist, number, now| {
+        playlist.came(segment(LOW, number), Bytes::kib(400), Duration::from_secs(1), at(now));
+    };
     playlist.asked(segment(LOW, 7), Hints::default(), at(0));
-    assert_eq!(playlist.ahead(segment(LOW, 8), at(1000)), Duration::from_secs(3));
-    playlist.asked(segment(LOW, 8), Hints::default(), at(1000));
-    playlist.asked(segment(HIGH, 8), Hints::default(), at(2000));
-    assert_eq!(playlist.ahead(segment(HIGH, 8), at(2000)), Duration::from_secs(2));
+    assert_eq!(playlist.ahead(segment(LOW, 7), at(1000)), Duration::ZERO, "it has nothing to play yet");
+    came(&mut playlist, 7, 1000);
+    assert_eq!(playlist.ahead(segment(LOW, 8), at(2000)), Duration::from_secs(3));
+    playlist.asked(segment(LOW, 8), Hints::default(), at(2000));
+    playlist.asked(segment(HIGH, 8), Hints::default(), at(3000));
+    assert_eq!(playlist.ahead(segment(HIGH, 8), at(3000)), Duration::from_secs(2));
+    // For a second it stood still, and what it did not play then it still has.
+    playlist.asked(segment(LOW, 8), Hints::default(), at(3000));
+    came(&mut playlist, 8, 6000);
+    assert_eq!(playlist.ahead(segment(LOW, 9), at(7000)), Duration::from_secs(3));
     // It went elsewhere.
     playlist.asked(segment(HIGH, 20), Hints::default(), at(2000));
     assert_eq!(playlist.ahead(segment(HIGH, 20), at(2000)), Duration::ZERO);
@@ -271,7 +286,6 @@ fn play(playlist: &mut Playlist, number: u64, kbps: u64, now: Time) -> TrackId {
         wanted,
         Rate::from_kbps(kbps).amount_in(Duration::from_secs(1)),
         Duration::from_secs(1),
-        1,
         now,
     );
     rung.track
@@ -285,7 +299,7 @@ fn a_rung_is_chosen_by_what_came_when_a_segment_is_fetched_and_stays_until_it_is
     assert_eq!(next, segment(HIGH, 8), "5 Mbps hold 2");
     assert_eq!(playlist.choose(8, false, at(2)).unwrap().track, HIGH, "it is under way");
     // The paths become slow meanwhile: what is there stays what it is, what is not does not.
-    playlist.came(next, Bytes::kib(200), Duration::from_secs(30), 1, at(2));
+    playlist.came(next, Bytes::kib(200), Duration::from_secs(30), at(2));
     assert_eq!(playlist.next(at(3)), Some(segment(LOW, 9)));
     let rung = playlist.choose(8, false, at(3)).unwrap();
     assert_eq!((rung.track, rung.place), (HIGH, 1));
@@ -308,7 +322,7 @@ fn with_much_to_play_a_higher_rung_is_tried_than_what_came_allows() {
         // With 12 s to play BOLA decides, and nothing of the paths.
         let ahead = (next.number - 7) * 4;
         assert_eq!(next.track == HIGH, ahead > 12, "{ahead} s");
-        playlist.came(next, Bytes::new(187_500), Duration::from_secs(1), 1, at(1));
+        playlist.came(next, Bytes::new(187_500), Duration::from_secs(1), at(1));
     }
     assert_eq!(last, 14);
 }
@@ -361,7 +375,7 @@ fn a_player_that_asks_before_the_last_segment_has_come_waits_until_more_is_known
     for millis in [10_000, 20_000, 30_000] {
         assert!(playlist.is_too_soon(8, at(millis)));
     }
-    playlist.came(first, Bytes::kib(500), Duration::from_secs(30), 1, at(30_000));
+    playlist.came(first, Bytes::kib(500), Duration::from_secs(30), at(30_000));
     assert!(!playlist.is_too_soon(8, at(30_000)));
     // Nobody waits for what is not under way any more, nor where nothing is chosen.
     playlist.asked(segment(LOW, 8), Hints::default(), at(30_000));

@@ -22,6 +22,10 @@ impl Session {
         let Some(state) = self.connections.get_mut(&connection) else { return };
         state.established(rtt, now);
         let path = state.path;
+        if state.group.is_none() && !self.share.is_zero() {
+            state.rate = self.share;
+            self.coordinator.estimate(connection, self.share, rtt);
+        }
         self.paths.answered(path);
         self.waiting = false;
         self.with_sample(now, |controller, sample| controller.connected(connection, path, sample));

@@ -1,14 +1,18 @@
 //! What is asked for next, and what again.
 
-use anabranch_units::{Bytes, Duration, Time};
+use anabranch_units::{Bytes, Duration, Rate, Time};
 
 use super::Session;
 use super::api::{Action, Pace};
+use super::connection::Connection;
 use crate::content::{Reassignment, Request};
 use crate::control::ConnectionId;
 
 /// A connection is young for so long, or for twelve round trips.
 const YOUNG: Duration = Duration::from_secs(6);
+
+/// What is left of a segment is brought in about this time, when one of its connections gets nothing more to do.
+const SOON: Duration = Duration::from_millis(800);
 
 impl Session {
     /// Hands late segments to others; closes connections that keep missing, carry nothing that is needed or
@@ -34,21 +38,83 @@ impl Session {
     }
 
     fn share_what_is_late(&mut self, now: Time) {
-        // A player of segments has each when its end is there: to get something twice is worth it when nothing else is
-        // left to get, and only then.
-        let only_the_end_counts = matches!(self.pace, Pace::AtLeast { .. });
-        if !(only_the_end_counts && self.coordinator.has_work()) {
+        if matches!(self.pace, Pace::AtLeast { .. }) {
+            // A player of segments has each when its end is there: to get something twice is worth it when nothing
+            // else is left to get and the end would come too late, and only then.
+            if !self.ends_late(now) {
+                return;
+            }
+        } else {
             while let Some(late) = self.coordinator.reassign_late(now) {
                 self.hand_over(late);
             }
         }
-        let mut idle = self.pipes();
-        idle.retain(|pipe| self.coordinator.queue_length(*pipe) == 0);
-        for pipe in idle {
+        for pipe in self.idle_pipes() {
             if let Some(help) = self.coordinator.help_at_the_end(pipe, now) {
                 self.hand_over(help);
             }
         }
+    }
+
+    /// Whether all of a segment is asked for, and its end comes after what its player has to play before it.
+    fn ends_late(&self, now: Time) -> bool {
+        let Pace::AtLeast { ahead, .. } = self.pace else { return false };
+        let left = ahead - now.since(self.segment_from);
+        !self.coordinator.has_work() && self.coordinator.ends_in(now) > left
+    }
+
+    /// What is idle once all is asked for is closed, so that others may have it, unless it brings sooner what comes
+    /// too late. Of several connections one gets nothing more to do some time before: what others ask for takes a
+    /// round trip to begin. Answers whether something was closed.
+    pub fn lend(&mut self, now: Time) -> bool {
+        self.now = now;
+        if !self.lends || !self.ranges {
+            return false;
+        }
+        if !self.coordinator.is_all_asked_for() {
+            return self.lend_first();
+        }
+        let is_late = self.ends_late(now);
+        let mut has_lent = false;
+        for pipe in self.idle_pipes() {
+            let help = if is_late { self.coordinator.help_at_the_end(pipe, now) } else { None };
+            if let Some(help) = help {
+                self.hand_over(help);
+            } else {
+                has_lent = true;
+                self.close_when_empty(pipe, "nothing is left to ask for");
+            }
+        }
+        has_lent
+    }
+
+    fn lend_first(&mut self) -> bool {
+        let (pipes, idle) = (self.pipes(), self.idle_pipes());
+        if let Some(first) = self.leaves_first {
+            let is_idle = idle.contains(&first);
+            if is_idle && pipes.len() > 1 {
+                self.close_when_empty(first, "the others bring what is left");
+                return true;
+            }
+            if is_idle {
+                // The others are gone.
+                self.coordinator.resume(first);
+            }
+            return false;
+        }
+        let several = pipes.len() > 1 && self.connections.values().all(Connection::is_up);
+        let rate: Rate = self.connections.values().map(|connection| connection.rate).sum();
+        if several && self.coordinator.unassigned().is_some_and(|left| rate.time_for(left) <= SOON) {
+            self.leaves_first = pipes.into_iter().min_by_key(|pipe| self.coordinator.carries(*pipe).0);
+            self.leaves_first.iter().for_each(|first| self.coordinator.drain(*first));
+        }
+        false
+    }
+
+    fn idle_pipes(&self) -> Vec<ConnectionId> {
+        let mut idle = self.pipes();
+        idle.retain(|pipe| self.coordinator.queue_length(*pipe) == 0);
+        idle
     }
 
     fn close_hopeless(&mut self, now: Time) {

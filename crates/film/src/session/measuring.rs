@@ -66,7 +66,9 @@ impl Session {
         let up = || counted().filter(|connection| connection.is_up());
         let connections: Vec<_> = up().map(|c| c.sample(now)).collect();
         let held = up().filter(|connection| connection.was_held(now)).count();
-        let sated = up().any(|connection| connection.was_idle(now)) || held * 2 > connections.len();
+        let sated = up().any(|connection| connection.was_idle(now))
+            || held * 2 > connections.len()
+            || self.lends && self.coordinator.is_all_asked_for();
         let connecting = counted().filter(|connection| !connection.is_up()).count();
         let paths = self.paths.samples(&self.connections, self.ranges, now);
         let buffer = match self.pace {
@@ -75,11 +77,8 @@ impl Session {
             } else {
                 Duration::MAX
             })),
-            Pace::AtLeast { rate, ahead } => {
-                let (since, before) = self.segment_from;
-                let come = Bytes::new(self.coordinator.have().total().saturating_sub(before));
-                Some(ahead + rate.time_for(come) - now.since(since))
-            }
+            // Of a segment nothing plays before all of it is there.
+            Pace::AtLeast { ahead, .. } => Some(ahead - now.since(self.segment_from)),
             _ => None,
         };
         let wanted = match self.pace {

@@ -55,6 +55,9 @@ const LONGEST_TICK: Duration = Duration::from_millis(100);
 /// While nothing is urgent who drives a session need not wake for it between two reads.
 const LEEWAY: Duration = Duration::from_secs(1);
 
+/// So much is asked for at once of the only connection of a segment, whose rate rises faster than it is measured.
+const ALONE: Duration = Duration::from_secs(1);
+
 /// The state of one stream's reception.
 #[derive(Debug)]
 pub struct Session {
@@ -62,8 +65,8 @@ pub struct Session {
     controller: Box<dyn RateController>,
     playback: Playback,
     pace: Pace,
-    /// Since when a segment is got ([`Pace::AtLeast`]), and how many bytes there were before.
-    segment_from: (Time, u64),
+    /// Since when a segment is got ([`Pace::AtLeast`]).
+    segment_from: Time,
     /// The media's rate where it is known.
     known_rate: Option<Rate>,
     /// The rate at which it is played, as far as that is known: the media's, or what the reader shows.
@@ -82,6 +85,12 @@ pub struct Session {
     viewer: Option<Viewer>,
     /// Whether a player that shows nothing of its speed may play fast.
     expects_any_speed: bool,
+    /// Whether others have its connections when it has nothing more to ask for.
+    lends: bool,
+    /// Which connection gets nothing more to do, as the others bring what is left.
+    leaves_first: Option<ConnectionId>,
+    /// What a connection is expected to bring of which nothing is known; zero: nobody knows.
+    share: Rate,
     measured: Time,
     progress: Progress,
     give_up_after: Duration,
@@ -103,6 +112,9 @@ impl Session {
             _ => config.media_rate,
         };
         let mut policy = config.policy;
+        if matches!(config.pace, Pace::AtLeast { .. }) {
+            policy.alone_time = policy.alone_time.max(ALONE);
+        }
         if let Some(rate) = media_rate {
             // The first segments are needed at once: several connections share them.
             let half_a_second = rate.amount_in(Duration::from_millis(500)).max(Bytes::kib(16));
@@ -118,7 +130,7 @@ impl Session {
             controller: config.controller,
             playback: Playback::new(config.playback, media_rate, now),
             pace: config.pace,
-            segment_from: (now, 0),
+            segment_from: now,
             known_rate: media_rate,
             media_rate,
             ranges: config.ranges,
@@ -131,6 +143,9 @@ impl Session {
             next_connection: 0,
             viewer: None,
             expects_any_speed: false,
+            lends: false,
+            leaves_first: None,
+            share: Rate::ZERO,
             measured: now,
             progress: Progress::new(now),
             give_up_after: config.give_up_after,
@@ -149,7 +164,7 @@ impl Session {
         self.now = now;
         if matches!(self.pace, Pace::AtLeast { .. }) {
             self.pace = Pace::AtLeast { rate, ahead };
-            self.segment_from = (now, self.coordinator.have().total());
+            self.segment_from = now;
             self.known_rate = Some(rate);
             self.media_rate = Some(rate);
             self.coordinator.set_media_rate(rate);

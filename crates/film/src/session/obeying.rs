@@ -15,13 +15,18 @@ impl Session {
                 What::SetWindow(..) | What::LimitRate(_) if !is_bounded => {}
                 // None is of use before there is something to ask for; what a server closed because it was
                 // idle is replaced then.
-                What::Open(_) if !self.wants_something() => {}
+                What::Open(_) if !self.wants_something() || self.has_lent() => {}
                 What::Open(path) => self.open(path, why),
                 What::Close(connection) => self.close_when_empty(connection, why),
                 What::SetWindow(connection, window) => self.set_window(connection, window, why),
                 What::LimitRate(rate) => self.actions.push_back(Action::LimitRate(rate)),
             }
         }
+    }
+
+    /// Whether all is asked for, over connections that go to others then.
+    fn has_lent(&self) -> bool {
+        self.lends && self.coordinator.is_all_asked_for() && !self.connections.is_empty()
     }
 
     pub(super) fn open(&mut self, path: Option<PathId>, why: &'static str) {

@@ -40,6 +40,18 @@ impl Session {
         Self { expects_any_speed: true, ..self }
     }
 
+    /// Others have its connections when it has nothing more to ask for: see [`Session::lend`].
+    #[must_use]
+    pub fn lending(self) -> Self {
+        Self { lends: true, ..self }
+    }
+
+    /// A connection is expected to bring so much, until it is known what it brings.
+    #[must_use]
+    pub fn expecting(self, share: Rate) -> Self {
+        Self { share, ..self }
+    }
+
     /// Whether the player takes all that comes, and was never full.
     pub(super) fn viewer_is_hungry(&self) -> bool {
         let is_played = matches!(self.pace, Pace::Media(_));

@@ -1,0 +1,192 @@
+//! `auto` for a film in segments: what it has found of the path outlasts the session that gets one of them.
+//!
+//! A segment plays some seconds, and a change of the number of connections takes as long to show its effect. So
+//! one controller goes on from session to session: its number of connections, what they brought of late, the
+//! trial that is under way, the shortest round trip. Two things differ from a single film:
+//!
+//! - *What is measured.* Only what tells something of the path: not the beginning of a session, until its first
+//!   connections are there and have had an interval, nor its end, when nothing is left to ask for.
+//! - *Rest.* While the buffer is low, growth that brought nothing where a queue stands rests for 2 s, then 4 ...
+//!   120 s, until some has brought its part. What nobody can hold is not gained by trying it again and again: the
+//!   player adapts, or stalls with one connection as with several. Beside many others one trial tells little,
+//!   and the next one follows soon.
+//!
+//! When a session overlaps the one before, whose last bytes come while the next segment is begun, the newest one
+//! is obeyed, and the one before keeps what it has.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use anabranch_units::{Bytes, Duration, Rate, Ratio, Time};
+
+use super::trial::Silence;
+use super::{Auto, Parameters};
+use crate::control::{ConnectionId, Order, PathId, RateController, Sample, What};
+
+/// After a pause of more what was under way tells nothing any more.
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+/// What a connection brings is averaged over so long.
+const SHARE: Duration = Duration::from_secs(1);
+/// A trial is judged by so long a time in which was measured: the sessions' ends and beginnings are not.
+const JUDGED_BY: Duration = Duration::from_millis(1500);
+/// For so long a session waits for its first connections before it is measured without them.
+const JOINING: Duration = Duration::from_secs(2);
+
+/// A controller that goes on from session to session. Cheap to clone: all clones are one.
+#[derive(Clone, Debug, Default)]
+pub struct Lasting(Arc<Mutex<State>>);
+
+#[derive(Debug, Default)]
+struct State {
+    auto: Option<Auto>,
+    /// How many sessions there were.
+    sessions: u64,
+    /// When it was told something last, by its own clock.
+    now: Time,
+    /// What the sessions before the newest one brought in its interval.
+    aside: Bytes,
+    /// What one connection of several brings, averaged over the last seconds.
+    share: Option<Rate>,
+}
+
+impl Lasting {
+    /// The controller of the next session, which begins at this time by the clock that all of its sessions share.
+    /// The parameters are those of the first one, but for the most connections.
+    pub fn next_session(&self, parameters: Parameters, began: Time) -> Box<dyn RateController> {
+        let mut state = self.lock();
+        state.sessions += 1;
+        let pause = began.since(state.now);
+        state.now = state.now.max(began);
+        let now = state.now;
+        let auto = state.auto.get_or_insert_with(|| Auto { is_lasting: true, ..Auto::new(parameters) });
+        auto.parameters.most = parameters.most;
+        auto.goes_on(now, pause);
+        let number = state.sessions;
+        drop(state);
+        Box::new(OfSession { lasting: self.clone(), number, began: now, joining: 0, is_measured: false })
+    }
+
+    /// What a connection is expected to bring, as one of those of the last session; `None`: nobody knows.
+    pub fn share(&self) -> Option<Rate> {
+        self.lock().share
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn note_share(&mut self, sample: &Sample<'_>) {
+        let busy = || sample.connections.iter().filter(|connection| connection.network_limited);
+        let count = Bytes::of(busy().count()).as_f64();
+        let brought: Bytes = busy().map(|connection| connection.delivered).sum();
+        if count > 0.0 && !sample.elapsed.is_zero() {
+            let share = Rate::of(brought, sample.elapsed) * Ratio::from_f64(1.0 / count);
+            let weight = Ratio::from_f64(sample.elapsed.ratio_to(SHARE).min(1.0));
+            self.share = Some(self.share.map_or(share, |mean| mean * weight.complement() + share * weight));
+        }
+    }
+}
+
+impl Auto {
+    /// Another session begins after such a pause, with connections of its own.
+    fn goes_on(&mut self, now: Time, pause: Duration) {
+        self.target = self.target.clamp(1, self.parameters.most.max(1));
+        self.windows.clear();
+        self.yields.clear();
+        self.silence = Silence::since(now);
+        if pause > LONGEST_PAUSE {
+            (self.missed_since, self.held_since, self.ample_since, self.trial) = (None, None, None, None);
+        }
+    }
+}
+
+impl Auto {
+    /// Mean throughput since a change has settled, by which it is judged; `None`: it is too early to tell.
+    pub(super) fn effect(&self, sample: &Sample<'_>) -> Option<Rate> {
+        let settled = self.settling(sample) / 2;
+        if !self.is_lasting {
+            return Some(self.throughput(settled, sample.now));
+        }
+        let since = self.settles - settled;
+        let measured: Duration =
+            self.history.iter().filter(|(end, ..)| *end > since).map(|(_, length, _)| *length).sum();
+        (measured >= JUDGED_BY).then(|| self.throughput_between(since, sample.now))
+    }
+}
+
+/// What the session of one segment is told and tells.
+#[derive(Debug)]
+struct OfSession {
+    lasting: Lasting,
+    /// Which session it is, from 1.
+    number: u64,
+    /// When it began, by the clock that all share.
+    began: Time,
+    /// How many of its first connections are not there yet.
+    joining: usize,
+    /// Whether all that it began with has brought something for an interval.
+    is_measured: bool,
+}
+
+impl OfSession {
+    /// Asks the controller at a time of the session, which began at zero, unless another one has followed it.
+    fn ask<T: Default>(&self, now: Time, ask: impl FnOnce(&mut Auto, Time) -> T) -> T {
+        let mut state = self.lasting.lock();
+        state.now = state.now.max(self.began + now.since(Time::ZERO));
+        let now = state.now;
+        if state.sessions != self.number {
+            return T::default();
+        }
+        state.auto.as_mut().map(|auto| ask(auto, now)).unwrap_or_default()
+    }
+}
+
+impl RateController for OfSession {
+    fn start(&mut self) -> Vec<Order> {
+        let target = self.ask(Time::ZERO, |auto, _| auto.target);
+        self.joining = target;
+        (0..target).map(|_| Order { what: What::Open(None), why: "as many as before" }).collect()
+    }
+
+    fn connected(&mut self, connection: ConnectionId, path: PathId, sample: &Sample<'_>) -> Vec<Order> {
+        if self.joining > 0 {
+            // It goes on where another one was before.
+            self.joining -= 1;
+            return Vec::new();
+        }
+        self.ask(sample.now, |auto, now| auto.connected(connection, path, &Sample { now, ..*sample }))
+    }
+
+    fn closed(&mut self, connection: ConnectionId, now: Time) {
+        self.ask(now, |auto, now| auto.closed(connection, now));
+    }
+
+    fn measure(&mut self, sample: &Sample<'_>) -> Vec<Order> {
+        let mut state = self.lasting.lock();
+        state.now = state.now.max(self.began + sample.now.since(Time::ZERO));
+        if state.sessions != self.number {
+            state.aside += sample.delivered();
+            return Vec::new();
+        }
+        let aside = sample.aside + std::mem::take(&mut state.aside);
+        let is_joining = self.joining > 0 && sample.now.since(Time::ZERO) < JOINING;
+        if is_joining || !std::mem::replace(&mut self.is_measured, true) {
+            return Vec::new();
+        }
+        state.note_share(sample);
+        if sample.sated {
+            return Vec::new();
+        }
+        self.joining = 0;
+        drop(state);
+        self.ask(sample.now, |auto, now| auto.measure(&Sample { now, aside, ..*sample }))
+    }
+
+    fn interval(&self, rtt: Duration) -> Duration {
+        super::interval(rtt)
+    }
+}
+
+#[cfg(test)]
+mod tests;

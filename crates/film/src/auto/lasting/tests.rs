@@ -1,0 +1,142 @@
+use anabranch_units::{Bytes, Rate};
+
+use super::*;
+use crate::control::{ConnectionSample, PathSample};
+
+const STEP: Duration = Duration::from_millis(300);
+const PARAMETERS: fn() -> Parameters = || Parameters { most: 6, ..Parameters::default() };
+
+/// A path, and a player of segments of four seconds that waits for each.
+struct Viewer {
+    lasting: Lasting,
+    /// What so many connections bring together, and their round trip once there is a queue.
+    path: fn(usize) -> (Rate, Duration),
+    wanted: Rate,
+    now: Time,
+    buffer: Duration,
+    opened: usize,
+    connections: usize,
+}
+
+impl Viewer {
+    fn new(wanted: Rate, path: fn(usize) -> (Rate, Duration)) -> Self {
+        let (now, buffer) = (Time::ZERO, Duration::ZERO);
+        Self { lasting: Lasting::default(), path, wanted, now, buffer, opened: 0, connections: 0 }
+    }
+
+    /// Gets a segment in a session of its own.
+    fn get_segment(&mut self) {
+        let mut session = self.lasting.next_session(PARAMETERS(), self.now);
+        let (began, size) = (self.now, self.wanted.amount_in(Duration::from_secs(4)));
+        let mut ids: Vec<ConnectionId> = Vec::new();
+        let mut next = 0;
+        let mut opens = session.start().len();
+        let mut come = Bytes::ZERO;
+        while come < size {
+            let at = |now: Time| Time::ZERO + now.since(began);
+            for _ in 0..std::mem::take(&mut opens) {
+                let id = ConnectionId(next);
+                next += 1;
+                ids.push(id);
+                session.connected(id, PathId(0), &self.sample(at(self.now)));
+            }
+            self.opened += ids.len().saturating_sub(self.connections);
+            self.connections = ids.len();
+            self.now += STEP;
+            let (rate, mut srtt) = (self.path)(ids.len());
+            if self.now.since(Time::ZERO) <= STEP * 2 {
+                srtt = Duration::from_millis(80);
+            }
+            let brought = rate.amount_in(STEP);
+            come += brought;
+            self.buffer = self.buffer - STEP;
+            let connections = samples(&ids, srtt, brought);
+            let is_over = come >= size;
+            let sample = Sample { sated: is_over, connections: &connections, ..self.sample(at(self.now)) };
+            for order in session.measure(&sample) {
+                match order.what {
+                    What::Open(_) => opens += 1,
+                    What::Close(id) => ids.retain(|open| *open != id),
+                    _ => {}
+                }
+            }
+        }
+        self.connections = ids.len();
+        self.buffer += Duration::from_secs(4);
+    }
+
+    fn sample(&self, now: Time) -> Sample<'static> {
+        const PATHS: &[PathSample] =
+            &[PathSample { path: PathId(0), connections: 1, may_open: true, failing: false }];
+        Sample {
+            now,
+            elapsed: STEP,
+            wanted: Some(self.wanted),
+            buffer: Some(self.buffer),
+            paths: PATHS,
+            ..Sample::default()
+        }
+    }
+}
+
+fn samples(ids: &[ConnectionId], srtt: Duration, brought: Bytes) -> Vec<ConnectionSample> {
+    let of_one = |id: &ConnectionId| ConnectionSample {
+        connection: *id,
+        path: PathId(0),
+        delivered: Bytes::new(brought.get() / Bytes::of(ids.len()).get()),
+        srtt,
+        packet_size: Bytes::new(1448),
+        silent: Duration::ZERO,
+        loss: 0.0,
+        network_limited: true,
+    };
+    ids.iter().map(of_one).collect()
+}
+
+#[test]
+fn what_one_connection_fills_is_not_tried_with_more_again_and_again() {
+    // 2.4 Mbps and a queue, with however many.
+    let mut viewer = Viewer::new(Rate::from_mbps(3), |_| (Rate::from_kbps(2400), Duration::from_millis(300)));
+    for _ in 0..18 {
+        viewer.get_segment();
+    }
+    assert!(viewer.now.since(Time::ZERO) > Duration::from_secs(80));
+    // The first, and one for each trial: after rests of 2, 4, 8, 16 and 32 s.
+    assert!((2..=8).contains(&viewer.opened), "{} were opened", viewer.opened);
+    assert_eq!(viewer.connections, 1);
+}
+
+#[test]
+fn the_number_that_holds_the_rate_is_found_over_several_segments_and_stays() {
+    // A megabit each, as where packets are lost, and no queue.
+    let mut viewer = Viewer::new(Rate::from_mbps(5), |count| {
+        (Rate::from_mbps(Bytes::of(count).get()), Duration::from_millis(80))
+    });
+    for _ in 0..3 {
+        viewer.get_segment();
+    }
+    assert_eq!(viewer.connections, 6, "with an empty buffer more than five");
+    let opened = viewer.opened;
+    for _ in 0..5 {
+        viewer.get_segment();
+    }
+    assert!(viewer.opened <= opened + 1, "{} more were opened", viewer.opened - opened);
+}
+
+#[test]
+fn the_newest_session_is_obeyed_alone() {
+    let lasting = Lasting::default();
+    let mut first = lasting.next_session(PARAMETERS(), Time::ZERO);
+    assert_eq!(first.start().len(), 1);
+    let mut second = lasting.next_session(PARAMETERS(), Time::ZERO + Duration::from_secs(3));
+    assert_eq!(second.start().len(), 1);
+    let ids = [ConnectionId(0)];
+    let viewer = Viewer::new(Rate::from_mbps(5), |_| (Rate::ZERO, Duration::ZERO));
+    let connections = samples(&ids, Duration::from_millis(80), Bytes::kib(10));
+    for millis in (300..6000).step_by(300) {
+        let now = Time::ZERO + Duration::from_millis(millis);
+        let sample = Sample { connections: &connections, ..viewer.sample(now) };
+        assert_eq!(first.measure(&sample), [], "its rate is missed, and it is not the one that matters");
+    }
+    assert_eq!(lasting.next_session(PARAMETERS(), Time::ZERO + Duration::from_secs(9)).start().len(), 1);
+}
