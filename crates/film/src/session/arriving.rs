@@ -1,6 +1,6 @@
 //! What connections tell: that they are up, what they bring, and how they end.
 
-use anabranch_units::{Bytes, Duration, Time};
+use anabranch_units::{Bytes, Duration, Ratio, Time};
 
 use super::Session;
 use super::connection::PathFigures;
@@ -23,8 +23,10 @@ impl Session {
         state.established(rtt, now);
         let path = state.path;
         if state.group.is_none() && !self.share.is_zero() {
-            state.rate = self.share;
-            self.coordinator.estimate(connection, self.share, rtt);
+            // Should it bring less than the others did, it is not to keep for long what it was asked for.
+            let expected = self.share * Ratio::new(1, 2);
+            state.rate = expected;
+            self.coordinator.estimate(connection, expected, rtt);
         }
         self.paths.answered(path);
         self.waiting = false;
