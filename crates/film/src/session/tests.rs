@@ -1,6 +1,7 @@
 //! Sessions over paths that deliver at a rate.
 
 mod requests;
+mod segments;
 
 use super::testing::world::{READER, STEP, World, auto, servers};
 use super::testing::{config, film, play};
