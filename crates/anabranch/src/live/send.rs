@@ -301,7 +301,7 @@ mod tests {
         let connection = ConnectionJson {
             connection: 0,
             link: 0,
-            rtt_s: None,
+            rtt_s: 0.1,
             allowed_rate_bps: 0,
             share: 1.0,
             loss_event_rate: 0.0,
