@@ -2,7 +2,9 @@
 
 use anabranch_film::session::Pace;
 use anabranch_sim::Simulation;
-use anabranch_sim::model::{Flow, Kind, Link, LossModel, Media, Model, Node, RateControl, Run, Tcp, When};
+use anabranch_sim::model::{
+    Flow, Kind, Limit, Link, LossModel, Media, Model, Node, RateControl, Run, Source, Tcp, When,
+};
 use anabranch_sim::report::{FlowSample, Observer, Totals};
 use anabranch_units::{Bytes, Duration, Rate, Time};
 
@@ -150,4 +152,35 @@ fn mul_opens_connections_where_one_leaves_the_link_unused() {
     });
     let [(many, connections), (one, _)] = delivered;
     assert!(connections > 2 && many > 1.3 * one, "{connections} connections: {many} against {one}");
+}
+
+/// Round trips are of a second there, and a connection takes many of them to find its window: who closes those that
+/// have not found it begins again and again.
+#[test]
+fn auto_keeps_connections_that_have_not_found_their_window_behind_a_long_queue() {
+    let stalled = |start: u64| {
+        let mut model = model(&[10_000], 0.0, auto(), Pace::Media(Some(Rate::from_kbps(4000))));
+        for link in &mut model.links {
+            link.queue.limit = Limit::Packets(1000);
+        }
+        let Kind::Media(media) = &mut model.flows[0].kind else { panic!("no stream") };
+        media.rate = Rate::from_kbps(4000);
+        media.size = None;
+        for number in 0..4 {
+            model.flows.push(Flow {
+                name: format!("bulk{number}"),
+                start: When::At(Time::ZERO + Duration::from_secs(start)),
+                stop: None,
+                kind: Kind::Tcp { from: 1, to: 0, tcp: Tcp::DEPLOYED, source: Source::Greedy },
+            });
+        }
+        model.run.duration = Duration::from_secs(240);
+        let mut simulation = Simulation::new(model).expect("a possible model");
+        simulation.run_until(simulation.end(), &mut ());
+        simulation.totals().flows[0].media.expect("a stream").stalled.as_secs_f64()
+    };
+    let stalled: Vec<f64> = (12..32).map(stalled).collect();
+    // With everything closed that has not found its window after six seconds it is 29.6 s.
+    let mean = stalled.iter().sum::<f64>() / 20.0;
+    assert!(mean < 15.0, "stalled {stalled:?} s of 240");
 }

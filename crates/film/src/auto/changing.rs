@@ -55,11 +55,14 @@ impl Auto {
                     // The others' fall from slow start hides what it brings, and there is room on the path.
                     return;
                 }
-                if hurried && !self.is_lasting {
-                    self.grow.until = now + SHORT_REST;
-                } else if hurried {
+                if hurried {
                     self.hurry.begin(now, longest);
                     self.grow.until = self.hurry.until;
+                    if !self.is_lasting {
+                        // Behind a long queue it takes many round trips to find a window, and the next one would
+                        // have to find it again.
+                        return;
+                    }
                 } else {
                     self.grow.begin(now, longest);
                 }
