@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Stock players of HLS and DASH in Chromium over emulated paths, alone and through `anabranch proxy`.
 
-Usage: bench/players.py [--rows ROW...] [--players PLAYER...] [--rounds N] ANABRANCH TESTBED
+Usage: bench/players.py [--rows ROW...] [--players PLAYER...] [--rounds N] [--jobs N] ANABRANCH TESTBED
 
 hls.js (HLS), dash.js and Shaka Player (DASH) are got from npm at the versions below, into --libraries; they run as they come, without a
 setting. ffmpeg makes the films: H.264 of a constant rate in segments of four seconds (CMAF), the same files for HLS and DASH. nginx behind the
@@ -12,6 +12,7 @@ the sockets how many of these stood at most. A run ends with the film, or after 
 """
 
 import argparse
+import concurrent.futures
 import http.server
 import json
 import pathlib
@@ -172,7 +173,7 @@ def trial(row, player, client, seed, films, options):
         if faults:
             print(f"{row}, {player}, {client}: {faults}", file=sys.stderr)
         answers = [line.split() for line in (directory / "access.log").read_text().splitlines()]
-        raw.row(row=row, player=player, client=client, seed=seed, faults=len(faults), bytes=sum(int(size) for _, size in answers),
+        return dict(row=row, player=player, client=client, seed=seed, faults=len(faults), bytes=sum(int(size) for _, size in answers),
                 **{name: value for name, value in told.items() if value is not None})
 
 
@@ -181,6 +182,7 @@ def main():
     parser.add_argument("--rows", nargs="*", choices=ROWS, default=list(ROWS))
     parser.add_argument("--players", nargs="*", choices=PLAYERS, default=list(PLAYERS))
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--jobs", type=int, default=1, help="trials at a time")
     parser.add_argument("--libraries", type=pathlib.Path, default=HERE.parent / "target" / "players")
     parser.add_argument("--inside", choices=CLIENTS, help=argparse.SUPPRESS)
     for name in ["--url", "--out", "--row", "--player"]:
@@ -196,11 +198,11 @@ def main():
         for row in options.rows:
             films[row] = pathlib.Path(directory) / row.replace(" ", "-")
             film(films[row], ROWS[row][5], ROWS[row][6])
-        for seed in range(1, options.rounds + 1):
-            for row in options.rows:
-                for player in options.players:
-                    for client in CLIENTS:
-                        trial(row, player, client, seed, films, options)
+        trials = [(row, player, client, seed) for seed in range(1, options.rounds + 1) for row in options.rows
+                  for player in options.players for client in CLIENTS]
+        with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+            for told in pool.map(lambda which: trial(*which, films, options), trials):
+                raw.row(**told)
 
 
 if __name__ == "__main__":

@@ -6,10 +6,8 @@
 //!
 //! - *What is measured.* Only what tells something of the path: not the beginning of a session, until its first
 //!   connections are there and have had an interval, nor its end, when nothing is left to ask for.
-//! - *Rest.* While the buffer is low, growth that brought nothing where a queue stands rests for 2 s, then 4 ...
-//!   120 s, until some has brought its part. What nobody can hold is not gained by trying it again and again: the
-//!   player adapts, or stalls with one connection as with several. Beside many others one trial tells little,
-//!   and the next one follows soon.
+//! - *What is closed.* Growth that brought nothing where a queue stands, while the buffer is low, too. What nobody can
+//!   hold is not gained by more connections: the player adapts, or stalls with one connection as with several.
 //!
 //! When a session overlaps the one before, whose last bytes come while the next segment is begun, the newest one
 //! is obeyed, and the one before keeps what it has.

@@ -18,7 +18,7 @@
 //!    the shortfall asks for in proportion, so that there are at most four times as many. Each addition is a
 //!    *trial*: after it has settled it must have brought at least [`Parameters::least_gain`] of the
 //!    proportional gain. If it has not (a BBR sender, a capped line, a full access link), what was added is
-//!    closed, and growth rests for a time that doubles with each failure. Where packets are lost, none is
+//!    closed, unless the buffer is low, and growth rests for a time that doubles with each failure. Where packets are lost, none is
 //!    added with which each would have fewer than [`Parameters::least_share`] in flight. And where nothing comes
 //!    at all while the buffer is low, one is added after a second, then after twice as long, and so on.
 //! 4. **Giving back.** When the receiver and not the network has held the rate back for a while, or the rate
@@ -111,7 +111,7 @@ pub struct Auto {
     shrink: Rest,
     /// After a queue that a player's hunger made.
     hunger: Rest,
-    /// After growth that brought nothing while the buffer was low, where it goes on from session to session.
+    /// After growth that brought nothing while the buffer was low.
     hurry: Rest,
     /// Whether it does.
     is_lasting: bool,
