@@ -23,6 +23,8 @@ use super::secrets::Secrets;
 
 /// What is larger than this part of the memory is not brought before it is read.
 const LARGEST: Ratio = Ratio::new(1, 4);
+/// Hosts and kinds of media of which is known how many connections they need: a playlist may name ever new ones.
+const MOST_CONTROLS: usize = 64;
 
 /// A playlist that is played.
 pub(super) struct Presentation {
@@ -293,6 +295,9 @@ impl State {
     /// What is told to a segment's film.
     fn told(&mut self, segment: SegmentId, now: Time) -> Option<anabranch_client::PlaylistSegment> {
         let of = (self.tracks.get(&segment.track)?.group, self.place(segment)?.url.origin());
+        if self.controls.len() >= MOST_CONTROLS && !self.controls.contains_key(&of) {
+            self.controls.clear();
+        }
         Some(anabranch_client::PlaylistSegment {
             play_time: self.playlist.comes_within(segment)?,
             ahead: self.playlist.ahead(segment, now),
