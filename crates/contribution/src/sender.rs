@@ -4,6 +4,8 @@ mod connecting;
 mod events;
 mod group;
 mod settings;
+#[cfg(test)]
+mod tests;
 mod uplink;
 
 use std::collections::BTreeMap;
@@ -400,6 +402,12 @@ impl Driver {
     /// not; what comes is cut to fit. Without it all that is lost meanwhile would be too late: quinn looks at
     /// no ICMP, and takes several round trips to find out (RFC 8899).
     fn fit(&mut self) {
+        // A path may have shown that it carries more (RFC 8899) without a word of the receiver.
+        for (id, up) in &self.connections {
+            if let Some(longest) = up.connection.max_datagram_size() {
+                self.core.set_datagram_size(*id, longest);
+            }
+        }
         // What waits for the first connection is not cut anew for it.
         let mut least = (!self.was_up).then_some(usize::from(LEAST_WHOLE) - AROUND);
         for (number, link) in (0..).zip(self.shared.links.iter()) {
