@@ -30,6 +30,8 @@ const MOST_OUTSTANDING: usize = 1 << 14;
 /// Counters travel in 16 bits as long as no more than so many lie between what is sent and what the receiver is known to
 /// have: half of what would still be told apart.
 pub(super) const MOST_NARROW: u64 = 1 << 14;
+/// So many datagrams, and as many more as have arrived, are under way at the most (RFC 6928).
+const FIRST_WINDOW: usize = 10;
 /// How often a doubtful connection is tried: what the latency saves of an outage is less by that.
 const PROBE_INTERVAL: Duration = Duration::from_millis(250);
 /// After a silence a probe follows so many other datagrams, until one of these has arrived or so many probes
@@ -121,8 +123,9 @@ pub(super) struct Connection {
     heard_again: Option<Time>,
     sent: u64,
     lost: u64,
-    /// Bytes that arrived.
+    /// Bytes that arrived, and in how many datagrams.
     arrived: Bytes,
+    arrivals: usize,
     /// The round trip of the newest datagram that a report told of.
     last_rtt: Option<Duration>,
     /// What became known and was not taken yet.
@@ -156,6 +159,7 @@ impl Connection {
             sent: 0,
             lost: 0,
             arrived: Bytes::ZERO,
+            arrivals: 0,
             last_rtt: None,
             fates: Vec::new(),
         }
@@ -170,7 +174,12 @@ impl Connection {
     /// new address answers with no more than three times as much (RFC 9000, section 8.1), and its QUIC says nothing before
     /// a whole datagram is within that.
     pub(super) fn next_send(&self) -> Time {
-        if self.may_follow { Time::ZERO } else { self.rate.next_send() }
+        if self.may_follow {
+            return Time::ZERO;
+        }
+        // As in TCP's slow start (RFC 6928, RFC 5681): a short round trip says nothing of what the path carries.
+        let is_shown = self.outstanding.len() < FIRST_WINDOW + self.arrivals;
+        if is_shown { self.rate.next_send() } else { self.rate.next_send().max(self.rate.deadline()) }
     }
 
     /// From one packet to the next at the rate of the moment.
@@ -188,12 +197,17 @@ impl Connection {
     }
 
     /// How long a datagram takes to the receiver that leaves now, about: what is under way arrives before it, at
-    /// the rate of the last report. A round trip that was measured knows of a queue only when it has grown.
-    pub(super) fn way(&self) -> Duration {
+    /// the rate of the last report; before there is one each takes as long as it has taken beyond the round trip that the
+    /// first one has not arrived. A round trip that was measured knows of a queue only when it has grown.
+    pub(super) fn way(&self, now: Time) -> Duration {
         let rtt = self.rtt();
         let delivered = self.rate.delivered();
-        let under_way = packet_size() * self.outstanding.len() as u64;
-        let drains = if delivered.is_zero() { Duration::ZERO } else { delivered.time_for(under_way) };
+        let under_way = self.outstanding.len() as u64;
+        let drains = match self.outstanding.first_key_value() {
+            Some((_, first)) if delivered.is_zero() => (now.since(first.sent) - rtt) * under_way,
+            _ if delivered.is_zero() => Duration::ZERO,
+            _ => delivered.time_for(packet_size() * under_way),
+        };
         self.last_rtt.unwrap_or(rtt).max(drains) - self.round_trips.least().unwrap_or(rtt) / 2
     }
 
@@ -384,6 +398,7 @@ impl Connection {
             while let Some((&sequence, _)) = self.outstanding.range(first..=last).next() {
                 if let Some(outstanding) = self.outstanding.remove(&sequence) {
                     self.arrived += outstanding.size;
+                    self.arrivals += 1;
                     self.under_way -= outstanding.size;
                     // A mere acknowledgement leaves when the newest arrives.
                     if report.rate.is_none() && Some(sequence) > self.newest_arrived {

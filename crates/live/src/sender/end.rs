@@ -14,7 +14,7 @@ impl Sender {
             return None;
         }
         let ready = self.usable().filter(|(_, connection)| connection.next_send() <= now);
-        let id = ready.min_by_key(|(_, connection)| connection.way()).map(|(id, _)| id)?;
+        let id = ready.min_by_key(|(_, connection)| connection.way(now)).map(|(id, _)| id)?;
         self.end_probed = Some(now);
         Some(id)
     }

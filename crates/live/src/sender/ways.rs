@@ -90,13 +90,13 @@ impl Sender {
     /// ones, so that all of them are used.
     pub(super) fn choose(&self, time: Time, length: usize, now: Time) -> Option<ConnectionId> {
         let usable = || self.usable().filter(|(_, connection)| connection.longest() >= length);
-        let shortest = usable().map(|(_, connection)| connection.way()).min()?;
+        let shortest = usable().map(|(_, connection)| connection.way(now)).min()?;
         // A way so much longer than the shortest brings it too late.
         let slack = (time + self.settings.latency).since(now);
         let mut ways: Vec<_> = usable()
-            .filter(|(_, connection)| connection.way() <= shortest + slack)
+            .filter(|(_, connection)| connection.way(now) <= shortest + slack)
             .map(|(id, connection)| {
-                (connection.next_send().max(now), connection.way(), connection.interval(), id)
+                (connection.next_send().max(now), connection.way(now), connection.interval(), id)
             })
             .collect();
         for _ in 0..self.waiting().min(LOOKAHEAD) {

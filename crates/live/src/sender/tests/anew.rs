@@ -57,3 +57,49 @@ fn after_an_outage_no_more_is_late_than_until_the_next_probe() {
         assert!(gone <= outage + 50, "{gone} of {outage}");
     }
 }
+
+/// A link that carries so many bits per second, whole datagrams one after the other, with a queue without end.
+fn serial(rate: Rate) -> impl FnMut(Time) -> Duration {
+    let mut free = Time::ZERO;
+    move |now| {
+        free = free.max(now) + rate.time_for(packet_size());
+        free.since(now)
+    }
+}
+
+/// Both have the same round trip in their handshakes, the weak one by chance a shorter one: that says nothing of what they
+/// carry, and 0.7 s of a queue would be too late.
+#[test]
+fn a_weak_link_shows_itself_before_its_queue_makes_anything_late() {
+    let mut rates = [serial(Rate::from_mbps(5)), serial(Rate::from_kbps(150))];
+    let mut world = World::new(settings(true, Fec::Off), 2, |id, to_receiver, _, now| {
+        let queue = if to_receiver { rates[id.0 as usize](now) } else { Duration::ZERO };
+        Some(Duration::from_micros(500) + queue)
+    });
+    world.sender = Sender::new(settings(true, Fec::Off));
+    for (link, rtt) in [(0, 1100), (1, 1000)] {
+        assert!(world.sender.connection_up(ConnectionId(link), UplinkId(link), Duration::from_micros(rtt)));
+    }
+    world.stream(0, 1000, Duration::from_millis(4));
+    let weak = world.sender.status().connections[1].sent;
+    assert!(weak > 0, "{weak}");
+    world.finish();
+    assert!(numbers(&world.delivered).into_iter().eq(0..1000), "{:?}", world.receiver.status());
+    assert_eq!(world.receiver.status().counts.late, 0);
+}
+
+/// The handshake was short, and the way carries little: nobody sends on for as long as nothing is heard of the first window.
+#[test]
+fn no_more_than_a_window_leaves_before_the_first_report() {
+    let mut rate = serial(Rate::from_kbps(150));
+    let mut world = World::new(settings(true, Fec::Off), 1, |_, to_receiver, _, now| {
+        Some(Duration::from_micros(500) + if to_receiver { rate(now) } else { Duration::ZERO })
+    });
+    world.sender = Sender::new(settings(true, Fec::Off));
+    assert!(world.sender.connection_up(ConnectionId(0), UplinkId(0), Duration::from_millis(1)));
+    for number in 0..100 {
+        world.sender.push(&payload(number), world.now);
+    }
+    world.run(world.now + Duration::from_millis(39));
+    assert_eq!(world.sender.status().media, 10);
+}
