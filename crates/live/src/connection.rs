@@ -126,6 +126,8 @@ pub(super) struct Connection {
     /// Bytes that arrived, and in how many datagrams.
     arrived: Bytes,
     arrivals: usize,
+    /// Reports of the receive rate: each echoes a datagram that arrived, whatever else it tells.
+    echoes: usize,
     /// The round trip of the newest datagram that a report told of.
     last_rtt: Option<Duration>,
     /// What became known and was not taken yet.
@@ -160,6 +162,7 @@ impl Connection {
             lost: 0,
             arrived: Bytes::ZERO,
             arrivals: 0,
+            echoes: 0,
             last_rtt: None,
             fates: Vec::new(),
         }
@@ -178,7 +181,7 @@ impl Connection {
             return Time::ZERO;
         }
         // As in TCP's slow start (RFC 6928, RFC 5681): a short round trip says nothing of what the path carries.
-        let is_shown = self.outstanding.len() < FIRST_WINDOW + self.arrivals;
+        let is_shown = self.outstanding.len() < FIRST_WINDOW + self.arrivals.max(self.echoes);
         if is_shown { self.rate.next_send() } else { self.rate.next_send().max(self.rate.deadline()) }
     }
 
@@ -372,6 +375,7 @@ impl Connection {
         self.may_follow = false;
         let mut round_trip = None;
         if let Some(rate) = &report.rate {
+            self.echoes += 1;
             let age = low_bits(micros(now)).wrapping_sub(rate.timestamp);
             if let Some(timestamp) = micros(now).checked_sub(age.into()) {
                 let feedback = Feedback {
