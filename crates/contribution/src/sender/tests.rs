@@ -1,7 +1,5 @@
 //! A sender and a receiver over the loopback interface.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-
 use std::path::Path;
 
 use anabranch_live::{Fec, Scheme, Settings};
