@@ -1,16 +1,17 @@
 //! What the packets that come over a connection of QUIC tell of those that did not.
 //!
 //! quinn tells a receiver nothing of the packets that its sender lost, and their numbers are encrypted. So
-//! the [keys] that decrypt what comes show every packet to [`Arrivals`].
-
-mod frames;
-pub(super) mod keys;
+//! the [keys](super::keys) that decrypt what comes show every packet to [`Arrivals`].
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anabranch_units::Bytes;
+use quinn_proto::crypto::ClientConfig;
+
+use super::frames;
+use super::keys::{Watch, shown_by_client};
 
 /// A packet is lost when so many later ones have come (RFC 5348, section 5.1; RFC 9002, section 6.1.1).
 const LATER: u8 = 3;
@@ -20,6 +21,18 @@ const MOST_STREAMS: usize = 16;
 /// Counts the packets of a connection that have come and those that are lost, after QUIC's handshake.
 #[derive(Debug, Default)]
 pub struct Arrivals(Mutex<State>);
+
+/// What `inner` does, and `arrivals` is shown what comes after the handshake on the one connection that is
+/// begun with it.
+pub fn shown_to(arrivals: Arc<Arrivals>, inner: Arc<dyn ClientConfig>) -> Arc<dyn ClientConfig> {
+    shown_by_client(arrivals, inner)
+}
+
+impl Watch for Arrivals {
+    fn came(&self, number: u64, frames: &[u8]) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).came(number, frames);
+    }
+}
 
 #[derive(Debug, Default)]
 struct State {
@@ -60,11 +73,6 @@ impl Gap {
 }
 
 impl Arrivals {
-    /// A packet has come with these frames.
-    pub fn came(&self, number: u64, frames: &[u8]) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).came(number, frames);
-    }
-
     /// Packets that have come so far, and that are lost.
     pub fn came_and_lost(&self) -> (u64, u64) {
         let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -13,7 +13,10 @@
 //! `anabranch-contribution` sends datagrams.
 
 mod arrivals;
+mod frames;
 mod group;
+mod in_flight;
+mod keys;
 mod paced;
 mod places;
 mod pools;
@@ -21,8 +24,6 @@ mod single;
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use anabranch_congestion::control::Start;
@@ -33,9 +34,9 @@ use tokio::time::Duration;
 
 use anabranch_sockets::{Interface, SocketError};
 
-pub use arrivals::Arrivals;
-pub use arrivals::keys::shown_to;
+pub use arrivals::{Arrivals, shown_to};
 pub use group::{Clock, Membership, ROUND, Sharing, Wakeable, WeightedFactory};
+pub use in_flight::InFlight;
 pub use paced::{Pace, PacedFactory, Waking};
 pub use pools::Pools;
 pub use single::SingleFactory;
@@ -65,60 +66,22 @@ const REQUEST_WINDOW: u32 = 64 * 1024;
 /// What a server may send ahead of what is read, where no smaller window is set.
 pub const CLIENT_WINDOW: u32 = 16 << 20;
 
-/// What quinn is told of a window, which it fills as long as it is larger than what is in flight: nothing
-/// beyond that while there is no room for [`AT_ONCE`] packets, unless no acknowledgement is on its way that
-/// would bring more.
-fn opened(window: u64, in_flight: u64, packet: u64) -> u64 {
-    let needed = in_flight.saturating_add(AT_ONCE.saturating_mul(packet));
-    if in_flight > 0 && window < needed { in_flight } else { window }
+/// Whether quinn may fill a window: not while there is no room for [`AT_ONCE`] packets, unless no
+/// acknowledgement is on its way that would bring more.
+fn is_open(window: u64, in_flight: u64, packet: u64) -> bool {
+    in_flight == 0 || window >= in_flight.saturating_add(AT_ONCE.saturating_mul(packet))
+}
+
+/// The window of a connection that waits for acknowledgements. quinn sends a packet if that and what is in
+/// flight are less: so one leaves where nothing is in flight, whatever a controller has counted. quinn tells
+/// it neither of a probe of the path's MTU nor that one is lost.
+fn closed(packet: u64) -> u64 {
+    packet.saturating_add(1)
 }
 
 /// How every flow begins.
 fn start() -> Start {
     Start { segment: SEGMENT, initial_window: INITIAL_WINDOW, initial_ssthresh: None, seed: 0 }
-}
-
-/// What a connection has in flight, as its controller counts it, for those who want to know whether all has
-/// arrived or how much it should keep.
-#[derive(Clone, Debug, Default)]
-pub struct InFlight(Arc<Figures>);
-
-#[derive(Debug)]
-struct Figures {
-    bytes: AtomicU64,
-    /// What quinn was told to keep at the most.
-    send_window: AtomicU64,
-}
-
-impl Default for Figures {
-    fn default() -> Self {
-        Self { bytes: AtomicU64::new(0), send_window: AtomicU64::new(SEND_WINDOW) }
-    }
-}
-
-impl InFlight {
-    fn set(&self, bytes: u64) {
-        self.0.bytes.store(bytes, Ordering::Relaxed);
-    }
-
-    /// Whether everything that was sent is acknowledged or given up.
-    pub fn is_nothing(&self) -> bool {
-        self.0.bytes.load(Ordering::Relaxed) == 0
-    }
-
-    /// What the connection keeps at the most of what is sent until it is acknowledged.
-    pub fn send_window(&self) -> u64 {
-        self.0.send_window.load(Ordering::Relaxed)
-    }
-
-    /// What it should keep from now on, where that is something else: twice what is in flight, so that there
-    /// is always something to send; much more would have what becomes urgent wait behind it. In powers of
-    /// two, so that it changes seldom.
-    pub fn new_send_window(&self) -> Option<u64> {
-        let bytes = self.0.bytes.load(Ordering::Relaxed);
-        let wanted = bytes.saturating_mul(2).clamp(LEAST_SEND_WINDOW, SEND_WINDOW).next_power_of_two();
-        (self.0.send_window.swap(wanted, Ordering::Relaxed) != wanted).then_some(wanted)
-    }
 }
 
 /// Turns quinn's times into the core's.

@@ -21,7 +21,7 @@ use anabranch_units::{Bytes, Duration, Time};
 use quinn::congestion::{Controller as QuinnController, ControllerFactory, ControllerMetrics};
 use quinn_proto::RttEstimator;
 
-use super::{INITIAL_WINDOW, InFlight, start};
+use super::{INITIAL_WINDOW, InFlight, closed, start};
 pub use pace::{Pace, Waking};
 use records::Records;
 
@@ -119,6 +119,10 @@ impl Paced {
 impl QuinnController for Paced {
     fn on_sent(&mut self, now: Instant, bytes: u64, _last_packet_number: u64) {
         let at = self.time(now);
+        let bytes = self.factory.in_flight.acknowledged_of(bytes);
+        if bytes == 0 {
+            return;
+        }
         let begins = if self.has_begun {
             self.records.in_flight().is_zero() && self.records.is_app_limited()
         } else {
@@ -187,7 +191,10 @@ impl QuinnController for Paced {
 
     /// quinn asks before each packet.
     fn window(&self) -> u64 {
-        if self.has_room() && self.factory.pace.may_depart() { OPEN } else { 0 }
+        if !self.has_room() {
+            return closed(self.packet.get());
+        }
+        if self.factory.pace.may_depart() { OPEN } else { 0 }
     }
 
     fn metrics(&self) -> ControllerMetrics {

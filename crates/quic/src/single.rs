@@ -10,7 +10,7 @@ use anabranch_units::{Bytes, Duration};
 use quinn::congestion::{Controller as QuinnController, ControllerFactory};
 use quinn_proto::RttEstimator;
 
-use super::{Epoch, INITIAL_WINDOW, InFlight, LEAST_WINDOW, SEGMENT, opened, start};
+use super::{Epoch, INITIAL_WINDOW, InFlight, LEAST_WINDOW, SEGMENT, closed, is_open, start};
 
 /// Nothing was sent for so many smoothed round-trip times: the flow was idle. A retransmission time-out is
 /// about as much.
@@ -75,6 +75,10 @@ impl Single {
 
 impl QuinnController for Single {
     fn on_sent(&mut self, now: Instant, bytes: u64, _last_packet_number: u64) {
+        let bytes = self.told.acknowledged_of(bytes);
+        if bytes == 0 {
+            return;
+        }
         let idle_after = (self.srtt * IDLE_ROUND_TRIPS).max(LEAST_IDLE);
         let rested = self.last_sent.map(|last| Duration::from(now.saturating_duration_since(last)));
         if self.in_flight == 0 && rested.is_some_and(|rested| rested >= idle_after) {
@@ -108,7 +112,7 @@ impl QuinnController for Single {
     }
 
     fn on_end_acks(&mut self, _: Instant, in_flight: u64, _: bool, _: Option<u64>) {
-        // Packets with nothing but acknowledgements were told as sent and never as acknowledged.
+        // Probes of the path's MTU were not told as sent, nor what of the handshake is given up.
         self.set_in_flight(in_flight);
     }
 
@@ -139,7 +143,8 @@ impl QuinnController for Single {
     fn on_mtu_update(&mut self, _: u16) {}
 
     fn window(&self) -> u64 {
-        opened(self.window, self.in_flight, SEGMENT.get())
+        let packet = SEGMENT.get();
+        if is_open(self.window, self.in_flight, packet) { self.window } else { closed(packet) }
     }
 
     /// For another path, which is begun anew (RFC 9000, section 9.4).
@@ -183,9 +188,21 @@ mod tests {
         single.on_sent(now, 8 * segment, 7);
         assert_eq!(single.window(), INITIAL_WINDOW.get() + 1);
         single.on_sent(now, segment, 8);
-        assert_eq!(single.window(), 9 * segment, "one packet more waits for the next acknowledgement");
+        assert_eq!(single.window(), segment + 1, "one packet more waits for the next acknowledgement");
         single.on_end_acks(now, 8 * segment, false, None);
         assert_eq!(single.window(), INITIAL_WINDOW.get() + 1);
+    }
+
+    #[test]
+    fn a_probe_that_is_lost_untold_does_not_close_a_window_for_ever() {
+        let now = Instant::now();
+        let mut single = Single::new(Algorithm::Reno, InFlight::default(), now);
+        let segment = SEGMENT.get();
+        single.on_sent(now, segment, 0);
+        single.on_congestion_event(now, now, true, segment);
+        // The probe was never told as sent, and that it is lost is told by nothing at all.
+        single.on_end_acks(now, segment, false, None);
+        assert!(single.window() > segment, "quinn sends a packet where it has none in flight");
     }
 
     fn reno(single: &Single) -> (Bytes, Bytes) {

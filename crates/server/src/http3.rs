@@ -90,7 +90,7 @@ async fn try_serve(shared: Arc<Shared>, incoming: Incoming, visit: Visit) -> io:
         }
         None => congestion(&mut transport, http3.congestion, &in_flight),
     };
-    let mut config = ServerConfig::with_crypto(http3.identity.clone());
+    let mut config = ServerConfig::with_crypto(in_flight.told_by(http3.identity.clone()));
     config.transport_config(Arc::new(transport));
     let connecting = incoming.accept_with(Arc::new(config)).map_err(io::Error::other)?;
     let greeting = async {

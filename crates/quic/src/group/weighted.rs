@@ -13,7 +13,7 @@ use quinn_proto::RttEstimator;
 
 use super::waits::Waits;
 use super::{Inner, Membership, Seat, Sharing, SlotId, Wakeable};
-use crate::{INITIAL_WINDOW, InFlight, opened};
+use crate::{INITIAL_WINDOW, InFlight, is_open};
 
 /// Makes the controller of a connection of a group, and keeps what it has in common with who answers its
 /// requests.
@@ -109,6 +109,10 @@ impl Weighted {
 
 impl Controller for Weighted {
     fn on_sent(&mut self, now: Instant, bytes: u64, _: u64) {
+        let bytes = self.told.acknowledged_of(bytes);
+        if bytes == 0 {
+            return;
+        }
         let at = self.sharing.epoch.time(now);
         let range = self.times.sent(at, Bytes::new(bytes));
         self.as_member(|inner, member| {
@@ -153,7 +157,7 @@ impl Controller for Weighted {
         if let Some(seat) = slot.and_then(|slot| inner.slots.get_mut(&slot)) {
             seat.srtt = srtt;
         }
-        // Packets with nothing but acknowledgements were told as sent and are never acknowledged.
+        // What of the handshake is given up was told as sent and is never acknowledged.
         let counted = inner.group.in_flight(member).get();
         if counted > in_flight {
             for range in self.times.lost(at, Bytes::new(counted - in_flight)) {
@@ -193,7 +197,8 @@ impl Controller for Weighted {
         let allowed = self.as_member(|inner, member| {
             inner.group.want_more(member);
             self.sharing.hand_out(inner, Some(member));
-            opened(inner.group.window(member).get(), inner.group.in_flight(member).get(), self.packet)
+            let (window, in_flight) = (inner.group.window(member).get(), inner.group.in_flight(member).get());
+            if is_open(window, in_flight, self.packet) { window } else { in_flight }
         });
         allowed.map_or(INITIAL_WINDOW.get(), |window| window.saturating_add(self.unknown)).saturating_add(1)
     }

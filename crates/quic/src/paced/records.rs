@@ -67,7 +67,7 @@ impl Records {
         self.newest.as_ref().map(|packet| self.rate.on_marked(now, packet))
     }
 
-    /// No more than this is in flight. What is beyond it has nothing but acknowledgements, and is never
+    /// No more than this is in flight. What is beyond it was given up with the handshake, and is never
     /// acknowledged: packets that are small enough, the oldest first.
     pub(super) fn forget_beyond(&mut self, in_flight: Bytes) {
         let mut beyond = self.in_flight() - in_flight;

@@ -73,7 +73,7 @@ fn nothing_is_held_back_before_somebody_wakes_the_connection() {
         assert_eq!(paced.window(), OPEN);
     }
     paced.on_sent(now, PACKET, 9);
-    assert_eq!((paced.window(), pace.departure()), (0, None), "ten packets are the initial window");
+    assert_eq!((paced.window(), pace.departure()), (PACKET + 1, None), "ten packets are the initial window");
 }
 
 #[test]
@@ -86,7 +86,8 @@ fn a_closed_window_does_not_wait_for_a_departure() {
         now += millis(50);
         sent += 1;
     }
-    assert_eq!((paced.window(), pace.departure()), (0, None));
+    // quinn lets one go where nothing is in flight by its own count.
+    assert_eq!((paced.window(), pace.departure()), (PACKET + 1, None));
     assert!(paced.records.in_flight() <= paced.cwnd);
 }
 

@@ -7,7 +7,7 @@ mod world;
 
 use anabranch_congestion::algorithm::Algorithm;
 use anabranch_units::{Bytes, Duration, Rate, Time};
-use world::{Control, Path, Source, World};
+use world::{Asks, Control, Path, Source, World};
 
 const BBR: Control = Control::Ours(Algorithm::Bbr);
 const CUBIC: Control = Control::Ours(Algorithm::Cubic);
@@ -74,6 +74,32 @@ fn bbr_answers_to_marks_as_to_losses() {
     let path = Path { marks_above: Bytes::ZERO, ..path };
     let (less, _) = run(path, &[BBR], 3, 9);
     assert!(less[0] < rates[0], "{less:?}");
+}
+
+#[test]
+fn what_a_server_has_acknowledged_holds_no_answer_back() {
+    const PIECE: Bytes = Bytes::new(16_000);
+    const ROUND: u64 = 5;
+    let mut misses = Vec::new();
+    for control in [BBR, CUBIC, Control::Ours(Algorithm::Reno), Control::Grouped] {
+        let path = Path { loss: 0.05, ..Path::new(20, 40, 4.0) };
+        let mut world = World::new(path, &[control], 1);
+        // One request in each round, which the server acknowledges while it has nothing to say.
+        let rate = Rate::from_bps(PIECE.get() * 8 / ROUND);
+        world.asks(0, Asks { piece: PIECE, at_once: u64::MAX / 2, rate });
+        for round in 0..40 {
+            world.source(0, Source::Nothing);
+            world.run(ROUND * round + 1);
+            let before = world.received()[0];
+            // For each one so far.
+            world.source(0, Source::Asked(PIECE));
+            world.run(ROUND * round + 4);
+            if world.received()[0] == before {
+                misses.push((control, round));
+            }
+        }
+    }
+    assert!(misses.is_empty(), "{misses:?}");
 }
 
 #[test]

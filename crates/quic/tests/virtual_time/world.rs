@@ -222,6 +222,7 @@ impl World {
                 transport.congestion_controller_factory(Arc::new(SingleFactory { algorithm, in_flight }));
             }
         }
+        server.crypto = counted.told_by(server.crypto.clone());
         server.transport_config(Arc::new(transport));
         client.transport_config(Arc::new(client_transport()));
         let address = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));

@@ -1,10 +1,27 @@
-//! The frames of a packet (RFC 9000, section 19), as far as it takes to find the data of streams in them.
+//! The frames of a packet (RFC 9000, section 19), as far as it takes to find the data of streams in them, or
+//! whether they are acknowledged.
 
 /// Shows each piece of a stream's data in a packet: the stream, where the piece belongs, and how long it is.
 /// What is behind a frame that is damaged or of an unknown kind is left out.
 pub(super) fn stream_data(frames: &[u8], mut show: impl FnMut(u64, u64, usize)) {
     let mut rest = Rest(frames);
     while rest.frame(&mut show).is_some() {}
+}
+
+/// Whether a packet with these frames is to be acknowledged: with PADDING, ACK and CONNECTION_CLOSE alone it is
+/// not (RFC 9002, section 2).
+pub(super) fn are_acknowledged(frames: &[u8]) -> bool {
+    let mut rest = Rest(frames);
+    loop {
+        let is_readable = match rest.0.first() {
+            None | Some(0x1c | 0x1d) => return false,
+            Some(0x00 | 0x02 | 0x03) => rest.frame(&mut |_, _, _| {}).is_some(),
+            Some(_) => return true,
+        };
+        if !is_readable {
+            return true;
+        }
+    }
 }
 
 struct Rest<'a>(&'a [u8]);
@@ -126,6 +143,22 @@ mod tests {
             assert_eq!(found(&[other, last]), [(4, 258, 3)], "{other:?}");
         }
         assert_eq!(found(&[&others.concat(), last]), [(8, 0, 1), (4, 258, 3)]);
+    }
+
+    #[test]
+    fn padding_acknowledgements_and_the_end_of_a_connection_are_not_acknowledged() {
+        let acknowledgement: &[u8] = &[0x02, 0x40, 0x80, 0x05, 0x02, 0x01, 0x00, 0x01, 0x02, 0x03];
+        let marked: &[u8] = &[0x03, 0x09, 0x05, 0x00, 0x01, 0x07, 0x08, 0x09];
+        let end: &[u8] = &[0x1c, 0, 0, 0];
+        for silent in
+            [&[&[][..]][..], &[acknowledgement], &[&[0, 0], marked], &[acknowledgement, marked, end]]
+        {
+            assert!(!are_acknowledged(&silent.concat()), "{silent:?}");
+            for other in [&[0x01][..], &[0x1e], &[0x08, 0, 1], &[0x1a, 8, 8, 8, 8, 8, 8, 8, 8]] {
+                assert!(are_acknowledged(&[other, &silent.concat()[..]].concat()), "{other:?} {silent:?}");
+            }
+        }
+        assert!(are_acknowledged(&[acknowledgement, &[0x01]].concat()));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The keys of a client's connection, which show what they decrypt.
+//! The keys of a connection, which show what they encrypt and decrypt.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -7,24 +7,40 @@ use bytes::BytesMut;
 use quinn::{ConnectError, ConnectionId, Side};
 use quinn_proto::TransportError;
 use quinn_proto::crypto::{
-    ClientConfig, CryptoError, ExportKeyingMaterialError, HeaderKey, KeyPair, Keys, PacketKey, Session,
+    ClientConfig, CryptoError, ExportKeyingMaterialError, HeaderKey, KeyPair, Keys, PacketKey, ServerConfig,
+    Session, UnsupportedVersion,
 };
 use quinn_proto::transport_parameters::TransportParameters;
 
-use super::Arrivals;
+/// What is shown the packets of a connection.
+pub(super) trait Watch: Send + Sync {
+    /// A packet of so many bytes, with these frames, is about to be sent.
+    fn sends(&self, frames: &[u8], bytes: u64) {
+        let _ = (frames, bytes);
+    }
 
-/// What `inner` does, and `arrivals` is shown what comes after the handshake on the one connection that is
-/// begun with it.
-pub fn shown_to(arrivals: Arc<Arrivals>, inner: Arc<dyn ClientConfig>) -> Arc<dyn ClientConfig> {
-    Arc::new(Config { arrivals, inner })
+    /// A packet of this number has come after the handshake, with these frames.
+    fn came(&self, number: u64, frames: &[u8]) {
+        let _ = (number, frames);
+    }
 }
 
-struct Config {
-    arrivals: Arc<Arrivals>,
-    inner: Arc<dyn ClientConfig>,
+/// What `inner` does, and `watch` is shown the one connection that is begun with it.
+pub(super) fn shown_by_client(watch: Arc<dyn Watch>, inner: Arc<dyn ClientConfig>) -> Arc<dyn ClientConfig> {
+    Arc::new(Config { watch, inner })
 }
 
-impl ClientConfig for Config {
+/// The same for a connection that is accepted with it.
+pub(super) fn shown_by_server(watch: Arc<dyn Watch>, inner: Arc<dyn ServerConfig>) -> Arc<dyn ServerConfig> {
+    Arc::new(Config { watch, inner })
+}
+
+struct Config<T: ?Sized> {
+    watch: Arc<dyn Watch>,
+    inner: Arc<T>,
+}
+
+impl ClientConfig for Config<dyn ClientConfig> {
     fn start_session(
         self: Arc<Self>,
         version: u32,
@@ -32,12 +48,27 @@ impl ClientConfig for Config {
         parameters: &TransportParameters,
     ) -> Result<Box<dyn Session>, ConnectError> {
         let inner = self.inner.clone().start_session(version, server_name, parameters)?;
-        Ok(Box::new(Shown { arrivals: self.arrivals.clone(), inner, has_handshaken: false }))
+        Ok(Box::new(Shown { watch: self.watch.clone(), inner, has_handshaken: false }))
+    }
+}
+
+impl ServerConfig for Config<dyn ServerConfig> {
+    fn initial_keys(&self, version: u32, destination: &ConnectionId) -> Result<Keys, UnsupportedVersion> {
+        self.inner.initial_keys(version, destination)
+    }
+
+    fn retry_tag(&self, version: u32, destination: &ConnectionId, packet: &[u8]) -> [u8; 16] {
+        self.inner.retry_tag(version, destination, packet)
+    }
+
+    fn start_session(self: Arc<Self>, version: u32, parameters: &TransportParameters) -> Box<dyn Session> {
+        let inner = self.inner.clone().start_session(version, parameters);
+        Box::new(Shown { watch: self.watch.clone(), inner, has_handshaken: false })
     }
 }
 
 struct Shown {
-    arrivals: Arc<Arrivals>,
+    watch: Arc<dyn Watch>,
     inner: Box<dyn Session>,
     /// The keys of the handshake, which come first, were given out. Its packets have numbers of their own.
     has_handshaken: bool,
@@ -45,8 +76,8 @@ struct Shown {
 
 impl Shown {
     fn show(&self, keys: KeyPair<Box<dyn PacketKey>>) -> KeyPair<Box<dyn PacketKey>> {
-        let remote = ShownKey { arrivals: self.arrivals.clone(), inner: keys.remote };
-        KeyPair { local: keys.local, remote: Box::new(remote) }
+        let show = |inner| Box::new(ShownKey { watch: self.watch.clone(), inner });
+        KeyPair { local: show(keys.local), remote: show(keys.remote) }
     }
 }
 
@@ -110,18 +141,22 @@ impl Session for Shown {
 }
 
 struct ShownKey {
-    arrivals: Arc<Arrivals>,
+    watch: Arc<dyn Watch>,
     inner: Box<dyn PacketKey>,
 }
 
 impl PacketKey for ShownKey {
     fn encrypt(&self, packet: u64, bytes: &mut [u8], header_length: usize) {
+        let end = bytes.len().saturating_sub(self.inner.tag_len());
+        if let Some(frames) = bytes.get(header_length..end) {
+            self.watch.sends(frames, anabranch_units::Bytes::of(bytes.len()).get());
+        }
         self.inner.encrypt(packet, bytes, header_length);
     }
 
     fn decrypt(&self, packet: u64, header: &[u8], payload: &mut BytesMut) -> Result<(), CryptoError> {
         self.inner.decrypt(packet, header, payload)?;
-        self.arrivals.came(packet, payload);
+        self.watch.came(packet, payload);
         Ok(())
     }
 
