@@ -2,7 +2,8 @@
 //!
 //! The fewer attempts are left, the more copies an attempt has: the k-th has k of them, and the last that can
 //! come in time at least two. So a packet is hardly ever lost for good, and the copies cost little, as few
-//! packets need a second attempt. Copies leave some time apart, since losses come in bursts. What is found
+//! packets need a second attempt. Copies leave some time apart, since losses come in bursts. While a queue stands
+//! there is one: further ones make it longer, so that ever more attempts are the last. What is found
 //! lost too late to come in time is tried once: the queue may be shorter. What nothing is known of for long may be
 //! tried again as well.
 
@@ -59,6 +60,8 @@ pub(super) struct Chance {
     pub(super) attempt: Duration,
     /// From one copy to the next.
     pub(super) spacing: Duration,
+    /// Whether there is room for copies: no queue stands.
+    pub(super) has_room: bool,
 }
 
 impl History {
@@ -143,7 +146,8 @@ impl History {
         sent.losses = sent.losses.saturating_add(1);
         let latest = sent.packet.time + chance.budget;
         let (is_last, is_late) = (now + chance.attempt > latest, now > latest);
-        let copies = sent.losses.max(if is_last && !is_late { 2 } else { 1 }).min(MOST_COPIES);
+        let copies = sent.losses.max(if is_last && !is_late { 2 } else { 1 });
+        let copies = copies.min(if chance.has_room { MOST_COPIES } else { 1 });
         sent.hopes = copies;
         self.again.insert(sequence);
         self.copies.extend((1..copies).map(|copy| (now + chance.spacing * u64::from(copy), sequence)));
@@ -237,6 +241,7 @@ mod tests {
         budget: Duration::from_millis(500),
         attempt: Duration::from_millis(100),
         spacing: Duration::from_millis(10),
+        has_room: true,
     };
 
     fn history(count: u64) -> History {
@@ -352,6 +357,16 @@ mod tests {
         let mut history = history(1);
         history.lost(0, &CHANCE, Time::ZERO + Duration::from_millis(450));
         assert_eq!(history.copies.len(), 1);
+    }
+
+    #[test]
+    fn there_is_one_copy_while_a_queue_stands() {
+        let (mut history, full) = (history(1), Chance { has_room: false, ..CHANCE });
+        for millis in [100, 200, 450] {
+            let now = Time::ZERO + Duration::from_millis(millis);
+            history.lost(0, &full, now);
+            assert_eq!((send(&mut history, now), history.copies.len()), (1, 0), "after {millis} ms");
+        }
     }
 
     #[test]

@@ -112,6 +112,40 @@ fn a_stream_that_does_not_fit_loses_what_is_too_much() {
     assert!(carried > 0.9 * 2e6, "{carried}");
 }
 
+/// A film of 3 or 4 of 5 Mbps, with as much jitter as the way is long: packets missing in `seeds` runs.
+fn missing_with_jitter(rate: &str, seeds: u64) -> u64 {
+    let link = "loss = 0.02\njitter = \"40ms\"\nreverse = { loss = 0 }";
+    let text = over(link, &format!("rate = \"{rate}\"")).replace("\"2Mbps\"", "\"5Mbps\"");
+    let text =
+        text.replace("\"600ms\"", "\"400ms\"").replace("60s", "45s").replace("40 packets", "50 packets");
+    let of = |seed| run(&text.replace("seed = 7", &format!("seed = {seed}")), &mut ());
+    (1..=seeds).map(|seed| live(&of(seed).flows[0]).missing).sum()
+}
+
+/// Before the jitter of a path is known, a long round trip is no full link.
+#[test]
+fn jitter_at_the_beginning_does_not_bound_the_rate() {
+    let missing = [missing_with_jitter("3Mbps", 20), missing_with_jitter("4Mbps", 20)];
+    println!("missing in 20 runs each: {missing:?}");
+    // Where it did: 1,047 and 4,784.
+    assert!(missing[0] < 300 && missing[1] < 500, "{missing:?}");
+}
+
+/// Copies of what is sent again are for links with room: on a full one they make the queue longer.
+#[test]
+fn a_link_that_is_nearly_full_carries_what_is_sent_again_once() {
+    let text =
+        over("loss = 0.04\nreverse = { loss = 0 }", "rate = \"875kbps\"").replace("\"2Mbps\"", "\"1Mbps\"");
+    let text = text.replace("\"40ms\"", "\"84ms\"").replace("\"600ms\"", "\"672ms\"").replace("60s", "45s");
+    let text = text.replace("40 packets", "25 packets");
+    let of = |seed| live(&run(&text.replace("seed = 7", &format!("seed = {seed}")), &mut ()).flows[0]);
+    let runs: Vec<LiveTotals> = (1..=20).map(of).collect();
+    let missing: u64 = runs.iter().map(|live| live.missing).sum();
+    let again = runs.iter().map(|live| live.again).sum::<u64>() / 20;
+    println!("missing in 20 runs: {missing}, sent again in each: {again}");
+    assert!(missing < 300 && again < 185, "{missing}, {again}");
+}
+
 /// In the first seconds of a long way, before there was any loss, it begins as TCP does.
 #[test]
 fn a_stream_over_a_long_way_has_its_rate_within_two_seconds() {

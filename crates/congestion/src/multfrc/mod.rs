@@ -24,7 +24,7 @@ mod startup;
 mod usage;
 mod window;
 
-use anabranch_units::{Duration, Rate, Ratio, Time};
+use anabranch_units::{Duration, Rate, Time};
 
 use ceiling::Ceiling;
 pub use decision::{Decision, Reason};
@@ -115,11 +115,8 @@ impl MulTfrc {
             Looks::Decides(decision) => return Some(decision),
         }
         self.need.report(usage);
-        let path = self.least.rtt();
-        let longest = self.least.jitter()
-            + path
-            + path * Ratio::from_f64(self.parameters.law.goal(self.target, self.parameters.tolerance));
-        self.ceiling.report(now, sample, usage, |mean| mean > longest);
+        let goal = self.parameters.law.goal(self.target, self.parameters.tolerance);
+        self.ceiling.report(now, sample, usage, |mean| self.least.queueing(mean) > goal);
         let least = self.least_needed(usage);
         let decision = self.sample(now, sample, Some(usage));
         let most = self.origin.most().max(least);

@@ -75,7 +75,8 @@ impl Limits {
 }
 
 /// The part of the lost packets that is lost each time it is sent again. They are far enough from each other
-/// for that to be by chance; the k-th attempt has k copies, the last one two at least (`history.rs`).
+/// for that to be by chance; where no queue stands the k-th attempt has k copies, the last one two at least
+/// (`history.rs`).
 fn lost_again(rate: f64, attempts: u32) -> f64 {
     let copies = |attempt: u32| attempt.max(if attempt == attempts { 2 } else { 1 }).min(3);
     // Further ones change nothing.

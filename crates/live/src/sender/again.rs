@@ -11,6 +11,12 @@ use super::Sender;
 const BURST_MARGIN: f64 = 1.5;
 /// The least time from one copy of a packet to the next.
 const LEAST_SPACING: Duration = Duration::from_millis(1);
+/// What is sent again has no further copies while the queue on the way takes more than this part of the round trip, as
+/// much as the control of the rate bears,
+const BORNE: Ratio = Ratio::new(1, 5);
+/// and the stream wants more than this part of what it is allowed. Who takes less has not filled that queue, or it is a
+/// longer route.
+const LITTLE: Ratio = Ratio::new(7, 10);
 /// What nobody heard of is tried again where no more datagrams than these are under way.
 const FEW: usize = 3;
 /// The part of the losses that is known too late is the mean over about so many of them.
@@ -25,13 +31,16 @@ impl Sender {
         }
         let rtt = self.rtt().unwrap_or(Duration::ZERO);
         // One burst should not take two copies.
-        let packet =
-            self.allowed_rate().min(self.demand.rate(self.queue.size(), now)).time_for(packet_size());
+        let (allowed, wanted) = (self.allowed_rate(), self.demand.rate(self.queue.size(), now));
+        let packet = allowed.min(wanted).time_for(packet_size());
         let burst = packet * Ratio::from_f64(self.bursts.losses().burst * BURST_MARGIN);
+        let queueing = self.queueing();
         let chance = Chance {
-            budget: self.settings.latency - self.queueing(),
+            budget: self.settings.latency - queueing,
             attempt: rtt + rtt / 4,
             spacing: burst.min(rtt / 2).max(rtt / 8).max(LEAST_SPACING),
+            has_room: self.queue.len() <= 1
+                && (queueing <= self.least_rtt().unwrap_or(rtt) * BORNE || wanted <= allowed * LITTLE),
         };
         for sequence in media {
             if let Some(is_late) = self.history.lost(sequence, &chance, now) {
