@@ -86,6 +86,40 @@ fn flows_behind_one_link_are_found_and_those_behind_another_are_not_taken_for_th
     assert!(found * 4 >= all * 3, "{found} of {all}");
 }
 
+/// They have 333 to 1250 packets a second each. A queue of two flows falls seldom, and which of them sees a fall a little
+/// earlier is chance.
+#[test]
+fn of_two_members_alone_on_a_link_nine_in_ten_are_joined_within_twenty_seconds() {
+    let mut joined = Vec::new();
+    for (kbps, queue) in [(8000, 80), (12_000, 60), (30_000, 100)] {
+        let is_joined = |seed: &u64| {
+            let told = run(&model(&[(kbps, queue, &[1.0; 2])], true, 22), *seed);
+            told.companions.values().filter_map(|told| told.last()).any(|last| *last == 1)
+        };
+        joined.push((11..=20).filter(is_joined).count());
+    }
+    println!("joined, of 10 seeds each: {joined:?}");
+    assert!(joined.iter().sum::<usize>() >= 27, "{joined:?}");
+}
+
+/// Links are of 4 to 10 Mbps. Two flows of such a link move its queue a few times in 20 s.
+#[test]
+fn of_two_members_behind_each_of_twenty_links_most_are_joined_and_nobody_with_strangers() {
+    let rates: Vec<u32> = (0..20).map(|number| 4000 + 333 * (7 * number % 19)).collect();
+    let links: Vec<(u32, u32, &[f64])> =
+        rates.iter().map(|kbps| (*kbps, kbps / 200 + 30, &[1.0; 2][..])).collect();
+    let (mut found, mut wrong) = (0, 0);
+    for seed in 1..=5 {
+        let told = run(&model_at(&links, true, 22, (2, 1)), seed);
+        let last = told.companions.values().filter_map(|told| told.last());
+        found += last.clone().filter(|last| **last >= 1).count();
+        wrong += last.filter(|last| **last > 1).count();
+    }
+    println!("{found} of 100 pairs are joined, {wrong} members share with more than one");
+    assert!(found >= 80, "{found}");
+    assert!(wrong <= 2, "{wrong}");
+}
+
 /// Round trips are of 14 to 110 ms. Over longer ones the queues of Reno flows rise for longer, and a rise is no evidence.
 #[test]
 fn of_two_hundred_members_behind_twenty_links_most_are_joined_within_twenty_seconds() {

@@ -7,9 +7,12 @@
 //! (Younis and Fahmy, "On efficient on-line grouping of flows with shared bottlenecks at loaded servers",
 //! ICNP 2002, group by delay as well).
 //!
-//! - *Joining.* Companies that differ by no more than what is no queue in either, and have done so for
-//!   [`Settings::convinced_after`], are joined. Compared are neighbours when all are put in order by a random
-//!   projection of what they saw, another one each time, and those that agreed before.
+//! - *Joining.* Companies are joined whose delays have gone together for [`Settings::convinced_after`]: they
+//!   differ by little beside how they move, or by no more than what is no queue in either, and two queues that
+//!   have nothing to do with each other would hardly ever look so alike. How alike these look by chance depends on
+//!   how long each of their movements lasts (`likeness`): two slow rises are often alike, a hundred falls are
+//!   not. Compared are neighbours when all are put in order by a random projection of what they saw, another
+//!   one each time, and those that agreed before.
 //! - *Parting.* A member whose delays have not moved as those of the rest of its company for
 //!   [`Settings::part_intervals`] stands alone from then on: also where one moves and the other does not.
 //!   Where somebody has said that they share a bottleneck, they are looked at for three times as long.
@@ -22,12 +25,14 @@
 //! The cost of a judgement is linear in the members, but for the sorting. Nothing is judged where queues hardly
 //! move: below [`Settings::least_deviation`] delays are noise.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 use anabranch_units::{Duration, Time};
 
 use super::company::{Company, Move, Sum, median, moves_of};
 use super::delays::{Comparison, Delays, known_in, movements, noise, steps};
+use super::likeness::likeness;
 use super::names::MemberId;
 use super::seats::Seats;
 
@@ -51,8 +56,9 @@ pub struct Settings {
     pub join_intervals: usize,
     /// in how many of them something has to be known of both,
     pub join_known: usize,
-    /// and over how many their movements have to be spread.
-    pub join_movements: f64,
+    /// and by how many standard deviations they have to be more alike than two of which each has a queue of its
+    /// own, where they have moved often. It is twice as much where all is one movement.
+    pub join_likeness: f64,
     /// How many have to disagree for a member to be parted.
     pub part_intervals: usize,
     /// How often it is judged.
@@ -61,7 +67,8 @@ pub struct Settings {
     pub convinced_after: Duration,
     /// The part of their movements by which companies that agree may differ, however noisy they are,
     pub differ_at_most: f64,
-    /// and the part by which they may whatever they are.
+    /// and the part by which they may whatever they are. In how they change they may always differ by the former,
+    /// for one sees a fall a little earlier than the other.
     pub differ_at_least: f64,
     /// In between, how many times the variance of what is no queue in both.
     pub times_noise: f64,
@@ -82,12 +89,12 @@ impl Default for Settings {
             interval: Duration::from_millis(200),
             join_intervals: 100,
             join_known: 30,
-            join_movements: 5.0,
+            join_likeness: 4.5,
             part_intervals: 18,
             judged_every: Duration::from_millis(500),
-            convinced_after: Duration::from_secs(4),
+            convinced_after: Duration::from_secs(3),
             differ_at_most: 0.5,
-            differ_at_least: 0.02,
+            differ_at_least: 0.1,
             times_noise: 4.0,
             part_below: 0.2,
             least_deviation: Duration::from_millis(1),
@@ -312,7 +319,8 @@ impl Watch {
         let steps = steps(&signal);
         let number = members.first()?.0;
         let members = members.iter().map(|(_, id)| *id).collect();
-        Some(Company { number, members, noise: noise(&signal), spread: movements(&steps), steps, signal })
+        let (noise, spread) = (noise(&signal), movements(&steps));
+        Some(Company { number, members, noise, spread, steps, signal, persistence: OnceCell::new() })
     }
 
     /// Companies that have agreed for long enough, as the moves that join them.
@@ -349,21 +357,21 @@ impl Watch {
     /// The concordance of two companies that see the same queue; `None` where they do not.
     fn agreement(&self, one: &Company, other: &Company) -> Option<f64> {
         let known = self.settings.join_known;
-        let Settings { differ_at_most, differ_at_least, times_noise, join_movements, .. } = self.settings;
-        let agrees = |compared: &Comparison, noise: f64| {
-            let moved = compared.ours + compared.theirs;
-            let bound = (times_noise * noise).max(differ_at_least * moved).min(differ_at_most * moved);
-            compared.difference <= bound
-        };
-        let noise = one.noise + other.noise;
-        if one.spread.min(other.spread) < join_movements {
+        let Settings { differ_at_most, differ_at_least, times_noise, join_likeness, .. } = self.settings;
+        let levels = Comparison::of(&one.signal, &other.signal, known)?;
+        let moved = levels.ours + levels.theirs;
+        let tolerated = (times_noise * (one.noise + other.noise)).max(differ_at_least * moved);
+        if levels.difference > tolerated.min(differ_at_most * moved) {
             return None;
         }
-        let levels =
-            Comparison::of(&one.signal, &other.signal, known).filter(|levels| agrees(levels, noise))?;
-        // A slow rise goes with any other one: what happens suddenly has to agree as well, more than once.
-        // Twice the noise is in a step.
+        // What happens suddenly has to agree as well.
         let sudden = Comparison::of(&one.steps, &other.steps, known / 2)?;
-        agrees(&sudden, 2.0 * noise).then(|| levels.concordance())
+        if sudden.difference > differ_at_most * (sudden.ours + sudden.theirs) {
+            return None;
+        }
+        let likeness = likeness(&levels, one.persistence(), other.persistence());
+        // Of few movements chance is less like a normal deviate.
+        let needed = join_likeness * (1.0 + 1.0 / one.spread.min(other.spread).max(1.0));
+        (likeness >= needed).then(|| levels.concordance())
     }
 }

@@ -1,6 +1,9 @@
 //! Members that share a pool as one: what they see of its queue together, and with which others they belong.
 
+use std::cell::OnceCell;
+
 use super::delays::without_mean;
+use super::likeness::Persistence;
 use super::names::MemberId;
 
 /// Members that are moved together.
@@ -22,6 +25,8 @@ pub(super) struct Company {
     pub noise: f64,
     /// How many intervals its movements are spread over.
     pub spread: f64,
+    /// How long its movements last, once somebody asks.
+    pub persistence: OnceCell<Persistence>,
 }
 
 /// The median of signals in each interval, of those that are known.
@@ -68,6 +73,11 @@ impl Sum {
 }
 
 impl Company {
+    /// How long its movements last.
+    pub(super) fn persistence(&self) -> &Persistence {
+        self.persistence.get_or_init(|| Persistence::of(&self.signal))
+    }
+
     /// A number that is nearly the same for those who see the same: a sum of what they saw with random signs,
     /// which follow from the round.
     pub(super) fn projection(&self, round: u64) -> f64 {

@@ -38,6 +38,7 @@ mod delays;
 mod flight;
 mod group;
 mod heard;
+mod likeness;
 mod member;
 mod names;
 mod order;
