@@ -66,6 +66,30 @@ impl Socket {
         Ok(Self { socket, state })
     }
 
+    /// What the system does not take in one call leaves one by one: of several in one call it wants each to fit into a
+    /// packet, also where a longer one may go in fragments (`udp_send_skb` of Linux).
+    fn send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
+        let socket = self.socket.get_ref();
+        let Some(length) = transmit.segment_size.filter(|length| *length > 0) else {
+            return self.state.send(socket.into(), transmit);
+        };
+        match self.state.try_send(socket.into(), transmit) {
+            Err(error) if error.kind() != io::ErrorKind::WouldBlock => {}
+            sent => return sent,
+        }
+        let mut is_any_sent = false;
+        for contents in transmit.contents.chunks(length) {
+            let one = Transmit { contents, segment_size: None, ..*transmit };
+            match self.state.send(socket.into(), &one) {
+                Ok(()) => is_any_sent = true,
+                // To be told of a full socket is to be asked to send all of them again.
+                Err(_) if is_any_sent => break,
+                full => return full,
+            }
+        }
+        Ok(())
+    }
+
     fn poll_recv(
         &self,
         cx: &mut Context<'_>,
@@ -141,8 +165,7 @@ impl AsyncUdpSocket for QuietSocket {
     }
 
     fn try_send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
-        let newest = self.newest();
-        let sent = newest.state.send(newest.socket.get_ref().into(), transmit);
+        let sent = self.newest().send(transmit);
         if let Err(error) = &sent
             && error.kind() == io::ErrorKind::WouldBlock
         {
@@ -214,5 +237,38 @@ impl UdpPoller for Room {
             socket.is_full.store(false, Ordering::Relaxed);
         }
         Poll::Ready(Ok(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_the_system_does_not_take_in_one_call_leaves_one_by_one() {
+        let (from, to) = (UdpSocket::bind("127.0.0.1:0").unwrap(), UdpSocket::bind("127.0.0.1:0").unwrap());
+        from.set_nonblocking(true).unwrap();
+        to.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+        let socket = QuietSocket::new(from).unwrap();
+        let (mut buffer, destination) = ([0; 100], to.local_addr().unwrap());
+        // As many as fit into one call, and more than Linux takes in one.
+        for count in [3, 200u8] {
+            let contents: Vec<u8> = (0..count).flat_map(|index| [index; 20]).collect();
+            let transmit = Transmit {
+                destination,
+                ecn: None,
+                contents: &contents,
+                segment_size: Some(20),
+                src_ip: None,
+            };
+            socket.try_send(&transmit).unwrap();
+            for index in 0..count {
+                assert_eq!(
+                    (to.recv(&mut buffer).unwrap(), buffer[..20] == [index; 20]),
+                    (20, true),
+                    "{index}"
+                );
+            }
+        }
     }
 }
