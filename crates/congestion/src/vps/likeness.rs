@@ -33,7 +33,7 @@ impl Persistence {
 pub(super) fn likeness(compared: &Comparison, one: &Persistence, other: &Persistence) -> f64 {
     let products: f64 = one.0.iter().zip(&other.0).map(|(one, other)| one * other).sum();
     let independent = compared.count / (1.0 + 2.0 * products).max(1.0);
-    compared.concordance().clamp(-0.9999, 0.9999).atanh() * (independent - 1.0).max(0.0).sqrt()
+    libm::atanh(compared.concordance().clamp(-0.9999, 0.9999)) * (independent - 1.0).max(0.0).sqrt()
 }
 
 #[cfg(test)]
