@@ -50,7 +50,7 @@ impl InFlight {
     }
 
     /// What `inner` does for the one connection that is accepted with it, whose controllers learn in this way
-    /// which packets are [acknowledged](Self::acknowledged_of).
+    /// which packets are acknowledged.
     pub fn told_by(&self, inner: Arc<dyn ServerConfig>) -> Arc<dyn ServerConfig> {
         shown_by_server(self.0.clone(), inner)
     }
