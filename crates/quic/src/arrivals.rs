@@ -30,7 +30,7 @@ pub fn shown_to(arrivals: Arc<Arrivals>, inner: Arc<dyn ClientConfig>) -> Arc<dy
 
 impl Watch for Arrivals {
     fn came(&self, number: u64, frames: &[u8]) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).came(number, frames);
+        Self::came(self, number, frames);
     }
 }
 
@@ -73,6 +73,11 @@ impl Gap {
 }
 
 impl Arrivals {
+    /// A packet has come with these frames.
+    pub fn came(&self, number: u64, frames: &[u8]) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).came(number, frames);
+    }
+
     /// Packets that have come so far, and that are lost.
     pub fn came_and_lost(&self) -> (u64, u64) {
         let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
