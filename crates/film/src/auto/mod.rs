@@ -33,22 +33,19 @@ mod changing;
 mod lasting;
 mod overload;
 mod parameters;
+mod seen;
 mod trial;
+mod windows;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use anabranch_units::{Bytes, Duration, Packets, Rate, Ratio, Time};
+use anabranch_units::{Bytes, Duration, Rate, Ratio, Time};
 
 use crate::control::{ConnectionId, ConnectionSample, Order, PathId, RateController, Sample, What, Window};
 pub use lasting::Lasting;
 pub use parameters::Parameters;
 use trial::{Rest, SHORT_REST, Silence, Trial};
 
-/// A window of fewer packets cannot recover a loss by duplicate acknowledgements.
-const SMALLEST_WINDOW: Packets = Packets::new(6);
-/// One of several connections may carry so many times what all of them may: more would only make a queue
-/// overflow at the end of its slow start.
-const MOST_OF_ALL: f64 = 2.0;
 /// The first window of a connection is for a round trip of at least this.
 const FIRST_ROUND_TRIP: Duration = Duration::from_millis(100);
 /// Where every path has room and the buffer is empty, this part of the wanted rate is needed beyond it; less
@@ -66,16 +63,6 @@ const LEAST_QUEUE: Duration = Duration::from_millis(5);
 const FILLING: Duration = Duration::from_secs(3);
 /// A measured rate is held when it comes this near.
 const ALMOST: Ratio = Ratio::new(97, 100);
-/// So many round trips a few changes of the number of connections need to show their effect.
-const ROUND_TRIPS_OF_CHANGES: u64 = 40;
-/// A shortfall of less of the wanted rate empties no buffer in a time that matters.
-const NOTICEABLE: f64 = 0.05;
-/// A rate that is so many times what it was a few round trips ago is on its way up.
-const RISES: f64 = 1.25;
-/// Those are four, and at most this long: where they take longer it is mostly a queue's doing.
-const LONGEST_LOOK: Duration = Duration::from_secs(2);
-/// Rates are averaged over this long at most.
-const MEMORY: Duration = Duration::from_secs(8);
 
 /// The controller.
 #[derive(Debug)]
@@ -219,45 +206,6 @@ impl Auto {
         wanted * Ratio::from_f64(1.0 + self.parameters.margin.as_f64() + urgency)
     }
 
-    /// Mean throughput over the last `span`.
-    fn throughput(&self, span: Duration, now: Time) -> Rate {
-        self.throughput_between(now - span, now)
-    }
-
-    fn throughput_between(&self, from: Time, to: Time) -> Rate {
-        let within = self.history.iter().filter(|(end, _, _)| *end > from && *end <= to);
-        let (time, bytes) = within.fold((Duration::ZERO, Bytes::ZERO), |(time, sum), (_, length, bytes)| {
-            (time + *length, sum + *bytes)
-        });
-        Rate::of(bytes, time)
-    }
-
-    fn remember(&mut self, sample: &Sample<'_>) {
-        let weight = Ratio::from_f64((sample.elapsed.as_secs_f64() / 4.0).min(1.0));
-        for connection in sample.connections {
-            let rate = Rate::of(connection.delivered, sample.elapsed);
-            let mean = self.yields.entry(connection.connection).or_insert(rate);
-            *mean = *mean * weight.complement() + rate * weight;
-            let shortest = self.shortest.entry(connection.path).or_insert(connection.srtt);
-            *shortest = connection.srtt.min(*shortest);
-        }
-        let is_delayed = |connection: &ConnectionSample| {
-            self.shortest
-                .get(&connection.path)
-                .is_some_and(|shortest| connection.srtt > *shortest + LEAST_QUEUE)
-        };
-        if sample.connections.iter().any(is_delayed) {
-            self.delay_seen = Some(sample.now);
-        }
-        if !self.round_trips_within(NO_QUEUE, sample) {
-            self.queue_seen = Some(sample.now);
-        }
-        self.history.push_back((sample.now, sample.elapsed, sample.delivered()));
-        while self.history.front().is_some_and(|(end, _, _)| sample.now.since(*end) > MEMORY) {
-            self.history.pop_front();
-        }
-    }
-
     /// How long a change takes to show: slow start and a few round trips.
     fn settling(&self, sample: &Sample<'_>) -> Duration {
         let (floor, trips, most) = if !self.is_hurried(sample) {
@@ -280,59 +228,6 @@ impl Auto {
         (buffer / 4).max(Duration::from_millis(400)).min(Duration::from_secs(4))
     }
 
-    /// Whether the buffer is below B-, or will be empty before a few changes have shown their effect.
-    fn is_hurried(&self, sample: &Sample<'_>) -> bool {
-        let changes = sample.mean_rtt() * ROUND_TRIPS_OF_CHANGES;
-        sample
-            .buffer
-            .is_some_and(|buffer| buffer < self.parameters.buffer.0 || self.lasts(sample, buffer) < changes)
-    }
-
-    /// How long the buffer lasts at the rate of the last moments.
-    fn lasts(&self, sample: &Sample<'_>, buffer: Duration) -> Duration {
-        let Some(wanted) = sample.wanted else { return Duration::MAX };
-        let missing = 1.0 - self.recent(sample).ratio_to(wanted);
-        if missing < NOTICEABLE { Duration::MAX } else { buffer * Ratio::from_f64(1.0 / missing) }
-    }
-
-    /// Mean throughput over the last moments: over several round trips.
-    fn recent(&self, sample: &Sample<'_>) -> Rate {
-        self.throughput(Duration::from_secs(1).max(sample.mean_rtt() * 4), sample.now)
-    }
-
-    /// Whether the rate rises as in slow start, and will be there soon if it goes on like that: then nothing is
-    /// missed yet, and more connections would only meet the first ones at the top. A queue says that slow
-    /// start is over; whose buffer is low cannot wait for what else may let the rate rise.
-    fn rises_to(&self, needed: Rate, sample: &Sample<'_>) -> bool {
-        if self.is_hurried(sample) && !self.sees_no_queue(sample) {
-            return false;
-        }
-        let span = (sample.mean_rtt() * 4).max(Duration::from_millis(500)).min(LONGEST_LOOK);
-        let before = self.throughput_between(sample.now - span * 2, sample.now - span).as_f64();
-        let last = self.throughput(span, sample.now).as_f64();
-        let growth = last / before.max(1.0);
-        growth > RISES && last * growth * growth >= needed.as_f64()
-    }
-
-    /// Whether no queue stands on any path: losses, and not its capacity, hold the connections back.
-    fn sees_no_queue(&self, sample: &Sample<'_>) -> bool {
-        self.round_trips_within(Ratio::new(5, 4), sample)
-    }
-
-    /// Whether every path has room: nothing of a queue has stood on any for a while. Others fill queues and
-    /// let them drain.
-    fn has_room(&self, sample: &Sample<'_>) -> bool {
-        self.queue_seen.is_none_or(|seen| sample.now.since(seen) > ROOM_AFTER)
-    }
-
-    /// Whether every connection's round trip is within this multiple of the shortest on its path.
-    fn round_trips_within(&self, multiple: Ratio, sample: &Sample<'_>) -> bool {
-        sample.connections.iter().all(|connection| {
-            let shortest = self.shortest.get(&connection.path).copied().unwrap_or(connection.srtt);
-            connection.srtt <= shortest * multiple
-        })
-    }
-
     /// The path for one more connection (rule 5), and how its connections do now.
     fn best_path(sample: &Sample<'_>, planned: &[PathId]) -> Option<PathId> {
         let on = |path: PathId| planned.iter().filter(|planned| **planned == path).count();
@@ -348,64 +243,6 @@ impl Auto {
         .map(|path| path.path)
     }
 
-    /// Rule 2.
-    fn set_windows(
-        &mut self,
-        sample: &Sample<'_>,
-        allowed: Option<Rate>,
-        missed: bool,
-        orders: &mut Vec<Order>,
-    ) {
-        let total: Bytes = sample.connections.iter().map(|connection| connection.delivered).sum();
-        let count = sample.connections.len().max(1);
-        for connection in sample.connections {
-            self.set_window(connection, allowed, total, count, missed, orders);
-        }
-    }
-
-    fn set_window(
-        &mut self,
-        connection: &ConnectionSample,
-        allowed: Option<Rate>,
-        total: Bytes,
-        count: usize,
-        missed: bool,
-        orders: &mut Vec<Order>,
-    ) {
-        let window = match allowed {
-            None => Window::Unlimited,
-            Some(allowed) => Window::Packets(self.window(connection, allowed, total, count, missed)),
-        };
-        // Small changes are not worth a system call nor a shrinking window.
-        let now = self.windows.get(&connection.connection).copied();
-        if now.is_none_or(|now| differs(now, window)) {
-            self.windows.insert(connection.connection, window);
-            let why = if missed { "the rate is missed: open" } else { "its share of the rate" };
-            orders.push(Order { what: What::SetWindow(connection.connection, window), why });
-        }
-    }
-
-    fn window(
-        &self,
-        connection: &ConnectionSample,
-        allowed: Rate,
-        total: Bytes,
-        count: usize,
-        missed: bool,
-    ) -> Packets {
-        let pipe = allowed.amount_in(connection.srtt);
-        let equal = 1.0 / Bytes::of(count).as_f64();
-        let bytes = if missed || total.is_zero() {
-            let most = if count > 1 { MOST_OF_ALL } else { f64::INFINITY };
-            pipe * Ratio::from_f64((equal * self.parameters.window_spread.as_f64()).min(most))
-        } else {
-            // Half of an equal share is kept open for a connection that delivers less: it may recover.
-            let share = (connection.delivered.as_f64() / total.as_f64()).max(0.5 * equal);
-            pipe * Ratio::from_f64(share * self.parameters.window_headroom.as_f64())
-        };
-        bytes.in_packets(connection.packet_size).max(SMALLEST_WINDOW)
-    }
-
     /// Opens connections up to the target.
     fn fill(&mut self, sample: &Sample<'_>, why: &'static str, orders: &mut Vec<Order>) {
         let there = sample.connections.len() + sample.connecting;
@@ -419,17 +256,6 @@ impl Auto {
             self.settles = sample.now + self.settling(sample);
             self.missed_since = None;
         }
-    }
-}
-
-/// Whether two windows differ by more than a tenth.
-fn differs(one: Window, other: Window) -> bool {
-    match (one, other) {
-        (Window::Packets(one), Window::Packets(other)) => {
-            let (one, other) = (one.as_f64(), other.as_f64());
-            (one - other).abs() > 0.1 * one.max(1.0)
-        }
-        _ => one != other,
     }
 }
 
