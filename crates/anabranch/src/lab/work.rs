@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use anabranch_lab::campaign::CampaignError;
 use anabranch_lab::readings::ReadingsError;
@@ -14,6 +15,9 @@ use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
 
 use crate::failure::Failure;
 use crate::output::Output;
+
+/// How often it is told how far the work is where no progress line is drawn.
+const MINUTE: Duration = Duration::from_secs(60);
 
 /// The error, with the marked line below it where it has one.
 pub(super) fn marked(error: &dyn std::error::Error) -> Failure {
@@ -38,11 +42,15 @@ pub(super) async fn in_background<T: Send + 'static>(
         let (bar, stop) = (progress.clone(), Arc::clone(&stop));
         tokio::task::spawn_blocking(move || work(&stop, &|progress| show(&bar, progress)))
     };
-    let ended = tokio::select! {
-        ended = &mut work => ended,
-        _ = output.stop().signal() => {
-            stop.store(true, Ordering::Relaxed);
-            work.await
+    let mut minutes = tokio::time::interval_at(tokio::time::Instant::now() + MINUTE, MINUTE);
+    let ended = loop {
+        tokio::select! {
+            ended = &mut work => break ended,
+            _ = output.stop().signal() => {
+                stop.store(true, Ordering::Relaxed);
+                break work.await;
+            }
+            _ = minutes.tick() => tell_where_nothing_is_drawn(output, &progress),
         }
     };
     progress.finish_and_clear();
@@ -63,6 +71,14 @@ pub(super) async fn in_background<T: Send + 'static>(
         (Err(LabError::Sweep(error)), _) => Err(marked(&error)),
         (Err(LabError::Campaign(error)), _) => Err(marked(&error)),
         (Err(error), _) => Err(Failure::failed(error)),
+    }
+}
+
+/// Says how far the work is where the progress line has no terminal, as in a log.
+fn tell_where_nothing_is_drawn(output: &Output, progress: &ProgressBar) {
+    let total = progress.length().unwrap_or_default();
+    if progress.is_hidden() && total > 1 {
+        output.say(format_args!("{} of {total} runs{}", progress.position(), progress.message()));
     }
 }
 
