@@ -18,6 +18,11 @@ const IDLE_ROUND_TRIPS: u64 = 4;
 /// The least time for that (RFC 6298, rule 2.4).
 const LEAST_IDLE: Duration = Duration::from_secs(1);
 
+/// What is looked back for the most that was in flight.
+const LATELY_ROUND_TRIPS: u64 = 3;
+const LEAST_LATELY: Duration = Duration::from_secs(1);
+const AN_INSTANT: Duration = Duration::from_nanos(2);
+
 /// Runs one of [`anabranch_congestion`]'s window controllers for a connection of quinn.
 #[derive(Debug)]
 pub struct Single {
@@ -28,9 +33,7 @@ pub struct Single {
     window: u64,
     epoch: Epoch,
     in_flight: u64,
-    /// What was in flight before the acknowledgement that came then: what it acknowledges was not replaced
-    /// yet when it tells of a loss, and counts in the flight (RFC 5681, section 2, FlightSize).
-    before_ack: Option<(Instant, u64)>,
+    lately: Lately,
     told: InFlight,
     /// When the last loss event was noticed: losses of what was sent before belong to it (RFC 9002, section
     /// 7.3.2). It stays: what is sent from now on is later, also after a rest.
@@ -48,7 +51,7 @@ impl Single {
             window: 0,
             epoch: Epoch(now),
             in_flight: 0,
-            before_ack: None,
+            lately: Lately::default(),
             told,
             recovery: None,
             has_timed_out: false,
@@ -71,6 +74,16 @@ impl Single {
         self.in_flight = bytes;
         self.told.set(bytes);
     }
+
+    fn note_flight(&mut self, now: Instant) {
+        let span = match self.algorithm {
+            // It counts the flight as acknowledged soon, so it is told no more: what was in flight before the
+            // acknowledgement that tells of a loss (RFC 5681, section 2, FlightSize).
+            Algorithm::Tfwc(_) => AN_INSTANT,
+            _ => (self.srtt * LATELY_ROUND_TRIPS).max(LEAST_LATELY),
+        };
+        self.lately.note(now, self.in_flight, span);
+    }
 }
 
 impl QuinnController for Single {
@@ -87,13 +100,12 @@ impl QuinnController for Single {
         }
         self.last_sent = Some(now);
         self.set_in_flight(self.in_flight.saturating_add(bytes));
+        self.note_flight(now);
     }
 
     fn on_ack(&mut self, now: Instant, sent: Instant, bytes: u64, app_limited: bool, rtt: &RttEstimator) {
         let flight = Bytes::new(self.in_flight);
-        if self.before_ack.is_none_or(|(at, _)| at != now) {
-            self.before_ack = Some((now, self.in_flight));
-        }
+        self.note_flight(now);
         self.set_in_flight(self.in_flight.saturating_sub(bytes));
         self.srtt = rtt.get().into();
         self.has_timed_out = false;
@@ -123,8 +135,9 @@ impl QuinnController for Single {
         is_persistent_congestion: bool,
         lost_bytes: u64,
     ) {
-        let flight =
-            self.before_ack.filter(|(at, _)| *at == now).map_or(self.in_flight, |(_, flight)| flight);
+        self.note_flight(now);
+        // What was in flight before a reduction counts once.
+        let flight = self.lately.most().min(self.window).max(self.in_flight);
         let (at, flight) = (self.epoch.time(now), Bytes::new(flight));
         self.set_in_flight(self.in_flight.saturating_sub(lost_bytes));
         let was_reduced = self.recovery.is_some_and(|recovery| sent <= recovery);
@@ -158,6 +171,35 @@ impl QuinnController for Single {
 
     fn into_any(self: Box<Self>) -> Box<dyn Any> {
         self
+    }
+}
+
+/// The most that was in flight of late.
+///
+/// A loss is noticed late where little is sent after it, as at the end of an answer: by then hardly anything is
+/// in flight, which says nothing of what the path bore. So the most of the last three round trips, or of a second,
+/// counts (RFC 7661, section 4.2: pipeACK and its sampling period), as far as the window allows it now.
+#[derive(Debug, Default)]
+struct Lately {
+    /// When the younger half of that time began.
+    since: Option<Instant>,
+    before: u64,
+    now: u64,
+}
+
+impl Lately {
+    fn note(&mut self, now: Instant, in_flight: u64, span: Duration) {
+        let half = span / 2;
+        let passed = self.since.map(|since| Duration::from(now.saturating_duration_since(since)));
+        if passed.is_none_or(|passed| passed >= half) {
+            self.before = if passed.is_some_and(|passed| passed < half * 2) { self.now } else { 0 };
+            (self.since, self.now) = (Some(now), 0);
+        }
+        self.now = self.now.max(in_flight);
+    }
+
+    fn most(&self) -> u64 {
+        self.now.max(self.before)
     }
 }
 
@@ -228,6 +270,26 @@ mod tests {
         single.on_sent(later, segment, 10);
         single.on_congestion_event(later + std::time::Duration::from_millis(100), later, false, segment);
         assert!(reno(&single).1 < reduced, "{:?} {reduced}", reno(&single));
+    }
+
+    #[test]
+    fn a_loss_at_the_end_of_an_answer_halves_what_was_in_flight() {
+        let sent = Instant::now();
+        let after = |millis| sent + std::time::Duration::from_millis(millis);
+        let segment = SEGMENT.get();
+        let mut single = Single::new(Algorithm::Reno, InFlight::default(), sent);
+        (0..10).for_each(|number| single.on_sent(sent, segment, number));
+        single.on_end_acks(after(100), segment, true, None);
+        single.on_congestion_event(after(300), sent, false, segment);
+        assert_eq!(reno(&single), (SEGMENT * 5, SEGMENT * 5));
+        // It halves what is left once, however much was in flight before.
+        single.on_sent(after(310), segment, 10);
+        single.on_congestion_event(after(500), after(310), false, segment);
+        assert_eq!(reno(&single).1.get(), segment * 5 / 2);
+        // What was long ago says nothing any more.
+        single.on_sent(after(5_000), segment, 11);
+        single.on_congestion_event(after(5_300), after(5_000), false, segment);
+        assert_eq!(reno(&single).1, SEGMENT * 2);
     }
 
     #[test]

@@ -116,3 +116,22 @@ fn an_application_that_sends_little_leaves_what_is_known_of_the_path() {
     println!("1 Mbps is {steady:.2}, and all of 20 Mbps {again:.2} in the second after");
     assert!((steady - 1.0).abs() < 0.02 && again > 15.0, "{steady} {again}");
 }
+
+#[test]
+fn losses_at_the_end_of_answers_cost_no_more_than_others() {
+    // One answer after the other, so that each ends before the next one begins.
+    const ASKS: Asks = Asks { piece: Bytes::new(60_000), at_once: 1, rate: Rate::from_bps(100_000_000) };
+    let rate = |control| {
+        let of = |seed| {
+            let path = Path { loss: 0.01, ..Path::new(20, 80, 1.0) };
+            let mut world = World::new(path, &[control], seed);
+            world.asks(0, ASKS);
+            world.run(60)[0]
+        };
+        (1..=5).map(of).sum::<f64>() / 5.0
+    };
+    // That one reduces its window by itself, and not by what is in flight when a loss is noticed.
+    let (ours, another) = (rate(CUBIC), rate(Control::QuinnCubic));
+    println!("{ours:.2} Mbps, another CUBIC {another:.2}");
+    assert!(ours > 0.8 * another, "{ours} {another}");
+}
