@@ -25,13 +25,17 @@ impl Auto {
         if self.trial.is_none() {
             return;
         }
-        let is_held = self.is_lasting && self.recent(sample) >= needed;
-        let has_room = self.is_lasting && self.is_hurried(sample) && self.sees_no_queue(sample);
         let throughput = match self.effect(sample) {
             Some(effect) => effect,
-            // Where more come in any case nothing has to be waited for.
-            None if is_held || has_room => self.recent(sample),
-            None => return,
+            None => {
+                // Where more stay in any case nothing has to be waited for.
+                let recent = self.recent(sample);
+                let has_room = self.is_hurried(sample) && self.sees_no_queue(sample);
+                if recent < needed && !has_room {
+                    return;
+                }
+                recent
+            }
         };
         let Some(trial) = self.trial.take() else { return };
         let now = sample.now;
