@@ -246,6 +246,7 @@ fn usage(allowed: Rate, capacity: Rate, wanted: Option<Rate>) -> Usage {
         loss_event_rate: 0.05,
         is_limited: wanted.is_none_or(|wanted| wanted > allowed),
         wanted,
+        has_links_beside: false,
         one: None,
     }
 }
@@ -293,6 +294,29 @@ fn while_no_queue_stands_the_number_grows_by_a_part_of_it() {
     let mut paper = Link::new(Parameters::PAPER);
     paper.run(12, Rate::from_mbps(100), None);
     assert_eq!(paper.controller.target(), 1.0);
+}
+
+#[test]
+fn one_of_several_links_is_not_given_more_than_it_has_shown() {
+    let after = |has_links_beside| {
+        let mut link = Link::new(Parameters::AUTO);
+        let mut run = |round_trips: u64, rtt: u64, of_one: f64| {
+            for _ in 0..round_trips {
+                link.now += millis(rtt);
+                let allowed = Rate::from_bps_f64(of_one * link.controller.target());
+                let usage = usage(allowed, Rate::from_mbps(1), Some(Rate::from_mbps(3)));
+                link.controller.report(link.now, millis(rtt), &Usage { has_links_beside, ..usage });
+            }
+            of_one * link.controller.target()
+        };
+        // A queue of its own shows what the link has. It drains, and the equation gives each connection twice as much.
+        run(12, 100, 1e5);
+        run(6, 200, 1e5);
+        run(1, 100, 2e5)
+    };
+    let (alone, beside) = (after(false), after(true));
+    assert!(alone > 1.3e6, "{alone}");
+    assert!((0.9e6..1.1e6).contains(&beside), "{beside}");
 }
 
 #[test]

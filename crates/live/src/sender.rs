@@ -260,7 +260,8 @@ impl Sender {
         let (lost, round_trip) = connection.report(&report, self.queue.len() > 1, self.settings.latency, now);
         learn(&mut self.bursts, self.links.get_mut(&link), connection);
         let usage = Usage { one: connection.rate_of_one(), ..connection.rate().usage(None) };
-        let usage = Usage { wanted: Some(self.wanted(link, now)), ..usage };
+        let has_links_beside = !self.brought_beside(link).is_zero();
+        let usage = Usage { wanted: Some(self.wanted(link, now)), has_links_beside, ..usage };
         if let Some(round_trip) = round_trip
             && let Some(aggregate) = self.links.get_mut(&link)
             && aggregate.report(now, round_trip, &usage).is_some()

@@ -49,7 +49,13 @@ impl Ceiling {
         // Where all arrives that is allowed the queue may be that of others, and says nothing of what the
         // link has for this stream.
         let is_own = delivered < LEAST_PART * usage.allowed.as_f64();
-        self.rate = if is_own && is_full(average.mean) { ABOVE * delivered } else { GROWTH * self.rate };
+        let is_full = is_full(average.mean);
+        if is_own && is_full {
+            self.rate = ABOVE * delivered;
+        } else if !(is_full && usage.has_links_beside) {
+            // What waits for a full link can go over the others.
+            self.rate *= GROWTH;
+        }
     }
 
     /// The ceiling; the longest rate there is before any queue was seen.
@@ -73,6 +79,7 @@ mod tests {
             loss_event_rate: 0.02,
             is_limited: true,
             wanted: Some(Rate::from_mbps(2)),
+            has_links_beside: false,
             one: None,
         };
         for _ in 0..round_trips {

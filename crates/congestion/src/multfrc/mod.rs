@@ -119,11 +119,18 @@ impl MulTfrc {
         self.ceiling.report(now, sample, usage, |mean| self.least.queueing(mean) > goal);
         let least = self.least_needed(usage);
         let decision = self.sample(now, sample, Some(usage));
-        let most = self.origin.most().max(least);
+        let most_here = self.most_beside_links(usage);
+        let most = self.origin.most().min(most_here).max(least);
         if (least..=most).contains(&self.target) {
             return decision;
         }
-        let reason = if self.target < least { Reason::Needed } else { Reason::LossesOfQueue };
+        let reason = if self.target < least {
+            Reason::Needed
+        } else if self.target > self.origin.most() {
+            Reason::LossesOfQueue
+        } else {
+            Reason::NotNeeded
+        };
         self.target = self.target.clamp(least, most);
         Some(self.decision(sample, reason))
     }
@@ -151,6 +158,17 @@ impl MulTfrc {
         };
         let most = if self.saved > 0.0 { MOST_BESIDE_OTHERS } else { 1.0 };
         self.bounded((self.target * need).min(most))
+    }
+
+    /// The most connections of one of several links. It is wanted for what the others do not bring, which varies by the
+    /// round trip; and the equation gives more as soon as a queue has drained. So its rate would swing from half of the
+    /// link to one and a half, and is bounded by what the link has shown.
+    fn most_beside_links(&self, usage: &Usage) -> f64 {
+        let is_known = usage.wanted.is_some() && usage.loss_event_rate > 0.0;
+        if !usage.has_links_beside || !is_known {
+            return f64::INFINITY;
+        }
+        self.bounded(self.target * self.ceiling.rate().as_f64() / usage.equation.as_f64().max(1.0))
     }
 
     /// The number of connections as it is now.

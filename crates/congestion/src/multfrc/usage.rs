@@ -17,6 +17,8 @@ pub struct Usage {
     pub is_limited: bool,
     /// The rate of what there is to send, if it is known.
     pub wanted: Option<Rate>,
+    /// Whether other links bring a part of what there is to send.
+    pub has_links_beside: bool,
     /// What one connection would get, with the losses as it would see them: those of a round trip are one
     /// event, whatever the virtual connections in which the equation finds them. `None`: the equation's part.
     pub one: Option<Rate>,

@@ -332,6 +332,7 @@ impl Sender {
             loss_event_rate: self.loss_event_rate,
             is_limited: self.is_limited,
             wanted,
+            has_links_beside: false,
             one: None,
         }
     }
