@@ -386,6 +386,7 @@ impl AsyncWrite for Guarded {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.passage.iter().try_for_each(|passage| passage.flush(self.stream.socket()))?;
         let poll = Pin::new(&mut self.stream).poll_flush(cx);
         if poll.is_pending() { self.wrote(cx, poll) } else { poll }
     }
