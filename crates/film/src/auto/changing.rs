@@ -59,7 +59,8 @@ impl Auto {
                     // The others' fall from slow start hides what it brings, and there is room on the path.
                     return;
                 }
-                if hurried {
+                // Where nobody knows what is wanted nothing tells that it is missing, and what brought nothing goes.
+                if hurried && (self.is_lasting || sample.wanted.is_some()) {
                     self.hurry.begin(now, longest);
                     self.grow.until = self.hurry.until;
                     if !self.is_lasting {

@@ -250,6 +250,21 @@ fn a_full_path_is_answered_with_one() {
 }
 
 #[test]
+fn a_player_whose_rate_is_not_known_gets_no_more_where_more_bring_nothing() {
+    // It fills its buffer, and takes more than the path has: nobody can tell that from a film that is missed.
+    let mut world = World::new(&[Path::idle(Rate::from_mbps(5))], None, Parameters::default());
+    world.media = Some(Rate::from_mbps(10));
+    world.run(1);
+    world.rtt = RTT * 2;
+    let mut with_one = 0;
+    for _ in 0..60 {
+        world.run(1);
+        with_one += u32::from(world.connections.len() == 1);
+    }
+    assert!(world.most <= 4 && with_one > 30, "at most {}, with one for {with_one} s", world.most);
+}
+
+#[test]
 fn many_where_each_brings_its_part() {
     let path = Path { connection_cap: Rate::from_kbps(1500), ..Path::idle(Rate::from_mbps(50)) };
     let mut world = World::new(&[path], None, Parameters::default());
