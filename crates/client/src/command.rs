@@ -44,7 +44,7 @@ pub(super) enum Report {
     /// Payload of the answer to this request is where it is kept.
     Arrived { id: ConnectionId, request: RequestId, range: Range<u64>, unheard: Unheard },
     /// First bytes of the film, which were asked for when it was opened, are where they are kept.
-    FirstArrived { id: ConnectionId, unheard: Unheard },
+    FirstArrived { id: ConnectionId, length: u64, unheard: Unheard },
     /// The answer to a range ended before its last byte.
     CutShort { id: ConnectionId, request: RequestId },
     /// The answer of a server without ranges ended.

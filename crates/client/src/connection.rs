@@ -289,7 +289,7 @@ impl RangeConnection<'_> {
         let id = self.id;
         let report = match asked.request {
             Some(request) => Report::Arrived { id, request, range, unheard },
-            None => Report::FirstArrived { id, unheard },
+            None => Report::FirstArrived { id, length: count, unheard },
         };
         self.shared.report(report).await;
         if surplus { Err(too_many()) } else { Ok(()) }

@@ -89,6 +89,30 @@ pub struct PlaylistSegment {
     /// What is known of the path from the segments before it, and when this one was begun by the clock that
     /// counts there; `None`: it is the first one and the last.
     pub control: Option<(Lasting, Time)>,
+    /// The size of the last one of its rung; `None`: none has come yet.
+    pub last_size: Option<Bytes>,
+}
+
+/// The first request for a segment is for what a connection brings in so long, where that is known: the next one leaves
+/// when the first byte has come, and the connection has nothing to do until it arrives.
+const FIRST_TIME: Duration = Duration::from_millis(250);
+/// That at the least and at the most, and at most this part of the segment: nobody else is asked for it, should the
+/// connection slow.
+const FIRST_BOUNDS: (Bytes, Bytes) = (Bytes::kib(64), Bytes::mib(1));
+const FIRST_PART: Ratio = Ratio::new(1, 2);
+
+impl PlaylistSegment {
+    /// How much is asked for before its size is known; `None`: as of any film.
+    fn first_bytes(&self) -> Option<Bytes> {
+        let share = self.control.as_ref().and_then(|(lasting, _)| lasting.share())?;
+        Some(first_bytes(share, self.last_size))
+    }
+}
+
+fn first_bytes(share: Rate, last_size: Option<Bytes>) -> Bytes {
+    let (least, most) = FIRST_BOUNDS;
+    let most = last_size.map_or(most, |size| most.min(size * FIRST_PART));
+    share.amount_in(FIRST_TIME).min(most).max(least)
 }
 
 impl Settings {
@@ -178,9 +202,11 @@ impl Settings {
     pub(super) fn connect_options(&self, interface: Option<&Interface>) -> ConnectOptions {
         let usual = ConnectOptions::default();
         let length = self.part.as_ref().map(|part| Bytes::new(part.end.saturating_sub(part.start)));
+        let of_segment = self.segment.as_ref().and_then(PlaylistSegment::first_bytes);
+        let first_bytes = of_segment.unwrap_or(usual.first_bytes);
         ConnectOptions {
             start: self.part.as_ref().map_or(0, |part| part.start),
-            first_bytes: length.map_or(usual.first_bytes, |length| length.min(usual.first_bytes)),
+            first_bytes: length.map_or(first_bytes, |length| length.min(first_bytes)),
             interface: interface.cloned(),
             receive_buffer: self.receive_buffer(),
             tls: self.tls.clone(),
@@ -204,5 +230,22 @@ impl Settings {
             _ => return None,
         };
         (rate <= Rate::from_mbps(2)).then(|| rate.amount_in(Duration::from_secs(1)).max(Bytes::kib(64)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_request_for_a_segment_is_what_a_connection_brings_until_the_next_one_is_answered() {
+        let size = |kib| Some(Bytes::kib(kib));
+        let of = |mbps, last_size| first_bytes(Rate::from_mbps(mbps), last_size);
+        assert_eq!(of(8, size(2000)), Bytes::new(250_000));
+        assert_eq!(of(8, None), Bytes::new(250_000), "of another rung none has come");
+        assert_eq!(of(8, size(400)), Bytes::kib(200), "others are left half of it");
+        assert_eq!(of(1, size(2000)), Bytes::kib(64), "as of any other film");
+        assert_eq!(of(8, size(40)), Bytes::kib(64));
+        assert_eq!(of(1000, None), Bytes::mib(1));
     }
 }

@@ -200,6 +200,11 @@ impl Playlist {
         track.durations.get(index).copied()
     }
 
+    /// How large the last segment of a track was that came; `None`: none has.
+    pub fn last_size(&self, track: TrackId) -> Option<Bytes> {
+        self.tracks.get(&track).map(|track| track.size).filter(|size| !size.is_zero())
+    }
+
     /// In how long a segment is to come: as long as it plays; of a rung that is chosen here in less, so that what
     /// comes tells whether the next one would be held.
     pub fn comes_within(&self, segment: SegmentId) -> Option<Duration> {
@@ -231,8 +236,7 @@ impl Playlist {
         if let Some(ladder) = self.ladder.as_mut().filter(|ladder| ladder.has(next.track)) {
             next.track = ladder.rung(next.number, buffer, |_| false).track;
         }
-        let expected = self.tracks.get(&next.track).map_or(Bytes::ZERO, |track| track.size);
-        if kept + expected > self.parameters.memory {
+        if kept + self.last_size(next.track).unwrap_or(Bytes::ZERO) > self.parameters.memory {
             return None;
         }
         self.fetched.insert(next, Fetched::Ahead);
@@ -243,14 +247,13 @@ impl Playlist {
     /// than what would be fetched.
     fn comes_by_itself(&self, track: TrackId) -> bool {
         let Some(group) = self.tracks.get(&track).map(|track| track.group) else { return false };
-        let has_others = self.tracks.values().filter(|track| track.group == group).count() > 1;
-        let is_chosen_here = self.ladder.as_ref().is_some_and(|ladder| ladder.has(track));
+        let chooses = self.has_others(group) && !self.ladder.as_ref().is_some_and(|ladder| ladder.has(track));
         let rate = |played: &Played| {
             let size = self.tracks.get(&played.segment.track)?.size;
             Some(Rate::of(size, self.duration(played.segment)?))
         };
         let played: Rate = self.played.values().filter_map(rate).sum();
-        has_others && !is_chosen_here && self.rate.is_some_and(|rate| rate >= played * self.parameters.near)
+        chooses && self.rate.is_some_and(|rate| rate >= played * self.parameters.near)
     }
 
     /// All of a segment has been asked for, and some of its connections have nothing to do: what is next may begin.
@@ -335,11 +338,15 @@ impl Playlist {
         self.rate
     }
 
-    /// How fast the player gets what is there, so that it takes the paths for what they are, within a
-    /// quarter;
-    /// `None`: as fast as it likes.
+    /// How fast the player gets what is there, so that it takes the paths for what they are, within a quarter; `None`:
+    /// as it likes, as nothing is known or it has no other rung to go to.
     pub fn delivery(&self) -> Option<Rate> {
-        self.rate.map(|rate| rate * self.parameters.headroom)
+        let chooses = self.tracks.values().any(|track| self.has_others(track.group));
+        self.rate.filter(|_| chooses).map(|rate| rate * self.parameters.headroom)
+    }
+
+    fn has_others(&self, group: GroupId) -> bool {
+        self.tracks.values().filter(|track| track.group == group).count() > 1
     }
 
     /// Whether a segment is still of use: it is what the player asked for last, or comes behind it.

@@ -281,7 +281,13 @@ impl Answer for Proxy {
 fn segment_by_its_player(cmcd: &Cmcd) -> Option<PlaylistSegment> {
     let play_time = cmcd.play_time.filter(|time| !time.is_zero() && *time <= LONGEST_SEGMENT)?;
     let ahead = cmcd.to_play().unwrap_or(play_time);
-    Some(PlaylistSegment { play_time, ahead, most: Parameters::default().most, control: None })
+    Some(PlaylistSegment {
+        play_time,
+        ahead,
+        most: Parameters::default().most,
+        control: None,
+        last_size: None,
+    })
 }
 
 /// Whether a reader wants the object from its first byte on.

@@ -303,6 +303,7 @@ impl State {
             ahead: self.playlist.ahead(segment, now),
             most: Parameters::default().most,
             control: Some((self.controls.entry(of).or_default().clone(), now)),
+            last_size: self.playlist.last_size(segment.track),
         })
     }
 

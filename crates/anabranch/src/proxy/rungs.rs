@@ -191,7 +191,13 @@ impl Rungs<'_> {
         }
         let (place, play_time) = self.playlists.first_segment(track)?;
         let ahead = anabranch_units::Duration::ZERO;
-        let told = PlaylistSegment { play_time, ahead, most: Parameters::default().most, control: None };
+        let told = PlaylistSegment {
+            play_time,
+            ahead,
+            most: Parameters::default().most,
+            control: None,
+            last_size: None,
+        };
         let began = Instant::now();
         let film = get(place, Some(told)).await?;
         let brought = bring(&film, self.films.memory()).await.ok()?;

@@ -156,7 +156,7 @@ impl Owner {
                     }
                 }
             }
-            Report::FirstArrived { id, unheard: _heard } => self.first_arrived(id, now),
+            Report::FirstArrived { id, length, unheard: _heard } => self.first_arrived(id, length, now),
             Report::CutShort { id, request } => {
                 // What did not come of it is asked for again.
                 if self.session.answering(id).is_some_and(|(answering, _)| answering == request) {
@@ -253,9 +253,9 @@ impl Owner {
     }
 
     /// First bytes have come that were under way when the film was opened.
-    fn first_arrived(&mut self, id: ConnectionId, now: Time) {
+    fn first_arrived(&mut self, id: ConnectionId, length: u64, now: Time) {
         self.has_news = true;
-        self.session.heard(id, now);
+        self.session.first_arrived(id, length, now);
         if let Some(first) = &mut self.first {
             first.heard(now);
             if self.shared.store.missing(first.range.clone()).is_empty() {

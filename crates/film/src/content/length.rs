@@ -52,8 +52,7 @@ impl Coordinator {
     /// How much the only connection is asked for. Its rate may rise faster than it is measured; but should it fall,
     /// others are to find something that they can bring.
     fn alone_length(&self, pipe: &Pipe) -> Bytes {
-        let is_alone = self.pipes.values().filter(|pipe| !pipe.draining).count() == 1;
-        if !is_alone {
+        if !self.is_alone() {
             return Bytes::ZERO;
         }
         let rest = self.unassigned().unwrap_or(Bytes::ZERO);
@@ -61,12 +60,18 @@ impl Coordinator {
         pipe.rate.amount_in(self.policy.alone_time).min(most)
     }
 
+    fn is_alone(&self) -> bool {
+        self.pipes.values().filter(|pipe| !pipe.draining).count() == 1
+    }
+
     /// How many bytes from the start of `gap` a connection is asked for, for this reader.
     pub(super) fn length_for(&self, pipe: &Pipe, gap: &Range<u64>, reader: &Reader) -> u64 {
         let short = self.segment_length(pipe);
-        self.long_length(pipe, gap.start, reader)
-            .map_or(short, |long| long.max(short))
-            .min(gap.end - gap.start)
+        let length = self.long_length(pipe, gap.start, reader).map_or(short, |long| long.max(short));
+        let all = gap.end - gap.start;
+        // What little is left would leave a round trip later, and nobody else is there to bring it.
+        let is_rest = self.is_alone() && !self.policy.alone_time.is_zero() && all <= length + length / 2;
+        if is_rest { all } else { length.min(all) }
     }
 
     /// The longest request while nobody waits.
@@ -135,7 +140,18 @@ impl Coordinator {
 
     /// Whether a connection can take one more request behind what it has.
     pub(super) fn has_room_behind(&self, pipe: &Pipe) -> bool {
-        !pipe.rests && self.is_below(pipe, self.policy.in_flight) && self.runs_short(pipe)
+        let has_room = self.is_below(pipe, self.policy.in_flight) || self.has_outgrown_requests(pipe);
+        !pipe.rests && has_room && self.runs_short(pipe)
+    }
+
+    /// Whether the only connection brings so much more than when it was asked that all of its requests together are
+    /// no longer than the next one: in slow start it would have nothing to do behind them.
+    fn has_outgrown_requests(&self, pipe: &Pipe) -> bool {
+        !self.policy.alone_time.is_zero()
+            && !pipe.rate.is_zero()
+            && pipe.queue.len() < MOST_REQUESTS
+            && self.is_alone()
+            && pipe.asked.saturating_sub(pipe.arrived) <= self.segment_length(pipe)
     }
 
     /// Whether less is in flight on a connection than there is to be.

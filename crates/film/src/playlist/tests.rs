@@ -180,6 +180,18 @@ fn a_rate_is_believed_at_once_when_it_rises_and_slowly_when_it_falls() {
 }
 
 #[test]
+fn a_player_with_one_rung_gets_what_is_there_at_once() {
+    let mut playlist = Playlist::new(Parameters::default());
+    playlist.listed(LOW, PICTURE, 5, vec![Duration::from_secs(4); 20]);
+    playlist.listed(TONE, SOUND, 5, vec![Duration::from_secs(4); 20]);
+    playlist.measured(Rate::from_mbps(2), Duration::from_secs(1));
+    assert_eq!(playlist.delivery(), None);
+    // There is another one, though nobody knows its segments.
+    playlist.listed(HIGH, PICTURE, 0, Vec::new());
+    assert!(playlist.delivery().is_some());
+}
+
+#[test]
 fn what_the_player_has_to_play_follows_from_what_it_asked_for() {
     let mut playlist = playlist(Parameters::default());
     let came = |playlist: &mut Playlist, number, now| {

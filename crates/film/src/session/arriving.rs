@@ -64,6 +64,14 @@ impl Session {
         arrival
     }
 
+    /// Bytes of an answer have arrived that was under way before the session began, and whose bytes it takes for there:
+    /// they tell what the connection brings.
+    pub fn first_arrived(&mut self, connection: ConnectionId, length: u64, now: Time) {
+        if let Some(state) = self.connections.get_mut(&connection) {
+            state.delivered(length, length, now);
+        }
+    }
+
     /// Takes what arrived into the figures; `new` of it brought the stream on.
     pub(super) fn count(&mut self, connection: ConnectionId, arrival: Arrival, new: u64, now: Time) {
         if let Some(state) = self.connections.get_mut(&connection) {

@@ -63,24 +63,33 @@ impl Session {
         !self.coordinator.has_work() && self.coordinator.ends_in(now) > left
     }
 
+    /// Whether its player waits for the first of all segments: of one that came before would be known what a connection
+    /// brings.
+    fn is_waited_for(&self, now: Time) -> bool {
+        let has_played = |ahead: Duration| ahead <= now.since(self.segment_from);
+        self.share.is_zero() && matches!(self.pace, Pace::AtLeast { ahead, .. } if has_played(ahead))
+    }
+
     /// What is idle once all is asked for is closed, so that others may have it, unless it brings sooner what comes
     /// too late. Of several connections one gets nothing more to do some time before: what others ask for takes a
-    /// round trip to begin. Answers whether something was closed.
+    /// round trip to begin. The first of all is not held up by what comes next: then the others begin no more than a
+    /// round trip before its end. Answers whether something was closed.
     pub fn lend(&mut self, now: Time) -> bool {
         self.now = now;
         if !self.lends || !self.ranges {
             return false;
         }
         if !self.coordinator.is_all_asked_for() {
-            return self.lend_first();
+            return self.lend_first(now);
         }
         let is_late = self.ends_late(now);
+        let ends_in = self.coordinator.ends_in(now);
         let mut has_lent = false;
         for pipe in self.idle_pipes() {
             let help = if is_late { self.coordinator.help_at_the_end(pipe, now) } else { None };
             if let Some(help) = help {
                 self.hand_over(help);
-            } else {
+            } else if !self.is_waited_for(now) || self.shortest_round_trip(pipe) >= ends_in {
                 has_lent = true;
                 self.close_when_empty(pipe, "nothing is left to ask for");
             }
@@ -88,7 +97,7 @@ impl Session {
         has_lent
     }
 
-    fn lend_first(&mut self) -> bool {
+    fn lend_first(&mut self, now: Time) -> bool {
         let (pipes, idle) = (self.pipes(), self.idle_pipes());
         if let Some(first) = self.leaves_first {
             let is_idle = idle.contains(&first);
@@ -102,13 +111,18 @@ impl Session {
             }
             return false;
         }
-        let several = pipes.len() > 1 && self.connections.values().all(Connection::is_up);
+        let several =
+            pipes.len() > 1 && !self.is_waited_for(now) && self.connections.values().all(Connection::is_up);
         let rate: Rate = self.connections.values().map(|connection| connection.rate).sum();
         if several && self.coordinator.unassigned().is_some_and(|left| rate.time_for(left) <= SOON) {
             self.leaves_first = pipes.into_iter().min_by_key(|pipe| self.coordinator.carries(*pipe).0);
             self.leaves_first.iter().for_each(|first| self.coordinator.drain(*first));
         }
         false
+    }
+
+    fn shortest_round_trip(&self, pipe: ConnectionId) -> Duration {
+        self.connections.get(&pipe).map_or(Duration::ZERO, |connection| connection.shortest)
     }
 
     fn idle_pipes(&self) -> Vec<ConnectionId> {

@@ -34,6 +34,8 @@ pub(super) struct Connection {
     /// Gets nothing more to do, and is closed then.
     pub(super) closing: bool,
     pub(super) srtt: Duration,
+    /// The shortest average that was seen: nearly without a queue.
+    pub(super) shortest: Duration,
     pub(super) packet_size: Bytes,
     pub(super) window: Option<Bytes>,
     /// What it delivers while it has something to deliver; zero: not known.
@@ -77,6 +79,7 @@ impl Connection {
             up: None,
             closing: false,
             srtt: Duration::ZERO,
+            shortest: Duration::ZERO,
             packet_size: USUAL_PACKET,
             window: None,
             rate: Rate::ZERO,
@@ -98,7 +101,7 @@ impl Connection {
     pub(super) fn established(&mut self, rtt: Duration, now: Time) {
         self.up = Some(now);
         self.ready = now;
-        self.srtt = rtt;
+        (self.srtt, self.shortest) = (rtt, rtt);
         self.last_arrival = now;
     }
 
@@ -159,6 +162,7 @@ impl Connection {
         if !figures.rtt.is_zero() {
             // The handshake's value is no average: the first sample with data replaces it.
             self.srtt = if self.total == 0 { figures.rtt } else { (self.srtt * 3 + figures.rtt) / 4 };
+            self.shortest = self.shortest.min(self.srtt);
         }
         if !figures.packet_size.is_zero() {
             self.packet_size = figures.packet_size;

@@ -7,7 +7,12 @@ const ROUND_TRIP: Duration = Duration::from_millis(100);
 
 /// A segment of so many bytes, of 5 Mbps, over two connections, and what is asked for on each.
 fn session(size: u64, share: Rate) -> (Session, Vec<(ConnectionId, u64)>) {
-    let pace = Pace::AtLeast { rate: Rate::from_mbps(5), ahead: Duration::from_secs(4) };
+    session_of(size, share, Rate::from_mbps(5), Duration::from_secs(4))
+}
+
+/// The same of this rate, with so much to play before it.
+fn session_of(size: u64, share: Rate, rate: Rate, ahead: Duration) -> (Session, Vec<(ConnectionId, u64)>) {
+    let pace = Pace::AtLeast { rate, ahead };
     let config = config(size, 1, Box::new(Fixed::new(2, None)), pace);
     let mut session = Session::new(config, Time::ZERO).lending().expecting(share);
     session.start(Time::ZERO);
@@ -42,6 +47,61 @@ fn a_connection_is_asked_at_first_for_half_of_what_one_brought_before() {
     assert_eq!(known, [(first, 62_500), (first, 62_500), (second, 25_000), (second, 25_000)]);
     let (_, unknown) = session(2_500_000, Rate::ZERO);
     assert!(unknown.iter().all(|(_, length)| *length == 128 << 10), "{unknown:?}");
+}
+
+/// What was asked of it when nothing was known is little then.
+#[test]
+fn the_only_connection_is_asked_for_more_while_its_rate_rises() {
+    let pace = Pace::AtLeast { rate: Rate::from_kbps(800), ahead: Duration::ZERO };
+    let mut session =
+        Session::new(config(400_000, 1, Box::new(Fixed::new(1, None)), pace), Time::ZERO).lending();
+    session.start(Time::ZERO);
+    session.add_reader(READER, 0..400_000, Time::ZERO);
+    let (only, now) = (ConnectionId(0), Time::ZERO + ROUND_TRIP);
+    session.connected(only, ROUND_TRIP, now);
+    assert_eq!(asked(&mut session), [(only, 50_000), (only, 50_000)]);
+    session.arrived(only, 40_000, now + ROUND_TRIP);
+    session.tick(now + ROUND_TRIP * 2);
+    assert_eq!(asked(&mut session), [(only, 128 << 10)], "60 kB are under way, of 200 kB a second");
+    session.tick(now + ROUND_TRIP * 3);
+    assert_eq!(asked(&mut session), [], "a second of it is");
+}
+
+#[test]
+fn the_only_connection_is_not_asked_for_little_later() {
+    let (_, asked) = session(300_000, Rate::ZERO);
+    assert_eq!(asked, [(ConnectionId(0), 131_072), (ConnectionId(0), 168_928)]);
+}
+
+#[test]
+fn what_comes_of_an_answer_that_was_under_way_before_tells_what_the_connection_brings() {
+    let (mut session, _) = session(2_500_000, Rate::from_mbps(1));
+    let first = ConnectionId(0);
+    let at = |millis| Time::ZERO + Duration::from_millis(millis);
+    session.tick(at(101));
+    session.first_arrived(first, 100_000, at(200));
+    session.tick(at(500));
+    let status = session.status();
+    let rate = status.connections.iter().find(|status| status.connection == first).map(|status| status.rate);
+    assert!(rate > Some(Rate::from_mbps(1)), "{rate:?}");
+    assert_eq!(status.totals.received, 0, "of what was asked for here");
+}
+
+/// What comes next would hold up what its player waits for.
+#[test]
+fn nothing_of_the_first_segment_is_lent_while_a_player_waits_until_the_end_is_a_round_trip_away() {
+    for (ahead, leaves) in [(Duration::from_secs(4), true), (Duration::ZERO, false)] {
+        let (mut session, _) = session_of(200_000, Rate::ZERO, Rate::from_mbps(5), ahead);
+        let now = Time::ZERO + Duration::from_millis(300);
+        for length in [131_072, 43_928] {
+            session.arrived(ConnectionId(0), length, now);
+        }
+        assert_eq!(session.lend(now), leaves, "{ahead}: the rest takes 200 ms at a megabit a second");
+        if !leaves {
+            session.arrived(ConnectionId(0), 16_072, now);
+            assert!(session.lend(now), "the rest takes 71 ms");
+        }
+    }
 }
 
 #[test]
