@@ -189,13 +189,12 @@ impl Known {
     }
 
     fn track(&mut self, key: TrackKey, presentation: &Arc<Presentation>, group: GroupId) {
-        self.tracks.entry(key).or_insert_with(|| Track {
-            presentation: presentation.clone(),
-            id: presentation.new_track(),
-            group,
-            segments: Vec::new(),
-            heads: Vec::new(),
-            end: 0,
+        self.tracks.entry(key).or_insert_with(|| {
+            let id = presentation.new_track();
+            // Its player may go there, though its segments are not known.
+            presentation.listed(id, group, 0, &[]);
+            let presentation = presentation.clone();
+            Track { presentation, id, group, segments: Vec::new(), heads: Vec::new(), end: 0 }
         });
     }
 
