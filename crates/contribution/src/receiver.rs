@@ -10,8 +10,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use anabranch_live::ReceiverStatus;
+use anabranch_quic::{Handshakes, Thrifty};
 use anabranch_sockets::ListenError;
-use quinn::{Endpoint, EndpointConfig, ServerConfig, ValidationTokenConfig};
+use quinn::{Endpoint, EndpointConfig, Runtime, ServerConfig, ValidationTokenConfig};
 use quinn_proto::RandomConnectionIdGenerator;
 use socket2::{Domain, Socket, Type};
 use tokio::sync::{mpsc, watch};
@@ -71,8 +72,11 @@ impl Receiver {
         let mut endpoint_config = EndpointConfig::new(settings.identity.reset_key());
         // quinn's own identifiers are those of one process: what another one made would get no reset.
         endpoint_config.cid_generator(|| Box::new(RandomConnectionIdGenerator::new(IDENTIFIER_BYTES)));
-        let socket = socket(listen).map_err(failure)?;
-        let endpoint = Endpoint::new(endpoint_config, Some(config), socket, Arc::new(Quiet));
+        let unproven = Arc::new(Handshakes::default());
+        let socket = Quiet.wrap_udp_socket(socket(listen).map_err(failure)?).map_err(failure)?;
+        let socket = Arc::new(Thrifty { inner: socket, handshakes: unproven.clone() });
+        let endpoint =
+            Endpoint::new_with_abstract_socket(endpoint_config, Some(config), socket, Arc::new(Quiet));
         let endpoint = endpoint.map_err(failure)?;
         let address = endpoint.local_addr().map_err(failure)?;
         let (to_driver, from_connections) = mpsc::channel(EVENTS);
@@ -81,7 +85,7 @@ impl Receiver {
         let (status_sender, status) = watch::channel((ReceiverStatus::default(), 0));
         let (notices, events) = mpsc::channel(64);
         let mut tasks = JoinSet::new();
-        tasks.spawn(accept(endpoint.clone(), settings.clone(), to_driver, notices.clone()));
+        tasks.spawn(accept(endpoint.clone(), settings.clone(), unproven, to_driver, notices.clone()));
         let driver = Driver {
             endpoint: endpoint.clone(),
             settings,

@@ -9,12 +9,15 @@
 //! part of a group that shares its credit by weights (`docs/sender-control.md`), and [`Pools`] are the groups
 //! that an operator has declared.
 //!
+//! [`Handshakes`] with clients whose address is not proven are few, and [`Thrifty`] bounds what goes there.
+//!
 //! What is said over a connection is not here: `anabranch-http` and `anabranch-server` speak HTTP/3,
 //! `anabranch-contribution` sends datagrams.
 
 mod arrivals;
 mod frames;
 mod group;
+mod handshakes;
 mod in_flight;
 mod keys;
 mod paced;
@@ -36,6 +39,7 @@ use anabranch_sockets::{Interface, SocketError};
 
 pub use arrivals::{Arrivals, shown_to};
 pub use group::{Clock, Membership, ROUND, Sharing, Wakeable, WeightedFactory};
+pub use handshakes::{Handshakes, Thrifty, Unproven};
 pub use in_flight::InFlight;
 pub use paced::{Pace, PacedFactory, Waking};
 pub use pools::Pools;

@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::task::Poll;
 
+use anabranch_quic::{Handshakes, Thrifty, Unproven};
 use anabranch_sockets::ListenError;
 use quinn::{Endpoint, EndpointConfig, Incoming, ServerConfig, VarInt, default_runtime};
 use socket2::{Domain, Socket, Type};
@@ -16,7 +17,6 @@ use tokio::task::JoinSet;
 use tokio::time::{Duration, Instant, sleep, timeout};
 
 use super::config::Config;
-use super::handshakes::{Handshakes, Thrifty, Unproven};
 use super::inherited::Inherited;
 
 /// Handshakes over QUIC that wait to be looked at.

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use anabranch_sockets::client_of;
 use anabranch_units::Rate;
 
-use super::client::client_of;
 use super::shape::{Caps, Shaper};
 
 /// Links of the rates that were set: each one's a response, a client, and all.

@@ -11,6 +11,7 @@ use anabranch_congestion::vps::Weight;
 use anabranch_quic::{
     InFlight, Pace, PacedFactory, Pools, Sharing, SingleFactory, WeightedFactory, server_transport,
 };
+use anabranch_sockets::client_of;
 use bytes::{Buf, Bytes};
 use h3::error::{Code, StreamError};
 use h3::server::RequestResolver;
@@ -23,7 +24,6 @@ use tokio::time::{Duration, Instant, sleep_until, timeout};
 
 use super::answer::answer;
 use super::bounded::Bounded;
-use super::client::client_of;
 use super::context::Context;
 use super::io_guard::Patience;
 use super::line::{Line, Place, priority};

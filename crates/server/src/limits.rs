@@ -6,9 +6,9 @@ use std::net::IpAddr;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use anabranch_sockets::client_of;
 use tokio::sync::Notify;
 
-use super::client::client_of;
 use super::io_guard::Activity;
 use super::metrics::{Metrics, increment};
 

@@ -9,11 +9,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anabranch_congestion::clients::{Client, Clients};
 use anabranch_congestion::vps::Weight;
+use anabranch_sockets::client_of;
 use http::Request;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Duration, interval, sleep};
 
-use super::client::client_of;
 use super::weights::Weights;
 
 /// How often it is looked whether what was answered has arrived, where several connections may be one

@@ -3,10 +3,10 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use anabranch_quic::Unproven;
 use tokio::sync::watch;
 
 use super::arrivals::Arrival;
-use super::handshakes::Unproven;
 use super::io_guard::Activity;
 use super::limits::{Limits, Permit};
 

@@ -1,5 +1,6 @@
 //! What clients and servers share on this side of a socket.
 //!
+//! - [`client_of`]: whose an address is.
 //! - [`Interface`]: a way out of this machine that a socket is bound to.
 //! - [`ListenError`]: why an address cannot be listened at, in the same words everywhere.
 //! - [`tls`]: which servers a client trusts, and how a server shows who it is.
@@ -15,12 +16,14 @@
 //! # Ok::<(), anabranch_sockets::InterfaceError>(())
 //! ```
 
+mod client;
 mod interface;
 mod listen;
 pub mod tls;
 
 use std::io;
 
+pub use client::client_of;
 pub use interface::{Interface, InterfaceError};
 pub use listen::ListenError;
 

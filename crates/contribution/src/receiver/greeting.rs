@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use anabranch_live::ConnectionId;
 use anabranch_protocol::live::hello::{Message, SESSION_BYTES};
+use anabranch_quic::{Handshakes, Unproven};
 use bytes::Bytes;
 use quinn::{Connection, ConnectionError, Endpoint, Incoming, SendStream};
 use subtle::ConstantTimeEq;
@@ -39,11 +40,12 @@ pub(super) enum Event {
     Down { id: ConnectionId, reason: String, has_left: bool },
 }
 
-/// Lets connections in. Before an address is known to be that of the one who asks it gets a short Retry and
-/// nothing else (RFC 9000, section 8.1.2), for which nothing is kept.
+/// Lets connections in. A few may come from addresses that are not known to be those of the ones who ask, and cost a
+/// round trip less; others get a short Retry and nothing else (RFC 9000, section 8.1.2), for which nothing is kept.
 pub(super) async fn accept(
     endpoint: Endpoint,
     settings: ReceiverSettings,
+    unproven: Arc<Handshakes>,
     events: mpsc::Sender<Event>,
     notices: mpsc::Sender<ReceiverEvent>,
 ) {
@@ -52,7 +54,9 @@ pub(super) async fn accept(
     let mut handshakes = JoinSet::new();
     while let Some(incoming) = endpoint.accept().await {
         while handshakes.try_join_next().is_some() {}
-        if !incoming.remote_address_validated() {
+        let is_proven = incoming.remote_address_validated();
+        let unproven = if is_proven { None } else { unproven.begin(incoming.remote_address()) };
+        if !is_proven && unproven.is_none() {
             // It fails only when the address was validated.
             let _ = incoming.retry();
             continue;
@@ -64,12 +68,13 @@ pub(super) async fn accept(
         let (settings, events, notices) = (settings.clone(), events.clone(), notices.clone());
         handshakes.spawn(async move {
             let from = incoming.remote_address();
-            match timeout(HANDSHAKE, greet(incoming, &settings, events.clone())).await {
+            match timeout(HANDSHAKE, greet(incoming, unproven, &settings, events.clone())).await {
                 Ok(Ok(hello)) => {
                     // Fails when the receiver ends.
                     let _ = events.send(Event::Hello(Box::new(hello))).await;
                 }
-                Ok(Err(why)) => {
+                Ok(Err(None)) => {}
+                Ok(Err(Some(why))) => {
                     let _ = notices.try_send(ReceiverEvent::Refused(from, why));
                 }
                 Err(_) => {
@@ -81,21 +86,27 @@ pub(super) async fn accept(
     }
 }
 
+/// `Err(None)`: there is nothing to say.
 async fn greet(
     incoming: Incoming,
+    unproven: Option<Unproven>,
     settings: &ReceiverSettings,
     events: mpsc::Sender<Event>,
-) -> Result<Hello, &'static str> {
+) -> Result<Hello, Option<&'static str>> {
     let connection = match incoming.accept() {
-        Ok(connecting) => connecting.await.map_err(|_| "the handshake failed")?,
-        Err(_) => return Err("the handshake failed"),
+        Ok(connecting) => connecting.await.map_err(|_| Some("the handshake failed"))?,
+        Err(_) => return Err(Some("the handshake failed")),
     };
+    // Its sender has answered what was sent there.
+    drop(unproven);
     let refuse = |code, why: &'static str| {
         connection.close(code, why.as_bytes());
-        why
+        Some(why)
     };
-    let (control, mut messages) =
-        connection.accept_bi().await.map_err(|_| "it was gone before it said anything")?;
+    // One that was made ahead of its time may not be needed.
+    let unneeded = |error: &ConnectionError| matches!(error, ConnectionError::ApplicationClosed(close) if close.error_code == code::DONE);
+    let gone = |error| (!unneeded(&error)).then_some("it was gone before it said anything");
+    let (control, mut messages) = connection.accept_bi().await.map_err(gone)?;
     let hello = read(&mut messages).await;
     let Ok(Message::Hello { session, next, latency, is_published, token }) = hello else {
         return Err(refuse(code::PROTOCOL, "it does not speak this version of the protocol"));

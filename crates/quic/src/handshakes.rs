@@ -8,10 +8,9 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
+use anabranch_sockets::client_of;
 use quinn::udp::{RecvMeta, Transmit};
 use quinn::{AsyncUdpSocket, UdpPoller};
-
-use super::client::client_of;
 
 /// Handshakes at a time that one client may have without having proven its address; for a further one it has
 /// to (RFC 9000, section 8.1.2). Enough that a browser does not wait a round trip longer.
@@ -26,7 +25,7 @@ const AMPLIFICATION: u64 = 3;
 
 /// The handshakes with clients whose address is not proven.
 #[derive(Debug, Default)]
-pub(super) struct Handshakes {
+pub struct Handshakes {
     inner: Mutex<Inner>,
 }
 
@@ -51,7 +50,7 @@ struct Account {
 
 /// A handshake with a client whose address is not proven. It counts as long as this lives.
 #[derive(Debug)]
-pub(super) struct Unproven {
+pub struct Unproven {
     handshakes: Arc<Handshakes>,
     address: SocketAddr,
 }
@@ -62,7 +61,7 @@ impl Handshakes {
     }
 
     /// A first packet has come. `None` when there are too many: the address has to be proven first.
-    pub(super) fn begin(self: &Arc<Self>, address: SocketAddr) -> Option<Unproven> {
+    pub fn begin(self: &Arc<Self>, address: SocketAddr) -> Option<Unproven> {
         let mut inner = self.lock();
         let all = inner.all;
         let theirs = inner.by_client.entry(client_of(address.ip())).or_default();
@@ -118,7 +117,7 @@ impl Handshakes {
 
 impl Unproven {
     /// The client has answered to what was sent to its address.
-    pub(super) fn prove(self) {
+    pub fn prove(self) {
         if let Some(account) = self.handshakes.lock().by_address.get_mut(&self.address) {
             account.is_proven = true;
         }
@@ -177,9 +176,11 @@ fn is_to(datagram: &[u8], id: &[u8]) -> bool {
 /// long as a byte of that is left, so up to a packet more; here that counts as lost on the way, and goes out
 /// when the client has sent something.
 #[derive(Debug)]
-pub(super) struct Thrifty {
-    pub(super) inner: Arc<dyn AsyncUdpSocket>,
-    pub(super) handshakes: Arc<Handshakes>,
+pub struct Thrifty {
+    /// What sends and receives.
+    pub inner: Arc<dyn AsyncUdpSocket>,
+    /// With whom.
+    pub handshakes: Arc<Handshakes>,
 }
 
 impl AsyncUdpSocket for Thrifty {
