@@ -94,13 +94,10 @@ impl History {
         }
     }
 
-    /// The receiver has started anew: what the one before had waits to be sent again.
-    pub(super) fn receiver_is_new(&mut self) {
-        for (sequence, sent) in self.sent.iter_mut().filter(|(_, sent)| sent.is_had) {
-            (sent.is_had, sent.hopes, sent.losses, sent.tries) = (false, 1, 0, 0);
-            self.missing += 1;
-            self.again.insert(*sequence);
-        }
+    /// The receiver has started anew, and knows of no packet before `next`: gives all that was sent, the oldest first.
+    pub(super) fn take_all(&mut self, next: u64) -> impl DoubleEndedIterator<Item = Packet> + use<> {
+        let Self { sent, .. } = std::mem::replace(self, Self { settled: next, ..Self::default() });
+        sent.into_values().map(|sent| sent.packet)
     }
 
     /// The oldest packet that may be sent again.
@@ -280,19 +277,14 @@ mod tests {
     }
 
     #[test]
-    fn what_a_receiver_had_is_sent_again_to_one_that_is_new() {
+    fn all_that_was_not_handed_on_is_there_for_a_receiver_that_is_new() {
         let mut history = history(10);
         history.report(&report(2, &[0b1101_1011]), 10);
-        assert_eq!((history.missing, history.first()), (2, Some(2)));
         history.lost(4, &CHANCE, EARLY);
-        history.lost(5, &CHANCE, EARLY);
-        assert_eq!(history.waiting(), 1);
-        history.receiver_is_new();
-        assert_eq!(history.again.iter().copied().collect::<Vec<_>>(), [2, 3, 4, 5, 6, 8, 9]);
-        assert!(!history.is_empty());
-        // The one before had handed these on.
-        history.report(&report(10, &[]), 10);
+        let times: Vec<_> = history.take_all(10).map(|packet| packet.time.since(Time::ZERO)).collect();
+        assert!(times.into_iter().eq((2..10).map(Duration::from_millis)));
         assert!(history.is_empty() && history.waiting() == 0 && history.size == Bytes::ZERO);
+        assert_eq!((history.unsettled(12), history.deadline()), (2, Time::NEVER));
     }
 
     /// Sends all that is due at `now`; how many.

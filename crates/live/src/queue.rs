@@ -37,6 +37,17 @@ impl Queue {
         }
     }
 
+    /// These leave before all others; the first of them first. No more than `most` bytes wait.
+    pub(super) fn push_before(&mut self, packets: impl DoubleEndedIterator<Item = Packet>, most: Bytes) {
+        for packet in packets.rev() {
+            self.size += Bytes::of(packet.payload.len());
+            self.packets.push_front(packet);
+        }
+        while self.size > most {
+            self.drop_oldest();
+        }
+    }
+
     /// Drops what has waited for longer than `limit`.
     pub(super) fn expire(&mut self, limit: Duration, now: Time) {
         while self.packets.front().is_some_and(|packet| now.since(packet.time) > limit) {

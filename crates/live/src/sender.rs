@@ -82,6 +82,8 @@ pub struct Sender {
     whole: Option<usize>,
     /// The next media packet's number.
     next: u64,
+    /// What waits is what a receiver that is new has missed, and what has come since.
+    catch_up: Option<CatchUp>,
     is_finished: bool,
     /// When the last probe after the stream's end left.
     end_probed: Option<Time>,
@@ -121,6 +123,7 @@ impl Sender {
             bursts: Bursts::default(),
             whole: None,
             next: 0,
+            catch_up: None,
             is_finished: false,
             end_probed: None,
             late: 0.0,
@@ -149,10 +152,11 @@ impl Sender {
     }
 
     /// The receiver has started anew, and with it is lost what it had and had not handed on: what can still come in time
-    /// is sent again.
+    /// leaves as if it never had, so that what the rate holds back is dropped where a gap is anyway.
     pub fn receiver_is_new(&mut self, now: Time) {
         self.history.expire(now - self.settings.latency);
-        self.history.receiver_is_new();
+        self.queue.push_before(self.history.take_all(self.next), most_kept(self.settings.latency));
+        self.catch_up = Some(CatchUp::Begins);
     }
 
     /// A connection over `link` is there, and media may leave; the transport has measured `rtt` when it was made. `false`:
@@ -166,6 +170,12 @@ impl Sender {
             self.connections.insert(id, connection);
         }
         has_place
+    }
+
+    /// Of a connection on which nothing is heard: the time from one packet to the next at the rate that it has.
+    pub fn silent(&self, id: ConnectionId) -> Option<Duration> {
+        let connection = self.connections.get(&id).filter(|connection| connection.is_silent());
+        connection.map(Connection::interval)
     }
 
     /// How many connections the driver should have over this link; it closes first what it opened last.
@@ -377,6 +387,23 @@ impl Sender {
         self.history.waiting() + self.protection.waiting() + self.queue.len()
     }
 
+    /// How long packets may wait: one has time to be lost and sent again, where there is that much; else what cannot
+    /// come in time is dropped. What a receiver that is new has missed begins with what has that time; for what follows it is
+    /// there for the queue of a round trip that slow start can make, so that nothing is dropped behind what has left.
+    fn limit(&mut self, budget: Duration, rtt: Duration, now: Time) -> Duration {
+        let limit = (budget - rtt).max(budget * 2 / 3);
+        let has_way = self.usable().next().is_some();
+        match self.catch_up {
+            _ if self.queue.len() == 0 => self.catch_up = None,
+            Some(CatchUp::Begins) if has_way => {
+                self.catch_up = Some(CatchUp::Goes);
+                self.queue.expire(limit, now);
+            }
+            _ => {}
+        }
+        if self.catch_up.is_some() { budget } else { limit }
+    }
+
     /// Gives up what cannot come in time any more, and looks after the timers.
     fn tick(&mut self, now: Time) {
         let (mut lost, mut overdue) = (Vec::new(), Vec::new());
@@ -394,10 +421,9 @@ impl Sender {
         }
         let latency = self.settings.latency;
         let (queueing, rtt) = (self.queueing(), self.rtt());
-        // Time for a packet to be lost and sent again, where there is that much; else what cannot come in
-        // time is dropped.
         let budget = latency - queueing;
-        self.queue.expire((budget - rtt.unwrap_or(Duration::ZERO)).max(budget * 2 / 3), now);
+        let limit = self.limit(budget, rtt.unwrap_or(Duration::ZERO), now);
+        self.queue.expire(limit, now);
         // Times before the epoch are the epoch: nothing is too old then.
         self.history.expire(now - latency);
         self.protection.expire(now + queueing - latency);
@@ -422,6 +448,14 @@ impl Sender {
             self.protection.choose(&situation, now);
         }
     }
+}
+
+/// How far a sender has come with what a receiver that is new has missed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CatchUp {
+    /// There is no connection yet.
+    Begins,
+    Goes,
 }
 
 /// What a connection has learnt about losses.

@@ -35,9 +35,33 @@ fn a_new_receiver_gets_what_the_one_before_had_with_it() {
     world.stream(205, 100, EVERY_10_MS);
     world.finish();
     let after = numbers(&world.delivered);
-    // 50 ms and what the rate takes to grow.
-    assert!(after[0] <= before.len() as u64 + 10, "{} after {}", after[0], before.len());
+    // 50 ms, a round trip, and what the rate takes to grow.
+    assert!(after[0] <= before.len() as u64 + 15, "{} after {}", after[0], before.len());
     assert!(after.iter().copied().eq(after[0]..305), "{after:?}");
+}
+
+/// The first window carries no more than the stream has. What is dropped is older than all that comes: there is one gap.
+#[test]
+fn what_a_new_receiver_gets_has_no_gap() {
+    const HALF: Duration = Duration::from_millis(84);
+    const FRAME: Duration = Duration::from_micros(17_200);
+    let settings = Settings { latency: HALF * 8, ..settings(true, Fec::Off) };
+    let dies = Time::ZERO + Duration::from_micros((1 << 32) - 2_000_000) + FRAME * 200;
+    let mut world =
+        World::new(settings, 1, move |id, _, _, now| (id == ConnectionId(1) || now < dies).then_some(HALF));
+    world.stream(0, 270, FRAME);
+    world.sender.connection_down(ConnectionId(0), world.now);
+    world.sender.receiver_is_new(world.now);
+    world.receiver = Receiver::new(settings.latency, world.sender.first_media());
+    assert!(world.receiver.connection_up(ConnectionId(1)));
+    world.stream(270, 10, FRAME);
+    assert!(world.sender.connection_up(ConnectionId(1), UplinkId(0), HALF * 2));
+    world.delivered.clear();
+    world.stream(280, 100, FRAME);
+    world.finish();
+    let after = numbers(&world.delivered);
+    // Three round trips of the latency; one is left for what is lost.
+    assert!(after[0] <= 280 - 27 && after.iter().copied().eq(after[0]..380), "{after:?}");
 }
 
 /// A link that was dead answers the next probe: what is late by then is a quarter of a second, a round trip, and the time
