@@ -1,8 +1,10 @@
 //! A sender, and the task that drives its connections.
 
+mod ahead;
 mod connecting;
 mod events;
 mod group;
+mod handshake;
 mod settings;
 #[cfg(test)]
 mod tests;
@@ -25,8 +27,9 @@ use tokio::time::timeout;
 use super::control::write;
 use super::{AROUND, AT_ONCE, Clock, LEAST_WHOLE, code, leave, sending_transport};
 
-use connecting::{Event, Shared, connect_again};
+use connecting::connect_again;
 use group::Group;
+use handshake::{Event, Shared};
 use uplink::Uplink;
 
 pub use events::{SendError, SenderEvent};
@@ -150,6 +153,8 @@ impl Sender {
 struct Slot {
     task: AbortHandle,
     connection: Arc<AtomicU32>,
+    /// Since nothing is heard on it: the time from one packet to the next when that began.
+    silent: watch::Sender<Option<Duration>>,
 }
 
 impl Drop for Slot {
@@ -271,8 +276,9 @@ impl Driver {
             let wanted = self.core.wanted_connections(link).max(1);
             while slots.len() < wanted {
                 let connection = Arc::new(AtomicU32::new(u32::MAX));
-                let task = connect_again(self.shared.clone(), link, connection.clone());
-                slots.push(Slot { task: tokio::spawn(task).abort_handle(), connection });
+                let (silent, is_silent) = watch::channel(None);
+                let task = connect_again(self.shared.clone(), link, connection.clone(), is_silent);
+                slots.push(Slot { task: tokio::spawn(task).abort_handle(), connection, silent });
             }
             while slots.len() > wanted {
                 let Some(slot) = slots.pop() else { break };
@@ -297,6 +303,16 @@ impl Driver {
             }
         }
         self.shared.first_media.store(self.core.first_media(), Ordering::Relaxed);
+        for Slot { connection, silent, .. } in self.slots.values().flatten() {
+            let is = self.core.silent(ConnectionId(connection.load(Ordering::Relaxed)));
+            silent.send_if_modified(|was| {
+                let is_other = was.is_some() != is.is_some();
+                if is_other {
+                    *was = is.map(Duration::from);
+                }
+                is_other
+            });
+        }
     }
 
     fn event(&mut self, event: Event) -> Result<(), SendError> {
@@ -326,13 +342,16 @@ impl Driver {
                 }
                 self.measure(id);
             }
-            Event::Down { id, why, is_forgotten } => {
+            Event::Down { id, why, is_forgotten, is_known } => {
                 let now = self.clock.now();
                 self.core.connection_down(id, now);
                 if is_forgotten && id.0 >= self.forgotten_before && !self.core.is_drained() {
                     self.forgotten_before = self.shared.next_connection.load(Ordering::Relaxed);
                     self.core.receiver_is_new(now);
+                    self.shared.first_media.store(self.core.first_media(), Ordering::Relaxed);
                 }
+                // Nobody waits for it where the sender ends.
+                let _ = is_known.send(());
                 if let Some(Up { link, .. }) = self.connections.remove(&id)
                     && let Some(why) = why
                     && self.on(link).count() == 0

@@ -2,21 +2,20 @@
 
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use anabranch_live::{ConnectionId, UplinkId};
-use anabranch_protocol::live::hello::{Message, SESSION_BYTES};
-use bytes::Bytes;
-use quinn::{ClientConfig, Connection, ConnectionError, SendStream};
-use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep, timeout};
+use anabranch_protocol::live::hello::Message;
+use quinn::{Connection, ConnectionError, SendStream};
+use tokio::sync::{oneshot, watch};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
+use super::super::code;
 use super::super::control::{ControlError, read, write};
-use super::super::{code, sending_transport};
+use super::ahead::Ahead;
 use super::events::SendError;
-use super::settings::SenderSettings;
-use super::uplink::Uplink;
+use super::handshake::{ATTEMPT, Event, Shared, failure, path};
 
 /// The wait between two attempts to connect: it doubles from the first to the last.
 const LEAST_WAIT: Duration = Duration::from_millis(250);
@@ -26,47 +25,6 @@ const MOST_WAIT: Duration = Duration::from_secs(5);
 const STEADY: Duration = Duration::from_secs(5);
 /// An interface that is not there is looked for so often.
 const LOCAL_WAIT: Duration = Duration::from_secs(1);
-/// How long an attempt takes at the most.
-const ATTEMPT: Duration = Duration::from_secs(5);
-/// TLS says why it does not go on in codes of QUIC from here to 255 more (RFC 9001, section 4.8).
-const CRYPTO_ERROR: u64 = 0x100;
-
-/// What all connections need.
-pub(super) struct Shared {
-    pub(super) links: Arc<[Uplink]>,
-    /// For each link: what shows a receiver that an address is ours (RFC 9000, section 8.1.3) is not shown by another.
-    pub(super) configs: Vec<ClientConfig>,
-    pub(super) settings: SenderSettings,
-    pub(super) session: [u8; SESSION_BYTES],
-    pub(super) next_connection: AtomicU32,
-    /// The oldest media packet that a receiver can still get.
-    pub(super) first_media: AtomicU64,
-    pub(super) events: mpsc::Sender<Event>,
-}
-
-pub(super) enum Event {
-    /// It is the receiver that was asked for, and the hello has left: media may follow.
-    Up {
-        id: ConnectionId,
-        link: UplinkId,
-        connection: Connection,
-        control: SendStream,
-    },
-    /// The receiver has let it in.
-    Welcome(ConnectionId, anabranch_units::Duration),
-    Datagram(ConnectionId, Bytes),
-    /// The receiver has everything.
-    Done,
-    Down {
-        id: ConnectionId,
-        /// Why it was lost, where the receiver had let it in.
-        why: Option<String>,
-        /// What the receiver had is gone.
-        is_forgotten: bool,
-    },
-    /// No connection could be made.
-    Failed(UplinkId, SendError),
-}
 
 /// A connection that was lost.
 struct Lost {
@@ -89,26 +47,44 @@ impl Lost {
 }
 
 /// Keeps one connection up, until the driver is gone.
-pub(super) async fn connect_again(shared: Arc<Shared>, link: UplinkId, slot: Arc<AtomicU32>) {
+/// `silent`: the time from one packet to the next, since nothing is heard on it.
+pub(super) async fn connect_again(
+    shared: Arc<Shared>,
+    link: UplinkId,
+    slot: Arc<AtomicU32>,
+    mut silent: watch::Receiver<Option<Duration>>,
+) {
     let mut wait = LEAST_WAIT;
     // What the way to a receiver that has just answered carries: what was cut for it can be sent again.
     let mut carries = None;
+    let mut ahead = Ahead::default();
     loop {
         let id = ConnectionId(shared.next_connection.fetch_add(1, Ordering::Relaxed));
         slot.store(id.0, Ordering::Relaxed);
-        let outcome = match timeout(ATTEMPT, connect(&shared, link, carries.take())).await {
+        let outcome = match timeout(ATTEMPT, connect(&shared, link, carries.take(), &mut ahead)).await {
             Ok(Ok((connection, control, answers))) => {
                 let up = Event::Up { id, link, connection: connection.clone(), control };
                 if shared.events.send(up).await.is_err() {
                     return;
                 }
-                let outcome = listen(&shared, id, &connection, answers).await;
+                let outcome = {
+                    let mut heard = pin!(listen(&shared, id, &connection, answers));
+                    loop {
+                        tokio::select! {
+                            outcome = &mut heard => break outcome,
+                            Ok(()) = silent.changed() => ahead.set_silent(*silent.borrow_and_update()),
+                            () = sleep_until(ahead.next()) => ahead.ask(&shared, link, &connection),
+                        }
+                    }
+                };
                 let lost = outcome.as_ref().ok();
-                carries =
-                    lost.filter(|lost| lost.is_forgotten()).map(|_| connection.stats().path.current_mtu);
+                carries = lost.filter(|lost| lost.is_forgotten()).map(|_| path(&connection));
                 let why = lost.map(|lost| reason(&lost.error));
-                let down = Event::Down { id, why, is_forgotten: lost.is_some_and(Lost::is_forgotten) };
-                if shared.events.send(down).await.is_err() {
+                let is_forgotten = lost.is_some_and(Lost::is_forgotten);
+                let (is_known, known) = oneshot::channel();
+                let down = Event::Down { id, why, is_forgotten, is_known };
+                // The next connection begins with what is to be sent from then on.
+                if shared.events.send(down).await.is_err() || known.await.is_err() {
                     return;
                 }
                 outcome
@@ -148,45 +124,16 @@ fn reason(error: &ConnectionError) -> String {
     }
 }
 
-/// Why no connection could be made.
-fn failure(error: ConnectionError, shared: &Shared) -> SendError {
-    match error {
-        ConnectionError::ApplicationClosed(close) if close.error_code == code::BUSY => {
-            SendError::Busy(String::from_utf8_lossy(&close.reason).into_owned())
-        }
-        ConnectionError::ApplicationClosed(close) if close.error_code != code::DONE => {
-            SendError::Refused(String::from_utf8_lossy(&close.reason).into_owned())
-        }
-        ConnectionError::TransportError(error) if u64::from(error.code) & !0xff == CRYPTO_ERROR => {
-            let reason = error.reason.strip_prefix("unexpected error: ").unwrap_or(&error.reason);
-            SendError::NotTrusted(shared.settings.to, reason.into())
-        }
-        _ => SendError::NoReceiver(shared.settings.to),
-    }
-}
-
-/// Makes a connection and says who we are. The way is known to carry so long datagrams.
+/// Makes a connection, unless it is there `ahead`, and says who we are. The way is known to carry so long datagrams.
 async fn connect(
-    shared: &Shared,
+    shared: &Arc<Shared>,
     link: UplinkId,
     carries: Option<u16>,
+    ahead: &mut Ahead,
 ) -> Result<(Connection, SendStream, quinn::RecvStream), SendError> {
     let settings = &shared.settings;
-    let nobody = || SendError::NoReceiver(settings.to);
-    let mut links = shared.links.iter().zip(&shared.configs);
-    let link = usize::try_from(link.0).ok().and_then(|link| links.nth(link));
-    let (link, config) = link.ok_or_else(nobody)?;
-    let mut config = config.clone();
-    if let Some(carries) = carries {
-        config.transport_config(Arc::new(sending_transport(carries)));
-    }
-    let connecting = link
-        .endpoint()?
-        .connect_with(config, settings.to, &settings.name)
-        // An address or a name that cannot be: there is no such receiver.
-        .map_err(|_| nobody())?;
     let failure = |error| failure(error, shared);
-    let connection = connecting.await.map_err(failure)?;
+    let connection = ahead.connection(shared, link, carries).await?;
     let (mut control, answers) = connection.open_bi().await.map_err(failure)?;
     let hello = Message::Hello {
         session: shared.session,
