@@ -6,7 +6,7 @@ use anabranch_live::ConnectionId;
 use anabranch_protocol::live::hello::{Message, SESSION_BYTES};
 use anabranch_quic::{Handshakes, Unproven};
 use bytes::Bytes;
-use quinn::{Connection, ConnectionError, Endpoint, Incoming, SendStream};
+use quinn::{Connection, ConnectionError, Endpoint, Incoming, SendStream, TransportErrorCode};
 use subtle::ConstantTimeEq;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
@@ -68,7 +68,7 @@ pub(super) async fn accept(
         let (settings, events, notices) = (settings.clone(), events.clone(), notices.clone());
         handshakes.spawn(async move {
             let from = incoming.remote_address();
-            match timeout(HANDSHAKE, greet(incoming, unproven, &settings, events.clone())).await {
+            match timeout(HANDSHAKE * 2, greet(incoming, unproven, &settings, events.clone())).await {
                 Ok(Ok(hello)) => {
                     // Fails when the receiver ends.
                     let _ = events.send(Event::Hello(Box::new(hello))).await;
@@ -86,6 +86,16 @@ pub(super) async fn accept(
     }
 }
 
+/// Whether who asked for a handshake does not want it any more, or is not there (RFC 9000, section 10.2.3): that tells the
+/// receiver's user nothing, and anybody can name any address as the one who asks.
+fn is_given_up(error: &ConnectionError) -> bool {
+    match error {
+        ConnectionError::TimedOut | ConnectionError::ApplicationClosed(_) => true,
+        ConnectionError::ConnectionClosed(close) => close.error_code == TransportErrorCode::APPLICATION_ERROR,
+        _ => false,
+    }
+}
+
 /// `Err(None)`: there is nothing to say.
 async fn greet(
     incoming: Incoming,
@@ -94,7 +104,10 @@ async fn greet(
     events: mpsc::Sender<Event>,
 ) -> Result<Hello, Option<&'static str>> {
     let connection = match incoming.accept() {
-        Ok(connecting) => connecting.await.map_err(|_| Some("the handshake failed"))?,
+        Ok(connecting) => match timeout(HANDSHAKE, connecting).await {
+            Ok(made) => made.map_err(|error| (!is_given_up(&error)).then_some("the handshake failed"))?,
+            Err(_) => return Err(None),
+        },
         Err(_) => return Err(Some("the handshake failed")),
     };
     // Its sender has answered what was sent there.
