@@ -85,15 +85,6 @@ impl History {
         self.again.remove(&sequence);
     }
 
-    /// The receiver has it: that may be lost as long as it has not been handed on.
-    fn had(&mut self, sequence: u64) {
-        if let Some(sent) = self.sent.get_mut(&sequence).filter(|sent| !sent.is_had) {
-            sent.is_had = true;
-            self.missing -= 1;
-            self.again.remove(&sequence);
-        }
-    }
-
     /// The receiver has started anew, and knows of no packet before `next`: gives all that was sent, the oldest first.
     pub(super) fn take_all(&mut self, next: u64) -> impl DoubleEndedIterator<Item = Packet> + use<> {
         let Self { sent, .. } = std::mem::replace(self, Self { settled: next, ..Self::default() });
@@ -123,11 +114,16 @@ impl History {
         {
             self.forget(oldest);
         }
-        let had = report.had.iter().enumerate().flat_map(|(index, byte)| {
-            (0..8u64).filter(move |bit| byte >> bit & 1 == 1).map(move |bit| 8 * index as u64 + bit)
-        });
-        for sequence in had.map(|distance| settled + distance) {
-            self.had(sequence);
+        // What it has may be lost as long as it has not been handed on.
+        let told = settled..settled + 8 * report.had.len() as u64;
+        for (sequence, sent) in self.sent.range_mut(told).filter(|(_, sent)| !sent.is_had) {
+            let distance = sequence - settled;
+            let byte = usize::try_from(distance / 8).ok().and_then(|index| report.had.get(index));
+            if byte.is_some_and(|byte| byte >> (distance % 8) & 1 == 1) {
+                sent.is_had = true;
+                self.missing -= 1;
+                self.again.remove(sequence);
+            }
         }
     }
 
