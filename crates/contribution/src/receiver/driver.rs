@@ -17,7 +17,7 @@ use crate::control::write;
 use crate::{AT_ONCE, Clock, code, leave};
 
 /// What is due waits so long for others that are due soon, or for a datagram that wakes this task anyway.
-const SLACK: anabranch_units::Duration = anabranch_units::Duration::from_millis(1);
+const SLACK: anabranch_units::Duration = anabranch_units::Duration::from_millis(2);
 
 /// The task that drives them all.
 pub(super) struct Driver {

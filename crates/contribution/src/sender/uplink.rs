@@ -32,11 +32,13 @@ pub(super) struct Uplink {
     endpoint: Mutex<Option<(Endpoint, Arc<QuietSocket>)>>,
     /// The endpoint's socket, and whether what leaves it may go in fragments.
     socket: Mutex<Option<(Socket, bool)>>,
+    /// One that asks the system what the way carries: only one that is connected may.
+    asks: Mutex<Option<Socket>>,
 }
 
 impl Uplink {
     pub(super) fn new(to: SocketAddr, interface: Option<Interface>) -> Self {
-        Self { to, interface, endpoint: Mutex::new(None), socket: Mutex::new(None) }
+        Self { to, interface, endpoint: Mutex::new(None), socket: Mutex::new(None), asks: Mutex::new(None) }
     }
 
     /// The interface, if one was given.
@@ -94,12 +96,17 @@ impl Uplink {
 
     /// How long a datagram may be that this way carries in one piece, as far as the system knows.
     pub(super) fn whole(&self) -> Option<usize> {
-        // A socket of its own asks: only one that is connected may.
-        let socket = client_socket(self.to, self.interface.as_ref()).ok()?;
-        socket.connect(&self.to.into()).ok()?;
+        let mut place = self.asks.lock().unwrap_or_else(PoisonError::into_inner);
+        // It is connected anew, as the way may be another one. Where it cannot be, its address may be gone.
+        let kept = place.take().filter(|socket| socket.connect(&self.to.into()).is_ok());
+        let socket = kept.or_else(|| {
+            let socket = client_socket(self.to, self.interface.as_ref()).ok()?;
+            socket.connect(&self.to.into()).ok().map(|()| socket)
+        })?;
+        let socket = place.insert(socket);
         let (packet, headers) = match self.to.is_ipv4() {
-            true => (ip_mtu(&socket).ok()?, IPV4_HEADER + UDP_HEADER),
-            false => (ipv6_mtu(&socket).ok()?, IPV6_HEADER + UDP_HEADER),
+            true => (ip_mtu(&*socket).ok()?, IPV4_HEADER + UDP_HEADER),
+            false => (ipv6_mtu(&*socket).ok()?, IPV6_HEADER + UDP_HEADER),
         };
         usize::try_from(packet).ok()?.checked_sub(headers)
     }
