@@ -18,6 +18,7 @@ use tokio::net::UdpSocket;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until, timeout};
 
+use super::datagrams::{Datagrams, Inlet};
 #[cfg(feature = "srt")]
 use super::srt;
 use crate::arguments::Endpoint;
@@ -26,8 +27,6 @@ use crate::output::Output;
 
 /// What is read at once.
 const READ: usize = 64 * 1024;
-/// Datagrams that are taken at once where so many have come.
-const AT_ONCE: usize = 64;
 /// What standard input is called.
 const STANDARD: &str = "standard input";
 /// A payload that is not full waits for so long at the most.
@@ -82,7 +81,7 @@ impl Source {
     }
 }
 
-fn cannot_receive(address: SocketAddr, error: &std::io::Error) -> Failure {
+pub(super) fn cannot_receive(address: SocketAddr, error: &std::io::Error) -> Failure {
     Failure::failed(format_args!("cannot receive at udp://{address}: {error}"))
 }
 
@@ -113,50 +112,15 @@ async fn find_clock(file: &mut File, name: &str) -> Result<(), Failure> {
     file.rewind().await.map(drop).map_err(|error| cannot_read(name, &error))
 }
 
-/// What comes piece by piece, whether anybody takes it or not.
-enum Datagrams {
-    Udp(UdpSocket, SocketAddr),
-    #[cfg(feature = "srt")]
-    Srt(srt::Packets),
-}
-
-impl Datagrams {
-    /// Waits for the next one. Nothing is lost when it is given up.
-    async fn receive(&mut self, buffer: &mut [u8]) -> Result<usize, Failure> {
-        match self {
-            #[cfg(feature = "srt")]
-            Self::Srt(packets) => packets.receive(buffer).await,
-            Self::Udp(socket, address) => loop {
-                match socket.recv(buffer).await {
-                    // Another program's answer that does not concern us.
-                    Err(error) if error.kind() == ErrorKind::ConnectionRefused => {}
-                    Err(error) => return Err(cannot_receive(*address, &error)),
-                    Ok(length) => return Ok(length),
-                }
-            },
-        }
-    }
-
-    /// One that has come already.
-    fn receive_now(&mut self, buffer: &mut [u8]) -> Option<usize> {
-        match self {
-            #[cfg(feature = "srt")]
-            Self::Srt(packets) => packets.receive_now(buffer),
-            // What is wrong is told when the next one is waited for.
-            Self::Udp(socket, _) => socket.try_recv(buffer).ok(),
-        }
-    }
-}
-
 /// Passes payloads on, at most of the size that `most` tells.
-pub(super) struct Input<'a, F> {
+pub(super) struct Input<F> {
     pub(super) payloads: mpsc::Sender<Arc<[u8]>>,
     pub(super) most: F,
     pub(super) rate: Option<Rate>,
-    pub(super) output: &'a Output,
+    pub(super) output: Output,
 }
 
-impl<F: Fn() -> usize> Input<'_, F> {
+impl<F: Fn() -> usize> Input<F> {
     /// Reads to the end of the input, which UDP and SRT do not have.
     ///
     /// # Errors
@@ -165,7 +129,9 @@ impl<F: Fn() -> usize> Input<'_, F> {
         let mut packetiser = Packetiser::new();
         let ended = match from {
             Source::Udp(socket, address) => {
-                self.datagrams(Datagrams::Udp(socket, address), &mut packetiser).await
+                let inlet = socket.into_std().and_then(Inlet::new);
+                let inlet = inlet.map_err(|error| cannot_receive(address, &error))?;
+                self.datagrams(Datagrams::Udp(Box::new(inlet), address), &mut packetiser).await
             }
             #[cfg(feature = "srt")]
             Source::Srt(peers) => {
@@ -203,31 +169,23 @@ impl<F: Fn() -> usize> Input<'_, F> {
     }
 
     async fn datagrams(&self, mut from: Datagrams, packetiser: &mut Packetiser) -> Result<(), Failure> {
-        let mut buffer = vec![0; READ];
         loop {
-            let received = if packetiser.is_waiting() {
-                timeout(PATIENCE, from.receive(&mut buffer)).await
+            let mut payloads = Vec::new();
+            let waits = packetiser.is_waiting();
+            let come = from.receive(|datagram| payloads.extend(packetiser.push(datagram, (self.most)())));
+            if !waits {
+                come.await?;
+            } else if let Ok(come) = timeout(PATIENCE, come).await {
+                come?;
             } else {
-                Ok(from.receive(&mut buffer).await)
-            };
-            let mut payloads = match received {
-                Ok(length) => packetiser.push(&buffer[..length?], (self.most)()),
-                Err(_) => {
-                    let payloads = packetiser.flush((self.most)(), false);
-                    if payloads.is_empty() {
-                        // A piece of a packet: only more input helps.
-                        let length = from.receive(&mut buffer).await?;
-                        packetiser.push(&buffer[..length], (self.most)())
-                    } else {
-                        payloads
-                    }
+                payloads = packetiser.flush((self.most)(), false);
+                if payloads.is_empty() {
+                    // A piece of a packet: only more input helps.
+                    from.receive(|datagram| payloads.extend(packetiser.push(datagram, (self.most)())))
+                        .await?;
                 }
-            };
-            // A burst goes on as one.
-            for _ in 1..AT_ONCE {
-                let Some(length) = from.receive_now(&mut buffer) else { break };
-                payloads.extend(packetiser.push(&buffer[..length], (self.most)()));
             }
+            // A burst goes on as one.
             if !self.pass(payloads).await {
                 return Ok(());
             }

@@ -1,6 +1,7 @@
 //! `anabranch send` and `anabranch receive`.
 
 mod bursts;
+mod datagrams;
 mod hls;
 mod identity;
 mod input;

@@ -10,6 +10,7 @@ use anabranch_sockets::tls::TlsClient;
 use serde::Serialize;
 use tokio::net::lookup_host;
 use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 
 use super::input::{Input, Source};
 use super::rate::Teller;
@@ -58,21 +59,23 @@ async fn send(
     let payload = sender.payload.clone();
     let mut ready = sender.ready.clone();
     let Some(payloads) = unfinished.clone() else { return Ok(()) };
-    let input = Input { payloads, most: move || *payload.borrow(), rate: arguments.rate, output };
-    let mut reading = std::pin::pin!(async {
+    let is_live = arguments.input.is_live();
+    let input =
+        Input { payloads, most: move || *payload.borrow(), rate: arguments.rate, output: output.clone() };
+    // A task of its own: what comes does not ask for whatever else is waited for here.
+    let mut reading = JoinSet::new();
+    reading.spawn(async move {
         // A live input goes on whether or not there is a receiver; a file waits.
-        if !arguments.input.is_live() && ready.wait_for(|ready| *ready).await.is_err() {
+        if !is_live && ready.wait_for(|ready| *ready).await.is_err() {
             return Ok(());
         }
         input.run(source).await
     });
-    let mut is_read = false;
     let mut dropped = 0;
     loop {
         tokio::select! {
-            ended = &mut reading, if !is_read => {
-                ended?;
-                is_read = true;
+            Some(ended) = reading.join_next() => {
+                ended.unwrap_or_else(|_| Err(Failure::failed("reading has ended by itself")))?;
                 *unfinished = None;
             }
             ended = sender.ended.join_next() => {

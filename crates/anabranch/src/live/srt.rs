@@ -59,22 +59,14 @@ impl Packets {
     ///
     /// # Errors
     /// SRT has ended by itself.
-    pub(super) async fn receive(&mut self, buffer: &mut [u8]) -> Result<usize, Failure> {
-        let packet = self.packets.recv().await.ok_or_else(|| Failure::failed("SRT has ended by itself"))?;
-        Ok(copied(&packet, buffer))
+    pub(super) async fn receive(&mut self) -> Result<Box<[u8]>, Failure> {
+        self.packets.recv().await.ok_or_else(|| Failure::failed("SRT has ended by itself"))
     }
 
     /// One that has come already.
-    pub(super) fn receive_now(&mut self, buffer: &mut [u8]) -> Option<usize> {
-        self.packets.try_recv().ok().map(|packet| copied(&packet, buffer))
+    pub(super) fn receive_now(&mut self) -> Option<Box<[u8]>> {
+        self.packets.try_recv().ok()
     }
-}
-
-/// As many bytes as have room, and how many these are.
-fn copied(packet: &[u8], buffer: &mut [u8]) -> usize {
-    let length = packet.len().min(buffer.len());
-    buffer[..length].copy_from_slice(&packet[..length]);
-    length
 }
 
 impl Drop for Packets {
