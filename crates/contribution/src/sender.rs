@@ -12,20 +12,19 @@ mod uplink;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use anabranch_live::{ConnectionId, SenderStatus, UplinkId};
 use anabranch_protocol::live::hello::Message;
 use anabranch_protocol::live::wire::MAX_PAYLOAD;
-use quinn::{ClientConfig, Connection, SendDatagramError, SendStream};
-use rand::RngExt;
+use quinn::{Connection, SendDatagramError, SendStream};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::timeout;
 
 use super::control::write;
-use super::{AROUND, AT_ONCE, Clock, LEAST_WHOLE, code, leave, sending_transport};
+use super::{AROUND, AT_ONCE, Clock, LEAST_WHOLE, code, leave};
 
 use connecting::connect_again;
 use group::Group;
@@ -83,28 +82,13 @@ impl Sender {
             links.iter().try_for_each(Uplink::check)?;
         }
         let group = settings.group.as_ref().map(|group| Group::join(group, &links)).transpose()?;
-        let crypto = settings.trusted.config().map_err(|error| SendError::Tls(error.to_string()))?;
-        let transport = Arc::new(sending_transport(LEAST_WHOLE));
-        let config = |_| {
-            let mut config = ClientConfig::new(crypto.clone());
-            config.transport_config(transport.clone());
-            config
-        };
         let (input, payloads) = mpsc::channel(EVENTS);
         let (status_sender, status) = watch::channel(SenderStatus::default());
         let (ready_sender, ready) = watch::channel(false);
         let (notices, events) = mpsc::channel(64);
         let (payload_sender, payload) = watch::channel(MAX_PAYLOAD);
         let (to_driver, from_connections) = mpsc::channel(EVENTS);
-        let shared = Arc::new(Shared {
-            links: links.clone(),
-            configs: links.iter().map(config).collect(),
-            session: rand::rng().random(),
-            next_connection: AtomicU32::new(0),
-            first_media: AtomicU64::new(0),
-            events: to_driver,
-            settings,
-        });
+        let shared = Arc::new(Shared::new(links.clone(), settings, to_driver)?);
         let clock = Clock::start();
         let driver = Driver {
             core: match &shared.settings.group {

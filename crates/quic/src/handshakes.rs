@@ -79,6 +79,14 @@ impl Handshakes {
         Some(Unproven { handshakes: self.clone(), address })
     }
 
+    /// Who is at this address has shown a token (RFC 9000, section 8.1): what goes there is not bounded, whatever other
+    /// handshakes have begun there.
+    pub fn prove(&self, address: SocketAddr) {
+        if let Some(account) = self.lock().by_address.get_mut(&address) {
+            account.is_proven = true;
+        }
+    }
+
     /// Something came from an address.
     fn received(&self, from: SocketAddr, datagram: &[u8]) {
         if let Some(account) = self.lock().by_address.get_mut(&from) {
@@ -118,9 +126,7 @@ impl Handshakes {
 impl Unproven {
     /// The client has answered to what was sent to its address.
     pub fn prove(self) {
-        if let Some(account) = self.handshakes.lock().by_address.get_mut(&self.address) {
-            account.is_proven = true;
-        }
+        self.handshakes.prove(self.address);
     }
 }
 
@@ -282,6 +288,11 @@ mod tests {
         let again = handshakes.begin(to).unwrap();
         again.prove();
         assert_eq!(send(9000), 9000);
+        // A token proves the address of handshakes that nobody goes on with, too.
+        let to = ([192, 0, 2, 1], 2).into();
+        assert_eq!(handshakes.send(to, &[0; 9000], 1200), 3600);
+        handshakes.prove(to);
+        assert_eq!(handshakes.send(to, &[0; 9000], 1200), 9000);
         drop((unproven, other));
     }
 

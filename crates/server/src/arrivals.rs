@@ -172,8 +172,11 @@ async fn accept_quic(
 ) {
     while let Some(incoming) = endpoint.accept().await {
         let mut unproven = None;
-        if !incoming.remote_address_validated() {
-            unproven = handshakes.begin(incoming.remote_address());
+        let address = incoming.remote_address();
+        if incoming.remote_address_validated() {
+            handshakes.prove(address);
+        } else {
+            unproven = handshakes.begin(address);
             if unproven.is_none() {
                 // Only one that was told to retry before may not be told so, and that has proven its address.
                 let _ = incoming.retry();

@@ -54,12 +54,16 @@ pub(super) async fn accept(
     let mut handshakes = JoinSet::new();
     while let Some(incoming) = endpoint.accept().await {
         while handshakes.try_join_next().is_some() {}
-        let is_proven = incoming.remote_address_validated();
-        let unproven = if is_proven { None } else { unproven.begin(incoming.remote_address()) };
-        if !is_proven && unproven.is_none() {
-            // It fails only when the address was validated.
-            let _ = incoming.retry();
-            continue;
+        let mut first = None;
+        if incoming.remote_address_validated() {
+            unproven.prove(incoming.remote_address());
+        } else {
+            first = unproven.begin(incoming.remote_address());
+            if first.is_none() {
+                // It fails only when the address was validated.
+                let _ = incoming.retry();
+                continue;
+            }
         }
         let Ok(place) = places.clone().try_acquire_owned() else {
             incoming.refuse();
@@ -68,7 +72,7 @@ pub(super) async fn accept(
         let (settings, events, notices) = (settings.clone(), events.clone(), notices.clone());
         handshakes.spawn(async move {
             let from = incoming.remote_address();
-            match timeout(HANDSHAKE * 2, greet(incoming, unproven, &settings, events.clone())).await {
+            match timeout(HANDSHAKE * 2, greet(incoming, first, &settings, events.clone())).await {
                 Ok(Ok(hello)) => {
                     // Fails when the receiver ends.
                     let _ = events.send(Event::Hello(Box::new(hello))).await;
@@ -111,7 +115,9 @@ async fn greet(
         Err(_) => return Err(Some("the handshake failed")),
     };
     // Its sender has answered what was sent there.
-    drop(unproven);
+    if let Some(unproven) = unproven {
+        unproven.prove();
+    }
     let refuse = |code, why: &'static str| {
         connection.close(code, why.as_bytes());
         Some(why)

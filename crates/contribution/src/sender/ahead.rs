@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 
 use super::events::SendError;
-use super::handshake::{ATTEMPT, Shared, path, shake_hands};
+use super::handshake::{ATTEMPT, Made, Shared, path, shake_hands};
 
 /// One is asked for so often as long as the silence is young, but no more than behind each second packet at the rate that
 /// was known, and then more seldom.
@@ -26,8 +26,8 @@ const NEVER: Duration = Duration::from_secs(3600);
 /// Handshakes with whoever answers in place of a receiver that is silent.
 #[derive(Default)]
 pub(super) struct Ahead {
-    asked: JoinSet<Result<Connection, SendError>>,
-    done: Option<Connection>,
+    asked: JoinSet<Result<Made, SendError>>,
+    done: Option<Made>,
     /// How many were asked for since the connection is silent, and when the next one is due.
     due: Option<(u32, Instant)>,
     /// From one to the next as long as the silence is young.
@@ -58,7 +58,7 @@ impl Ahead {
         while let Some(made) = self.asked.try_join_next() {
             self.done = made.ok().and_then(Result::ok).or(self.done.take());
         }
-        if !is_open(self.done.as_ref()) {
+        if !self.done.as_ref().is_some_and(|done| done.is_open(shared, link)) {
             self.begin(shared, link, Some(path(silent)), silent.rtt() * 3 / 2 + SLACK);
         }
     }
@@ -81,23 +81,27 @@ impl Ahead {
         link: UplinkId,
         carries: Option<u16>,
     ) -> Result<Connection, SendError> {
-        let mut failure = SendError::NoReceiver(shared.settings.to);
-        if !is_open(self.done.as_ref()) {
-            self.done = None;
-            self.begin(shared, link, carries, ATTEMPT);
+        if let Some(connection) = self.done.take().and_then(|done| done.open(shared, link)) {
+            self.leave();
+            return Ok(connection);
         }
-        while self.done.is_none()
-            && let Some(made) = self.asked.join_next().await
-        {
+        self.begin(shared, link, carries, ATTEMPT);
+        let mut failure = SendError::NoReceiver(shared.settings.to);
+        while let Some(made) = self.asked.join_next().await {
             match made {
-                Ok(Ok(connection)) => self.done = Some(connection).filter(|it| is_open(Some(it))),
+                Ok(Ok(made)) => {
+                    if let Some(connection) = made.open(shared, link) {
+                        self.leave();
+                        return Ok(connection);
+                    }
+                    // Its link has another socket since.
+                    self.begin(shared, link, carries, ATTEMPT);
+                }
                 Ok(Err(error)) => failure = error,
                 Err(_) => {}
             }
         }
-        let done = self.done.take();
-        self.leave();
-        done.ok_or(failure)
+        Err(failure)
     }
 
     /// None is needed.
@@ -105,8 +109,4 @@ impl Ahead {
         self.asked.detach_all();
         (self.done, self.due) = (None, None);
     }
-}
-
-fn is_open(connection: Option<&Connection>) -> bool {
-    connection.is_some_and(|connection| connection.close_reason().is_none())
 }

@@ -8,9 +8,10 @@ use anabranch_live::{ConnectionId, UplinkId};
 use anabranch_protocol::live::hello::SESSION_BYTES;
 use bytes::Bytes;
 use quinn::{ClientConfig, Connection, ConnectionError, SendStream};
+use rand::RngExt;
 use tokio::sync::{mpsc, oneshot};
 
-use super::super::{code, sending_transport};
+use super::super::{LEAST_WHOLE, code, sending_transport};
 use super::events::SendError;
 use super::settings::SenderSettings;
 use super::uplink::Uplink;
@@ -81,25 +82,76 @@ pub(super) fn failure(error: ConnectionError, shared: &Shared) -> SendError {
     }
 }
 
+/// A connection, and how often its link had had another socket when the handshake began.
+pub(super) struct Made {
+    connection: Connection,
+    renewals: u32,
+}
+
+impl Made {
+    /// The connection, unless it is closed or the receiver may not have all of the handshake for a new socket.
+    pub(super) fn open(self, shared: &Shared, link: UplinkId) -> Option<Connection> {
+        self.is_open(shared, link).then_some(self.connection)
+    }
+
+    /// Whether [`Self::open`] gives it.
+    pub(super) fn is_open(&self, shared: &Shared, link: UplinkId) -> bool {
+        let is_same = shared.link(link).is_some_and(|(link, _)| link.renewals() == self.renewals);
+        is_same && self.connection.close_reason().is_none()
+    }
+}
+
+impl Shared {
+    /// # Errors
+    /// No usable TLS.
+    pub(super) fn new(
+        links: Arc<[Uplink]>,
+        settings: SenderSettings,
+        events: mpsc::Sender<Event>,
+    ) -> Result<Self, SendError> {
+        let crypto = settings.trusted.config().map_err(|error| SendError::Tls(error.to_string()))?;
+        let transport = Arc::new(sending_transport(LEAST_WHOLE));
+        let config = |_| {
+            let mut config = ClientConfig::new(crypto.clone());
+            config.transport_config(transport.clone());
+            config
+        };
+        Ok(Self {
+            configs: links.iter().map(config).collect(),
+            links,
+            session: rand::rng().random(),
+            next_connection: AtomicU32::new(0),
+            first_media: AtomicU64::new(0),
+            events,
+            settings,
+        })
+    }
+
+    fn link(&self, link: UplinkId) -> Option<(&Uplink, &ClientConfig)> {
+        let link = usize::try_from(link.0).ok()?;
+        self.links.get(link).zip(self.configs.get(link))
+    }
+}
+
 /// Makes a connection.
 pub(super) async fn shake_hands(
     shared: &Shared,
     link: UplinkId,
     carries: Option<u16>,
-) -> Result<Connection, SendError> {
+) -> Result<Made, SendError> {
     let settings = &shared.settings;
     let nobody = || SendError::NoReceiver(settings.to);
-    let mut links = shared.links.iter().zip(&shared.configs);
-    let link = usize::try_from(link.0).ok().and_then(|link| links.nth(link));
-    let (link, config) = link.ok_or_else(nobody)?;
+    let (link, config) = shared.link(link).ok_or_else(nobody)?;
     let mut config = config.clone();
     if let Some(carries) = carries {
         config.transport_config(Arc::new(sending_transport(carries)));
     }
-    let connecting = link
-        .endpoint()?
+    let endpoint = link.endpoint()?;
+    let renewals = link.renewals();
+    let connecting = endpoint
         .connect_with(config, settings.to, &settings.name)
         // An address or a name that cannot be: there is no such receiver.
         .map_err(|_| nobody())?;
-    connecting.await.map_err(|error| failure(error, shared))
+    let connection = connecting.await.map_err(|error| failure(error, shared))?;
+    Ok(Made { connection, renewals })
 }

@@ -3,11 +3,13 @@
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
 
 use anabranch_live::{Fec, Scheme, Settings};
 use tokio::net::UdpSocket;
 use tokio::time::{Instant, sleep};
 
+use super::handshake::shake_hands;
 use super::*;
 use crate::{Identity, Receiver, ReceiverSettings, Trusted};
 
@@ -24,7 +26,7 @@ fn receiver(identity: Identity) -> Receiver {
     Receiver::start(ReceiverSettings { listen, identity, token, latency, keep: false, senders: 1 }).unwrap()
 }
 
-fn sender(to: SocketAddr, identity: &Identity) -> Sender {
+fn settings(to: SocketAddr, identity: &Identity) -> SenderSettings {
     let live = Settings {
         latency: LATENCY,
         retransmit: true,
@@ -33,7 +35,7 @@ fn sender(to: SocketAddr, identity: &Identity) -> Sender {
         scheme: Scheme::TFRC,
         is_published: false,
     };
-    let settings = SenderSettings {
+    SenderSettings {
         to,
         name: "localhost".into(),
         trusted: Trusted::Certificate(identity.fingerprint()),
@@ -41,14 +43,22 @@ fn sender(to: SocketAddr, identity: &Identity) -> Sender {
         live,
         interfaces: Vec::new(),
         group: None,
-    };
-    Sender::start(settings).unwrap()
+    }
+}
+
+fn sender(to: SocketAddr, identity: &Identity) -> Sender {
+    Sender::start(settings(to, identity)).unwrap()
+}
+
+fn shared(to: SocketAddr, identity: &Identity) -> Shared {
+    Shared::new([Uplink::new(to, None)].into(), settings(to, identity), mpsc::channel(1).0).unwrap()
 }
 
 /// What a relay between both carries: where to, and the first bytes of what came from the sender and from the receiver.
 #[derive(Default)]
 struct Relay {
     to: Mutex<Option<SocketAddr>>,
+    has_no_answers: AtomicBool,
     seen: Mutex<(Vec<u8>, Vec<u8>)>,
 }
 
@@ -71,7 +81,10 @@ impl Relay {
                 let seen = &mut *carries.seen.lock().unwrap();
                 if is_back { &mut seen.1 } else { &mut seen.0 }.push(buffer[0] & Self::KIND);
                 sender = if is_back { sender } else { Some(from) };
-                if let Some(to) = if is_back { sender } else { to } {
+                let is_lost = is_back && carries.has_no_answers.load(Ordering::Relaxed);
+                if let Some(to) = if is_back { sender } else { to }
+                    && !is_lost
+                {
                     let _ = here.try_send_to(&buffer[..length], to);
                 }
             }
@@ -115,6 +128,37 @@ async fn a_successor_of_a_silent_receiver_is_asked_before_it_tells_of_itself() {
         input.send([7; MAX_PAYLOAD].into()).await.unwrap();
         packet = timeout(Duration::from_millis(10), second.outputs[0].recv()).await.unwrap_or(None);
     }
+}
+
+/// Nobody is there any more who could be told why the receiver did not let them in.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_handshake_that_is_given_up_is_not_told_of() {
+    let identity = identity();
+    let mut receiver = receiver(identity.clone());
+    let (relay, to, _task) = Relay::start(receiver.local_addr()).await;
+    relay.has_no_answers.store(true, Ordering::Relaxed);
+    let shared = shared(to, &identity);
+    let made = timeout(Duration::from_millis(100), shake_hands(&shared, UplinkId(0), None)).await;
+    assert!(made.is_err());
+    let told = timeout(Duration::from_secs(1), receiver.events.recv()).await;
+    assert!(told.is_err(), "{told:?}");
+}
+
+/// The receiver drops what comes from another address before it has all of a handshake, and answers nothing: a connection
+/// of such a one would be waited for in vain.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_handshake_counts_whose_link_has_got_another_socket() {
+    let identity = identity();
+    let receiver = receiver(identity.clone());
+    let to = receiver.local_addr();
+    let shared = shared(to, &identity);
+    let link = UplinkId(0);
+    let made = || async { timeout(PATIENCE, shake_hands(&shared, link, None)).await.unwrap().unwrap() };
+    let first = made().await;
+    assert!(first.is_open(&shared, link));
+    shared.links[0].renew().unwrap();
+    assert!(first.open(&shared, link).is_none());
+    assert!(made().await.open(&shared, link).is_some());
 }
 
 /// No media and no probe asks for a word of the receiver in which the sender could look at the path.

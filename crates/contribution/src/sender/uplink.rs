@@ -6,6 +6,7 @@
 //! knows of that (ICMP, or the interface's own size) it may carry such datagrams in fragments.
 
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anabranch_quic::client_socket;
@@ -32,13 +33,22 @@ pub(super) struct Uplink {
     endpoint: Mutex<Option<(Endpoint, Arc<QuietSocket>)>>,
     /// The endpoint's socket, and whether what leaves it may go in fragments.
     socket: Mutex<Option<(Socket, bool)>>,
+    /// How often another socket took the endpoint's place.
+    renewals: AtomicU32,
     /// One that asks the system what the way carries: only one that is connected may.
     asks: Mutex<Option<Socket>>,
 }
 
 impl Uplink {
     pub(super) fn new(to: SocketAddr, interface: Option<Interface>) -> Self {
-        Self { to, interface, endpoint: Mutex::new(None), socket: Mutex::new(None), asks: Mutex::new(None) }
+        Self {
+            to,
+            interface,
+            endpoint: Mutex::new(None),
+            socket: Mutex::new(None),
+            renewals: AtomicU32::new(0),
+            asks: Mutex::new(None),
+        }
     }
 
     /// The interface, if one was given.
@@ -82,7 +92,14 @@ impl Uplink {
     pub(super) fn renew(&self) -> Result<(), SendError> {
         let place = self.endpoint.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let Some((_, socket)) = place else { return Ok(()) };
+        self.renewals.fetch_add(1, Ordering::Relaxed);
         socket.replace(self.open()?.into()).map_err(|error| failure(SocketError::Socket(error)))
+    }
+
+    /// How often connections went on with a new socket. A handshake does not survive that (RFC 9000, section 9): the
+    /// receiver drops what comes for it from another address.
+    pub(super) fn renewals(&self) -> u32 {
+        self.renewals.load(Ordering::Relaxed)
     }
 
     /// A socket for the endpoint.
