@@ -7,7 +7,6 @@ use quinn::udp::{BATCH_SIZE, RecvMeta, UdpSocketState};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use super::input::cannot_receive;
 #[cfg(feature = "srt")]
 use super::srt;
 use crate::failure::Failure;
@@ -95,6 +94,11 @@ impl Inlet {
             return Ok(());
         }
     }
+}
+
+/// Why there is no input any more.
+pub(super) fn cannot_receive(address: SocketAddr, error: &io::Error) -> Failure {
+    Failure::failed(format_args!("cannot receive at udp://{address}: {error}"))
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use tokio::net::UdpSocket;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::datagrams::{Datagrams, Inlet};
+use super::datagrams::{Datagrams, Inlet, cannot_receive};
 #[cfg(feature = "srt")]
 use super::srt;
 use crate::arguments::Endpoint;
@@ -79,10 +79,6 @@ impl Source {
             Endpoint::Standard => Ok(Self::Standard),
         }
     }
-}
-
-pub(super) fn cannot_receive(address: SocketAddr, error: &std::io::Error) -> Failure {
-    Failure::failed(format_args!("cannot receive at udp://{address}: {error}"))
 }
 
 fn cannot_read(name: &str, error: &std::io::Error) -> Failure {
