@@ -5,7 +5,7 @@ use std::ops::Range;
 use anabranch_film::auto::Lasting;
 use anabranch_film::control::RateController;
 use anabranch_film::session::Pace;
-use anabranch_film::{auto, content, fixed, mul, multitcp, playback, rome};
+use anabranch_film::{auto, content, fixed, mul, multitcp, playback, playlist, rome};
 use anabranch_units::{Bytes, Duration, Rate, Ratio, Time};
 use url::Url;
 
@@ -102,6 +102,11 @@ const FIRST_BOUNDS: (Bytes, Bytes) = (Bytes::kib(64), Bytes::mib(1));
 const FIRST_PART: Ratio = Ratio::new(1, 2);
 
 impl PlaylistSegment {
+    /// One of which nothing is known from others: it plays so long, and is wanted in so long.
+    pub fn alone(play_time: Duration, ahead: Duration) -> Self {
+        Self { play_time, ahead, most: playlist::Parameters::default().most, control: None, last_size: None }
+    }
+
     /// How much is asked for before its size is known; `None`: as of any film.
     fn first_bytes(&self) -> Option<Bytes> {
         let share = self.control.as_ref().and_then(|(lasting, _)| lasting.share())?;

@@ -23,7 +23,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anabranch_client::{OpenError, PlaylistSegment, Settings};
-use anabranch_film::playlist::Parameters;
 use anabranch_http::HeaderError;
 use anabranch_media::playlist::{self, Place, PlaylistKind};
 use anabranch_protocol::cmcd::Cmcd;
@@ -281,13 +280,7 @@ impl Answer for Proxy {
 fn segment_by_its_player(cmcd: &Cmcd) -> Option<PlaylistSegment> {
     let play_time = cmcd.play_time.filter(|time| !time.is_zero() && *time <= LONGEST_SEGMENT)?;
     let ahead = cmcd.to_play().unwrap_or(play_time);
-    Some(PlaylistSegment {
-        play_time,
-        ahead,
-        most: Parameters::default().most,
-        control: None,
-        last_size: None,
-    })
+    Some(PlaylistSegment::alone(play_time, ahead))
 }
 
 /// Whether a reader wants the object from its first byte on.

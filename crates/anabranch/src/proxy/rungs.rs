@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 
 use anabranch_client::PlaylistSegment;
 use anabranch_film::adaptation::{self, Adaptation, Choice, Rule};
-use anabranch_film::playlist::Parameters;
 use anabranch_media::playlist::{
     Place, PlaylistKind, RungSet, Variant, are_interchangeable, rung_sets, variants, with_rungs, with_variant,
 };
@@ -190,14 +189,7 @@ impl Rungs<'_> {
             read_index(self.playlists, track, &place, &film.resource).await;
         }
         let (place, play_time) = self.playlists.first_segment(track)?;
-        let ahead = anabranch_units::Duration::ZERO;
-        let told = PlaylistSegment {
-            play_time,
-            ahead,
-            most: Parameters::default().most,
-            control: None,
-            last_size: None,
-        };
+        let told = PlaylistSegment::alone(play_time, anabranch_units::Duration::ZERO);
         let began = Instant::now();
         let film = get(place, Some(told)).await?;
         let brought = bring(&film, self.films.memory()).await.ok()?;
