@@ -13,6 +13,7 @@ import argparse
 import multiprocessing
 import pathlib
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -35,6 +36,8 @@ CONNECT_SECONDS, DRAIN_SECONDS = 3.0, 2.0
 # linux/udp.h, asm-generic/socket.h
 UDP_SEGMENT, SO_RCVBUFFORCE = 103, 33
 BUFFER = 32 << 20
+# A program ends when this one is killed: left behind it would have the ports of the next run.
+LEAVE_WITH_US = ["setpriv", "--pdeathsig", "TERM"]
 
 SRT_AES = {end: [part.replace("latency={latency}", "latency={latency}&passphrase=anabranch-bench&pbkeylen=16") for part in command]
            for end, command in live_rows.CLIENTS["srt"].items()}
@@ -107,7 +110,7 @@ def measure(client, film, rate, options, directory, most=1):
         # RIST takes 100 Mbps for the most that a link has, retransmissions included.
         command = [argument.replace("rtt-max=2000", "rtt-max=2000&bandwidth=1000000") for argument in command]
         with open(directory / "log", "a") as log:
-            return subprocess.Popen(command, stdout=log, stderr=log)
+            return subprocess.Popen([*LEAVE_WITH_US, *command], stdout=log, stderr=log)
 
     ready, result = multiprocessing.Event(), multiprocessing.Value("q")
     counter = multiprocessing.Process(target=count, args=(ready, CONNECT_SECONDS + options.seconds + DRAIN_SECONDS, result))
@@ -147,6 +150,8 @@ def film(rate, options, directory):
 
 def main():
     options = arguments()
+    # The directory goes as well.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     with tempfile.TemporaryDirectory(dir="/dev/shm", prefix="anabranch-bench-") as name:
         directory = pathlib.Path(name)
         for rate in options.rates:
@@ -179,7 +184,7 @@ def arguments():
     parser.add_argument("--anabranch", type=pathlib.Path, default=built / "anabranch")
     parser.add_argument("--testbed", type=pathlib.Path, default=built / "anabranch-testbed")
     options = parser.parse_args()
-    missing = [str(name) for name in ["srt-live-transmit", "ristsender", "ffmpeg", "openssl", options.testbed] if not shutil.which(name)]
+    missing = [str(name) for name in ["srt-live-transmit", "ristsender", "ffmpeg", "openssl", "setpriv", options.testbed] if not shutil.which(name)]
     if missing:
         sys.exit("Missing: " + ", ".join(missing) + "\nOn Debian 12, as root: make bench, which installs and builds them all")
     return options
