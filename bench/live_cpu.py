@@ -113,7 +113,7 @@ def measure(client, film, rate, options, directory, most=1):
             return subprocess.Popen([*LEAVE_WITH_US, *command], stdout=log, stderr=log)
 
     ready, result = multiprocessing.Event(), multiprocessing.Value("q")
-    counter = multiprocessing.Process(target=count, args=(ready, CONNECT_SECONDS + options.seconds + DRAIN_SECONDS, result))
+    counter = multiprocessing.Process(target=count, args=(ready, CONNECT_SECONDS + options.seconds + DRAIN_SECONDS, result), daemon=True)
     counter.start()
     ready.wait()
     programs = []
