@@ -97,6 +97,16 @@ impl Pair {
         self.longer(spread * u64::from(number - 1) / u64::from(count.max(2) - 1))
     }
 
+    /// A link like this one that is faster by its part of `spread`, by the same rule.
+    pub(crate) fn spread_rate(mut self, spread: Rate, number: u32, count: u32) -> Self {
+        let part = Rate::from_bps(spread.as_bps() * u64::from(number - 1) / u64::from(count.max(2) - 1));
+        self.forward.0.rate += part;
+        if let Some((reverse, _)) = &mut self.reverse {
+            reverse.rate += part;
+        }
+        self
+    }
+
     /// A link like this one that is so much longer.
     fn longer(mut self, delay: Duration) -> Self {
         self.forward.0.delay += delay;

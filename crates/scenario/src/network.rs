@@ -265,16 +265,22 @@ pub(crate) fn read_node(mut table: Table<'_>, network: &mut NamedNetwork<'_>) ->
 pub(crate) fn read_link(mut table: Table<'_>, network: &mut NamedNetwork<'_>) -> Result<(), Fault> {
     let (from, to) = (table.need("from", Ok), table.need("to", Ok));
     let count = table.get("count", |item| item.count(1..=MOST_LINKS));
-    let spread = table.get("delay_spread", Item::duration).unwrap_or_default();
+    let delay_spread = table.get("delay_spread", Item::duration).unwrap_or_default();
+    let rate_spread = table.get("rate_spread", Item::rate).unwrap_or_default();
     let pair = Pair::read(&mut table, network.files);
-    for copy in 1..=count.unwrap_or(1) {
+    let copies = count.unwrap_or(1);
+    for copy in 1..=copies {
         let first = table.kept(from.clone().and_then(|item| network.find(item, copy, &[])));
         let second = table.kept(to.clone().and_then(|item| network.find(item, copy, &[])));
         let (Some(first), Some(second), Ok(to), Ok(pair)) = (first, second, &to, &pair) else { break };
         let added = match first == second {
             true => Err(to.fault("a link from a node to itself")),
             false => network.add_link(
-                pair.copy(copy, count).spread(spread, copy, count.unwrap_or(1)),
+                pair.copy(copy, count).spread(delay_spread, copy, copies).spread_rate(
+                    rate_spread,
+                    copy,
+                    copies,
+                ),
                 first,
                 second,
                 table.span,

@@ -6,7 +6,7 @@ use anabranch_film::auto;
 use anabranch_film::content::{InFlight, MissingRule, Policy};
 use anabranch_scenario::model::{Congestion, Kind, Model};
 use anabranch_scenario::{Beside, Error, read, read_document};
-use anabranch_units::{Bytes, Duration};
+use anabranch_units::{Bytes, Duration, Rate};
 
 const SCENARIO: &str = r#"
 run.duration = "10s"
@@ -15,7 +15,7 @@ tcp.other.congestion = "cubic"
 node = [{ name = "left" }, { name = "right" }, { name = "host{i}", count = 5 }]
 link = [
   { from = "left", to = "right", rate = "8Mbps", delay = "20ms" },
-  { from = "right", to = "host{i}", count = 5, rate = "100Mbps", delay = "1ms", delay_spread = "8ms" },
+  { from = "right", to = "host{i}", count = 5, rate = "100Mbps", delay = "1ms", delay_spread = "8ms", rate_spread = "40Mbps" },
 ]
 [[flow]]
 name = ["one{i}", "other{i}"]
@@ -65,10 +65,12 @@ fn copies_of_a_flow_take_the_values_of_a_list_by_turns() {
 }
 
 #[test]
-fn copies_of_a_link_are_longer_one_after_the_other() {
-    let delays: Vec<Duration> = model(SCENARIO).unwrap().links.iter().map(|link| link.delay).collect();
-    let milliseconds = |count: u64| [Duration::from_millis(count); 2];
-    assert_eq!(delays, [20, 1, 3, 5, 7, 9].map(milliseconds).concat());
+fn copies_of_a_link_are_longer_and_faster_one_after_the_other() {
+    let model = model(SCENARIO).unwrap();
+    let delays: Vec<Duration> = model.links.iter().map(|link| link.delay).collect();
+    assert_eq!(delays, [20, 1, 3, 5, 7, 9].map(|delay| [Duration::from_millis(delay); 2]).concat());
+    let rates: Vec<Rate> = model.links.iter().map(|link| link.rate).collect();
+    assert_eq!(rates, [8, 100, 110, 120, 130, 140].map(|rate| [Rate::from_mbps(rate); 2]).concat());
 }
 
 #[test]

@@ -58,4 +58,5 @@ mod tcp;
 
 pub use anabranch_scenario::model;
 pub use check::{ModelError, Place};
+pub use route::bottleneck;
 pub use simulation::Simulation;

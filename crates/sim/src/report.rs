@@ -39,6 +39,9 @@ pub struct FlowSample {
     pub buffer: Option<Duration>,
     /// What a media stream has from its beginning on without a gap.
     pub in_order: Bytes,
+    /// Of a TCP flow in a VPS group: the first of the flows with which it shares at the end of the interval,
+    /// which is itself where it is alone.
+    pub company: Option<FlowId>,
 }
 
 /// A link during one sampling interval.

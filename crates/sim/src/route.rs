@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::model::{LinkId, Model, NodeId};
+use crate::model::{FlowId, Kind, LinkId, Model, NodeId};
 
 /// One step of a path, in a word: every packet reads it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +36,15 @@ impl Hop {
     pub(crate) fn as_direct(self) -> Self {
         Self(self.0 | DIRECT)
     }
+}
+
+/// The slowest link on the way of a flow's data, the first of equals; `None` where no single sender and
+/// receiver is told, as for media. Changes of a link's rate do not count.
+#[must_use]
+pub fn bottleneck(model: &Model, flow: FlowId) -> Option<LinkId> {
+    let Kind::Tcp { from, to, .. } = model.flows.get(flow)?.kind else { return None };
+    let way = Routes::new(model).path(from, to)?;
+    way.into_iter().min_by_key(|link| model.links[*link].rate)
 }
 
 /// The links of a model by the nodes that they leave and enter.

@@ -1,6 +1,8 @@
 //! A run: flows that begin and end, samples at every interval, totals at the end.
 
+use anabranch_congestion::vps;
 use anabranch_units::{Bytes, Duration, Time};
+use rustc_hash::FxHashMap;
 
 use crate::check::{self, ModelError, Place};
 use crate::counted::FlowCounted;
@@ -368,6 +370,7 @@ impl Simulation {
     fn sample(&mut self, observer: &mut dyn Observer) {
         let counted = self.counted();
         let at = self.now();
+        let mut companies = FxHashMap::default();
         for (id, (new, old)) in counted.flows.iter().zip(&self.samples.flows).enumerate() {
             let mut sample = FlowSample {
                 at,
@@ -380,6 +383,7 @@ impl Simulation {
                 ..FlowSample::default()
             };
             self.state_of(id, &mut sample);
+            sample.company = self.place(id).map(|place| *companies.entry(place).or_insert(id));
             observer.flow(&sample);
         }
         for (id, (new, old)) in counted.links.iter().zip(&self.samples.links).enumerate() {
@@ -394,6 +398,14 @@ impl Simulation {
             });
         }
         self.samples = counted;
+    }
+
+    /// The group that a TCP flow is in, and where in it.
+    fn place(&self, flow: FlowId) -> Option<(usize, vps::Place)> {
+        match &self.flows[flow] {
+            FlowState::Tcp { half, .. } => self.network.place(*half),
+            _ => None,
+        }
     }
 
     /// What a sample says of the moment itself.

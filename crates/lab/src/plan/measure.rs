@@ -6,6 +6,7 @@ use anabranch_sim::report::{FlowSample, LinkSample};
 use anabranch_units::{Bytes, Duration, Rate, Time};
 
 use super::clip::{Clip, Shown};
+use super::companies::{Bottleneck, Companies};
 use super::packets::{self, Packet};
 use super::quantity::Quantity;
 use super::take::{Bins, Summary, Take};
@@ -36,6 +37,9 @@ pub(super) struct Bound {
     pub(super) rates: Vec<Option<Rate>>,
     /// The size of each flow's packets on the wire, where it is known.
     pub(super) sizes: Vec<Option<Bytes>>,
+    /// Where each flow of the model has the slowest link of its way, and how fast that is; empty where nothing
+    /// goes by it.
+    pub(super) bottlenecks: Vec<Option<Bottleneck>>,
     /// What a packet takes to propagate over the links, one after the other, in seconds.
     pub(super) delay: f64,
     pub(super) details: Details,
@@ -242,6 +246,16 @@ impl Bound {
                 dropped / (dropped + link(|sample| sample.packets as f64))
             }
             Quantity::Delay => self.delay,
+            Quantity::OfBottleneck => {
+                let rate = |flow: &FlowId| Some(self.bottlenecks.get(*flow)?.as_ref()?.rate.as_f64());
+                let rates: Option<Vec<f64>> = self.flows.iter().map(rate).collect();
+                let delivered = flow(|sample| sample.delivered.as_f64()) * 8.0 / seconds;
+                rates.map_or(f64::NAN, |rates| delivered / rates.into_iter().sum::<f64>())
+            }
+            Quantity::Companions | Quantity::Joined | Quantity::WithStrangers => {
+                let all = within(&run.flows, |sample| sample.at, from, to);
+                Companies::of(all, &self.bottlenecks).measure(self.quantity, &self.flows)
+            }
             Quantity::TimeShare => flows.len() as f64 / all_flows.count() as f64,
             Quantity::LossBurst => self.bursts(run, from, to),
             Quantity::Frozen => self.shown(run, from, to).map_or(f64::NAN, |shown| shown.frozen),

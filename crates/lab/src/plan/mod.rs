@@ -5,6 +5,7 @@
 //! `docs/experiments.md`. What is wrong is told with its file, line, and the name that was probably meant.
 
 mod clip;
+mod companies;
 mod document;
 mod figures;
 mod grid;

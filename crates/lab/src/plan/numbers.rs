@@ -5,6 +5,7 @@ use anabranch_sim::scenario::{Fault, Span};
 use anabranch_units::{Duration, Rate};
 use exmex::{Express, FlatEx};
 
+use super::companies;
 use super::measure::{self, Bound, Details, Window};
 use super::packets;
 use super::quantity::Quantity;
@@ -218,6 +219,10 @@ impl Measurement {
             let told = "this is measured of one flow of kind udp or tfrc, whose packets have one size";
             return Err(Fault::new(self.at, told));
         }
+        let bottlenecks = match self.quantity.is_by_bottleneck() {
+            true => companies::bottlenecks(model),
+            false => Vec::new(),
+        };
         let delays = links.iter().filter_map(|link| model.links.get(*link)).map(|link| link.delay);
         let delay = delays.map(Duration::as_secs_f64).sum();
         Ok(Bound {
@@ -231,6 +236,7 @@ impl Measurement {
             window: self.window,
             rates,
             sizes,
+            bottlenecks,
             delay,
             details: self.details,
         })

@@ -82,11 +82,18 @@ pub(super) enum Quantity {
     /// Of players that choose rungs: the mean rate of what was played, and how often it changed.
     Rung,
     RungSwitches,
+    /// Of members of VPS groups: with how many others each shares, the part that share with one behind their
+    /// own bottleneck, and the part that do with one behind another.
+    Companions,
+    Joined,
+    WithStrangers,
+    /// Of flows: what they get of the rate of their bottleneck.
+    OfBottleneck,
 }
 
 impl Quantity {
     /// The names in a plan.
-    pub(super) const NAMES: [(&'static str, Self); 45] = [
+    pub(super) const NAMES: [(&'static str, Self); 49] = [
         ("goodput", Self::Goodput),
         ("throughput", Self::Throughput),
         ("sent", Self::Sent),
@@ -132,6 +139,10 @@ impl Quantity {
         ("overrun", Self::Overrun),
         ("rung", Self::Rung),
         ("rung_switches", Self::RungSwitches),
+        ("companions", Self::Companions),
+        ("joined", Self::Joined),
+        ("with_strangers", Self::WithStrangers),
+        ("of_bottleneck", Self::OfBottleneck),
     ];
 
     pub(super) const fn dimension(self) -> Dimension {
@@ -159,6 +170,11 @@ impl Quantity {
     /// Whether it is one of links, not of flows.
     pub(super) const fn is_of_links(self) -> bool {
         matches!(self, Self::Carried | Self::Wait | Self::Queue | Self::Dropped | Self::Delay)
+    }
+
+    /// Whether it goes by the bottlenecks of flows.
+    pub(super) const fn is_by_bottleneck(self) -> bool {
+        matches!(self, Self::Companions | Self::Joined | Self::WithStrangers | Self::OfBottleneck)
     }
 
     /// Whether it can be that of the time in which so many connections are open.

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use anabranch_congestion::joint::JointWindow;
 use anabranch_congestion::vps::bottleneck::{Begins, Settings};
-use anabranch_congestion::vps::{Group, Heard, MemberId, Regrouped, Weight};
+use anabranch_congestion::vps::{Group, Heard, MemberId, Place, Regrouped, Weight};
 use anabranch_units::{Bytes, Duration, Time};
 use rustc_hash::FxHashMap;
 
@@ -57,6 +57,12 @@ impl Network {
         if let Some(member) = place.member {
             self.groups.groups[place.group].group.set_weight(member, weight);
         }
+    }
+
+    /// The VPS group that a half is in, and where in it.
+    pub(crate) fn place(&self, id: HalfId) -> Option<(usize, Place)> {
+        let place = self.groups.places.get(&id).filter(|place| place.form == Form::Vps)?;
+        Some((place.group, self.groups.groups[place.group].group.place(place.member?)?))
     }
 
     /// A half will send nothing more: it leaves its group at once.

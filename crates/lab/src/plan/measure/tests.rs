@@ -22,6 +22,7 @@ fn of(quantity: Quantity, flows: Vec<FlowId>, run: &Recording) -> f64 {
         bins: None,
         window: None,
         sizes: Vec::new(),
+        bottlenecks: Vec::new(),
         delay: 0.0,
         details: Details::default(),
     };
