@@ -114,6 +114,22 @@ fn another_rung_ends_the_first_one() {
     assert!(asked(&origin, "high").len() <= 4, "nothing more of the first");
 }
 
+/// What is thrown away on its way would have the connections as long as it is open.
+#[test]
+fn another_rung_comes_over_as_many_connections_as_the_first_one() {
+    let origin = origin(|asked| asked.paced(30_000));
+    let (_program, address) = proxy();
+    let get = player(&origin, address);
+    get("high/0.ts");
+    wait_until("what is played next", || asked(&origin, "high").len() == 3);
+    // The last one has the connections of those before it by then, and needs them for another second.
+    std::thread::sleep(Duration::from_secs(1));
+    let began = Instant::now();
+    assert!(get("low/1.ts") == film(SIZE));
+    let took = began.elapsed();
+    assert!(took < Duration::from_secs(6), "{took:?}: six bring it in 2.2 s, one in 13");
+}
+
 /// Where it would be of another rung as soon as the player finds out how fast it comes.
 #[test]
 fn nothing_is_fetched_ahead_of_a_ladder_far_below_what_the_paths_give() {

@@ -183,7 +183,7 @@ impl Proxy {
                 }
                 return film.resource.answer(request);
             };
-            presentation.opened(segment, &film, began, &self.films);
+            presentation.opened(segment, wanted, &film, began, &self.films);
             // What comes while its player waits tells by itself what the paths give.
             return film.resource.answer_at(request, is_ahead.then(|| presentation.read_rate()));
         };

@@ -204,13 +204,15 @@ impl Presentation {
     pub(super) fn opened(
         self: &Arc<Self>,
         segment: SegmentId,
+        wanted: Wanted,
         film: &Arc<OpenFilm>,
         began: Instant,
         films: &Arc<Films>,
     ) {
         let mut state = self.lock();
         if state.playlist.keeps(segment) && !state.bringing.contains_key(&segment) {
-            let task = bring_and_keep(Arc::downgrade(self), segment, film.clone(), began, films.clone());
+            let task =
+                bring_and_keep(Arc::downgrade(self), segment, wanted, film.clone(), began, films.clone());
             state.bringing.insert(segment, Bringing(films.spawn(task)));
         }
         drop(state);
@@ -262,7 +264,7 @@ impl Presentation {
         let task = async move {
             let began = Instant::now();
             match all.get(&wanted, false, Role::Part(Some(told)), &Said::default()).await {
-                Ok(film) => bring_and_keep(own, segment, film, began, all).await,
+                Ok(film) => bring_and_keep(own, segment, wanted, film, began, all).await,
                 // Its player finds out by itself.
                 Err(_) => {
                     if let Some(own) = own.upgrade() {
@@ -324,20 +326,40 @@ impl State {
     }
 }
 
+/// A segment on its way. One that is thrown away before all of it is there is closed at once, unless somebody reads it:
+/// nobody else has its connections until then, and they count where there are to be no more.
+struct Coming {
+    wanted: Wanted,
+    film: Arc<OpenFilm>,
+    films: Arc<Films>,
+    is_there: bool,
+}
+
+impl Drop for Coming {
+    fn drop(&mut self) {
+        if !self.is_there {
+            self.films.forget(&self.wanted, &self.film);
+        }
+    }
+}
+
 /// Brings a segment, tells it, and keeps the segment until this is dropped.
 async fn bring_and_keep(
     presentation: Weak<Presentation>,
     segment: SegmentId,
+    wanted: Wanted,
     film: Arc<OpenFilm>,
     began: Instant,
     films: Arc<Films>,
 ) {
+    let mut coming = Coming { wanted, film, films, is_there: false };
+    let Coming { film, films, .. } = &coming;
     let brought = {
-        let mut bringing = pin!(bring(&film, films.memory()));
+        let mut bringing = pin!(bring(film, films.memory()));
         let lends = async {
             film.resource.film().lends().await;
             if let Some(presentation) = presentation.upgrade() {
-                presentation.ends(segment, &films);
+                presentation.ends(segment, films);
             }
         };
         tokio::select! {
@@ -346,11 +368,12 @@ async fn bring_and_keep(
             () = lends => bringing.await,
         }
     };
+    coming.is_there = true;
     if let Some(presentation) = presentation.upgrade() {
-        presentation.came(segment, brought.ok(), began, &films);
+        presentation.came(segment, brought.ok(), began, &coming.films);
     }
     std::future::pending::<()>().await;
-    drop(film);
+    drop(coming);
 }
 
 /// A segment that is there.
