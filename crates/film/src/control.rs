@@ -78,6 +78,9 @@ pub struct Sample<'a> {
     /// the interval, as everything that is wanted was asked for, or the limit kept most of them from reading
     /// for most of it.
     pub sated: bool,
+    /// What is still to come of a segment, all of which has to be there before any of it plays; zero: nothing is
+    /// known of that.
+    pub left: Bytes,
     /// Whether a player takes all that comes, and never left anything: its own buffer has shown no bound, and
     /// nobody knows how fast it plays.
     pub hungry: bool,

@@ -131,6 +131,7 @@ impl<C: RateController> Run<C> {
             paths: &[],
             aside: self.draining.iter().map(|(_, rate)| rate.amount_in(elapsed)).sum(),
             sated: false,
+            left: Bytes::ZERO,
             hungry: false,
         };
         for order in event(&mut self.controller, &sample) {

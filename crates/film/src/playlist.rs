@@ -12,7 +12,8 @@
 //!    comes first. What belongs to another rung, or was passed, is thrown away, and
 //!    everything once nobody has asked for [`Parameters::forgotten_after`]. Nothing is fetched ahead where the
 //!    paths give [`Parameters::near`] times what is played and the player can go to another rung: it gets the next
-//!    segment in time by itself, and what it does not play would be got for nothing.
+//!    segment in time by itself, unless the last one took longer than that, and what it does not play would be got for
+//!    nothing.
 //! 2. **Rung.** The player's, or, for one that does not adapt ([`Playlist::adapts`]), that of a rule, chosen when
 //!    a segment is fetched or asked for: once for each segment.
 //! 3. **Rate.** What the paths give, over the last seconds in which something was
@@ -227,7 +228,7 @@ impl Playlist {
         let kept: Bytes = self.fetched.values().map(|fetched| fetched.size()).sum();
         let candidates = self.played.values().filter_map(|played| match played.next {
             Some(next) if !self.fetched.contains_key(&next) => Some((self.duration(played.segment)?, next)),
-            _ if self.comes_by_itself(played.segment.track) => None,
+            _ if self.comes_by_itself(played.segment.track, now) => None,
             Some(next) => self.next_of(next),
             None => self.next_of(played.segment),
         });
@@ -245,7 +246,7 @@ impl Playlist {
 
     /// Whether the player of this track gets the next segment in time when it asks for it, and may want another one
     /// than what would be fetched.
-    fn comes_by_itself(&self, track: TrackId) -> bool {
+    fn comes_by_itself(&self, track: TrackId, now: Time) -> bool {
         let Some(group) = self.tracks.get(&track).map(|track| track.group) else { return false };
         let chooses = self.has_others(group) && !self.ladder.as_ref().is_some_and(|ladder| ladder.has(track));
         let rate = |played: &Played| {
@@ -253,7 +254,11 @@ impl Playlist {
             Some(Rate::of(size, self.duration(played.segment)?))
         };
         let played: Rate = self.played.values().filter_map(rate).sum();
-        chooses && self.rate.is_some_and(|rate| rate >= played * self.parameters.near)
+        // A rate that falls is believed when a segment has come; one that is slow tells it before.
+        let took = |played: &Played| played.took(now) * self.parameters.near;
+        let is_slow =
+            self.played.get(&group).is_some_and(|played| self.duration(played.segment) < Some(took(played)));
+        chooses && !is_slow && self.rate.is_some_and(|rate| rate >= played * self.parameters.near)
     }
 
     /// All of a segment has been asked for, and some of its connections have nothing to do: what is next may begin.
@@ -385,6 +390,11 @@ impl Playlist {
 }
 
 impl Played {
+    /// How long its player has waited for it.
+    fn took(&self, now: Time) -> Duration {
+        self.came.unwrap_or(now).since(self.at)
+    }
+
     /// Whether a segment is what was asked for, or comes behind it.
     fn keeps(&self, segment: SegmentId) -> bool {
         let next = self.next.unwrap_or(self.segment);

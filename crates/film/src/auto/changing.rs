@@ -55,6 +55,12 @@ impl Auto {
                     return;
                 }
                 let hurried = self.is_hurried(sample);
+                if self.has_lately_brought(needed, now) {
+                    // Others have it now, of whom each connection takes a part. What a second or two show in their midst
+                    // varies by more than what one brings.
+                    self.grow.until = now + SHORT_REST;
+                    return;
+                }
                 if hurried && self.sees_no_queue(sample) {
                     // The others' fall from slow start hides what it brings, and there is room on the path.
                     return;

@@ -2,12 +2,16 @@
 //!
 //! A segment plays some seconds, and a change of the number of connections takes as long to show its effect. So
 //! one controller goes on from session to session: its number of connections, what they brought of late, the
-//! trial that is under way, the shortest round trip. Two things differ from a single film:
+//! trial that is under way, the shortest round trip. Three things differ from a single film:
 //!
 //! - *What is measured.* Only what tells something of the path: not the beginning of a session, until its first
 //!   connections are there and have had an interval, nor its end, when nothing is left to ask for.
 //! - *What is closed.* Growth that brought nothing where a queue stands, while the buffer is low, too. What nobody can
 //!   hold is not gained by more connections: the player adapts, or stalls with one connection as with several.
+//!   But it stays where the paths brought what is needed within the last minute: others have it now, and of them each
+//!   connection takes a part.
+//! - *What is urgent.* A segment of which all would come, at the rate of the last moments, when nothing is left to play:
+//!   it plays when its end is there, however much there is to play at its beginning.
 //!
 //! When a session overlaps the one before, whose last bytes come while the next segment is begun, the newest one
 //! is obeyed, and the one before keeps what it has.

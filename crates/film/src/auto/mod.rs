@@ -90,6 +90,8 @@ pub struct Auto {
     missed_since: Option<Time>,
     /// Since when the needed rate is held.
     held_since: Option<Time>,
+    /// The most that has come lately, and when.
+    most_brought: Option<(Time, Rate)>,
     /// Since when the receiver holds the rate back.
     ample_since: Option<Time>,
     trial: Option<Trial>,
@@ -122,6 +124,7 @@ impl Auto {
             newest: Time::ZERO,
             missed_since: None,
             held_since: None,
+            most_brought: None,
             ample_since: None,
             trial: None,
             silence: Silence::since(Time::ZERO),
@@ -224,7 +227,11 @@ impl Auto {
     /// How long the needed rate must be missed before connections are added: the less there is in the buffer,
     /// the shorter.
     fn patience(&self, sample: &Sample<'_>) -> Duration {
-        let buffer = sample.buffer.unwrap_or(Duration::from_secs(4));
+        let buffer = if self.comes_late(sample) {
+            Duration::ZERO
+        } else {
+            sample.buffer.unwrap_or(Duration::from_secs(4))
+        };
         (buffer / 4).max(Duration::from_millis(400)).min(Duration::from_secs(4))
     }
 
@@ -294,6 +301,7 @@ impl RateController for Auto {
         let mut orders = Vec::new();
         let allowed = self.set_limit(sample, &mut orders);
         let recent = self.recent(sample);
+        self.note_brought(recent, now);
         let needed = match sample.wanted {
             // What is not allowed cannot be missed.
             Some(wanted) => self.needed(sample, wanted).min(self.allowed(sample, wanted) * ALMOST),

@@ -29,8 +29,8 @@ impl Auto {
         let in_flight = rate.amount_in(sample.mean_rtt()).in_packets(sample.packet_size(Bytes::new(1)));
         let fed = in_flight.as_f64() / self.parameters.least_share.as_f64();
         if self.is_lasting && fed >= count {
-            // Beside others one more gets about as much as each has: the trial tells, and it ends soon.
-            return Some((sample.connections.len() + 1).min(self.parameters.most));
+            // Beside others each more gets about as much as each has: the trial tells, and it ends soon.
+            return Some((sample.connections.len() * 2).min(self.parameters.most));
         }
         (1..=self.parameters.most).take_while(|count| Bytes::of(*count).as_f64() <= fed).last().or(Some(1))
     }

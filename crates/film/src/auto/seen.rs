@@ -13,6 +13,8 @@ const NOTICEABLE: f64 = 0.05;
 const RISES: f64 = 1.25;
 /// Those are four, and at most this long: where they take longer it is mostly a queue's doing.
 const LONGEST_LOOK: Duration = Duration::from_secs(2);
+/// What the paths have brought so lately they can bring.
+const LATELY: Duration = Duration::from_secs(60);
 /// Rates are averaged over this long at most.
 const MEMORY: Duration = Duration::from_secs(8);
 
@@ -61,9 +63,35 @@ impl Auto {
     /// Whether the buffer is below B-, or will be empty before a few changes have shown their effect.
     pub(super) fn is_hurried(&self, sample: &Sample<'_>) -> bool {
         let changes = sample.mean_rtt() * ROUND_TRIPS_OF_CHANGES;
-        sample
-            .buffer
-            .is_some_and(|buffer| buffer < self.parameters.buffer.0 || self.lasts(sample, buffer) < changes)
+        self.comes_late(sample)
+            || sample.buffer.is_some_and(|buffer| {
+                buffer < self.parameters.buffer.0 || self.lasts(sample, buffer) < changes
+            })
+    }
+
+    /// Takes note of what has come over the last moments.
+    pub(super) fn note_brought(&mut self, recent: Rate, now: Time) {
+        let is_most = |(at, most): (Time, Rate)| recent >= most || now.since(at) > LATELY;
+        if self.most_brought.is_none_or(is_most) {
+            self.most_brought = Some((now, recent));
+        }
+    }
+
+    /// Whether the paths have brought what is needed not long ago, so that it is others who have it where it is missed; of
+    /// a film in segments alone.
+    pub(super) fn has_lately_brought(&self, needed: Rate, now: Time) -> bool {
+        let did = |(at, most): (Time, Rate)| most >= needed && now.since(at) <= LATELY;
+        self.is_lasting && self.most_brought.is_some_and(did)
+    }
+
+    /// Whether a segment would have come when nothing is left to play, at the rate of the last moments: the less of it
+    /// is there, the more of the buffer is gone until it can be played.
+    pub(super) fn comes_late(&self, sample: &Sample<'_>) -> bool {
+        let Some(buffer) = sample.buffer.filter(|_| self.is_lasting && !sample.left.is_zero()) else {
+            return false;
+        };
+        let rate = self.recent(sample);
+        !rate.is_zero() && rate.time_for(sample.left) > buffer
     }
 
     /// How long the buffer lasts at the rate of the last moments.

@@ -174,6 +174,7 @@ impl World {
             paths: &paths,
             aside: Bytes::ZERO,
             sated: self.sated,
+            left: Bytes::ZERO,
             hungry: false,
         };
         let orders = self.auto.measure(&sample);

@@ -81,6 +81,11 @@ impl Coordinator {
         self.size.map(|size| Bytes::new(size.saturating_sub(self.claimed.total())))
     }
 
+    /// How much of the media has not come; `None`: its end is not known.
+    pub fn missing(&self) -> Option<Bytes> {
+        self.size.map(|size| Bytes::new(size.saturating_sub(self.have.total())))
+    }
+
     /// In how long what was asked for is there, as far as what connections deliver tells.
     pub fn ends_in(&self, now: Time) -> Duration {
         let last = |pipe: &Pipe| pipe.queue.back().and_then(|id| self.segments.get(id)).map(|last| last.mark);

@@ -50,6 +50,19 @@ fn what_is_played_next_is_fetched_when_the_player_waits_for_nothing() {
     assert_eq!(fetched, 7, "30 s behind the start of the segment that was asked for, and no more");
 }
 
+/// What the paths give is a mean of some seconds; a segment that is slow tells sooner that it is less now.
+#[test]
+fn what_is_next_is_fetched_while_a_player_has_waited_long_for_what_ends() {
+    let mut playlist = playlist(Parameters::default());
+    let size = Rate::from_kbps(800).amount_in(Duration::from_secs(4));
+    playlist.asked(segment(LOW, 7), Hints::default(), at(0));
+    playlist.came(segment(LOW, 7), size, Duration::from_millis(600), at(600));
+    playlist.asked(segment(LOW, 8), Hints::default(), at(1000));
+    playlist.ends(segment(LOW, 8));
+    assert_eq!(playlist.next(at(2900)), None, "in less than half of its play time");
+    assert_eq!(playlist.next(at(3100)), Some(segment(LOW, 9)));
+}
+
 /// What a player of a ladder asks for next is not known, and what it does not ask for was got for nothing.
 #[test]
 fn nothing_is_fetched_ahead_where_the_paths_give_far_more_than_is_played_and_there_are_other_rungs() {

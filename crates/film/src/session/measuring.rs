@@ -87,6 +87,10 @@ impl Session {
             Pace::Media(_) => self.media_rate,
             Pace::AtLeast { rate, .. } => Some(rate),
         };
+        let left = match self.pace {
+            Pace::AtLeast { .. } => self.coordinator.missing().unwrap_or(Bytes::ZERO),
+            _ => Bytes::ZERO,
+        };
         let elapsed = now.since(from);
         let connections = &connections;
         // What came over connections that are given up is part of what came.
@@ -103,6 +107,7 @@ impl Session {
             paths: &paths,
             aside,
             sated,
+            left,
             hungry,
         };
         let orders = ask(self.controller.as_mut(), &sample);

@@ -9,8 +9,8 @@ const PARAMETERS: fn() -> Parameters = || Parameters { most: 6, ..Parameters::de
 /// A path, and a player of segments of four seconds that waits for each.
 struct Viewer {
     lasting: Lasting,
-    /// What so many connections bring together, and their round trip once there is a queue.
-    path: fn(usize) -> (Rate, Duration),
+    /// What so many connections bring together at a time, and their round trip once there is a queue.
+    path: fn(usize, Time) -> (Rate, Duration),
     wanted: Rate,
     now: Time,
     buffer: Duration,
@@ -19,7 +19,7 @@ struct Viewer {
 }
 
 impl Viewer {
-    fn new(wanted: Rate, path: fn(usize) -> (Rate, Duration)) -> Self {
+    fn new(wanted: Rate, path: fn(usize, Time) -> (Rate, Duration)) -> Self {
         let (now, buffer) = (Time::ZERO, Duration::ZERO);
         Self { lasting: Lasting::default(), path, wanted, now, buffer, opened: 0, connections: 0 }
     }
@@ -43,7 +43,7 @@ impl Viewer {
             self.opened += ids.len().saturating_sub(self.connections);
             self.connections = ids.len();
             self.now += STEP;
-            let (rate, mut srtt) = (self.path)(ids.len());
+            let (rate, mut srtt) = (self.path)(ids.len(), self.now);
             if self.now.since(Time::ZERO) <= STEP * 2 {
                 srtt = Duration::from_millis(80);
             }
@@ -52,7 +52,8 @@ impl Viewer {
             self.buffer = self.buffer - STEP;
             let connections = samples(&ids, srtt, brought);
             let is_over = come >= size;
-            let sample = Sample { sated: is_over, connections: &connections, ..self.sample(at(self.now)) };
+            let (connections, left) = (connections.as_slice(), size - come);
+            let sample = Sample { sated: is_over, connections, left, ..self.sample(at(self.now)) };
             for order in session.measure(&sample) {
                 match order.what {
                     What::Open(_) => opens += 1,
@@ -96,7 +97,8 @@ fn samples(ids: &[ConnectionId], srtt: Duration, brought: Bytes) -> Vec<Connecti
 #[test]
 fn what_one_connection_fills_is_not_tried_with_more_again_and_again() {
     // 2.4 Mbps and a queue, with however many.
-    let mut viewer = Viewer::new(Rate::from_mbps(3), |_| (Rate::from_kbps(2400), Duration::from_millis(300)));
+    let mut viewer =
+        Viewer::new(Rate::from_mbps(3), |_, _| (Rate::from_kbps(2400), Duration::from_millis(300)));
     for _ in 0..18 {
         viewer.get_segment();
     }
@@ -109,7 +111,7 @@ fn what_one_connection_fills_is_not_tried_with_more_again_and_again() {
 #[test]
 fn the_number_that_holds_the_rate_is_found_over_several_segments_and_stays() {
     // A megabit each, as where packets are lost, and no queue.
-    let mut viewer = Viewer::new(Rate::from_mbps(5), |count| {
+    let mut viewer = Viewer::new(Rate::from_mbps(5), |count, _| {
         (Rate::from_mbps(Bytes::of(count).get()), Duration::from_millis(80))
     });
     for _ in 0..3 {
@@ -131,7 +133,7 @@ fn the_newest_session_is_obeyed_alone() {
     let mut second = lasting.next_session(PARAMETERS(), Time::ZERO + Duration::from_secs(3));
     assert_eq!(second.start().len(), 1);
     let ids = [ConnectionId(0)];
-    let viewer = Viewer::new(Rate::from_mbps(5), |_| (Rate::ZERO, Duration::ZERO));
+    let viewer = Viewer::new(Rate::from_mbps(5), |_, _| (Rate::ZERO, Duration::ZERO));
     let connections = samples(&ids, Duration::from_millis(80), Bytes::kib(10));
     for millis in (300..6000).step_by(300) {
         let now = Time::ZERO + Duration::from_millis(millis);
@@ -139,4 +141,51 @@ fn the_newest_session_is_obeyed_alone() {
         assert_eq!(first.measure(&sample), [], "its rate is missed, and it is not the one that matters");
     }
     assert_eq!(lasting.next_session(PARAMETERS(), Time::ZERO + Duration::from_secs(9)).start().len(), 1);
+}
+
+/// 6 Mbps, which others share from 20 s on, more and more of them.
+fn crowd(count: usize, now: Time) -> (Rate, Duration) {
+    let (own, since) = (Bytes::of(count).as_f64(), now.since(Time::ZERO + Duration::from_secs(20)));
+    let others = (since.as_secs_f64() * 2.0).min(15.0);
+    (Rate::from_mbps(6) * Ratio::from_f64(own / (own + others)), Duration::from_millis(180))
+}
+
+/// A viewer who has got segments over one connection until others come, with so much to play.
+fn viewer_before_the_crowd(wanted: Rate, buffer: Duration) -> Viewer {
+    let mut viewer = Viewer::new(wanted, crowd);
+    while viewer.now.since(Time::ZERO) < Duration::from_secs(17) {
+        viewer.get_segment();
+    }
+    (viewer.now, viewer.buffer) = (Time::ZERO + Duration::from_secs(20), buffer);
+    viewer
+}
+
+/// The rate may be missed for a while with a buffer of 15 s, but nothing of a segment plays before all of it is there.
+#[test]
+fn a_segment_that_would_come_too_late_has_more_connections_at_once() {
+    let mut viewer = viewer_before_the_crowd(Rate::from_mbps(3), Duration::from_secs(15));
+    viewer.now = Time::ZERO + Duration::from_secs(28);
+    viewer.get_segment();
+    assert!(viewer.buffer > Duration::from_secs(7), "{} with what has come", viewer.buffer);
+}
+
+/// What others take more and more of looks as if a connection more brought nothing.
+#[test]
+fn what_is_added_stays_where_others_have_what_the_path_brought_lately() {
+    let mut viewer = viewer_before_the_crowd(Rate::from_mbps(3), Duration::from_secs(15));
+    viewer.get_segment();
+    assert!(viewer.buffer > Duration::from_secs(8), "{} with what has come", viewer.buffer);
+}
+
+#[test]
+fn where_packets_are_lost_there_are_at_most_twice_as_many_at_once_as_have_packets_enough() {
+    let now = Time::ZERO + Duration::from_secs(10);
+    let auto = Auto { is_lasting: true, delay_seen: Some(now), ..Auto::new(PARAMETERS()) };
+    let ids = [ConnectionId(0), ConnectionId(1)];
+    let mut connections = samples(&ids, Duration::from_millis(200), Bytes::ZERO);
+    connections.iter_mut().for_each(|connection| connection.loss = 0.06);
+    let sample = Sample { now, connections: &connections, ..Sample::default() };
+    // Four packets of each in a round trip are 463 kbps.
+    assert_eq!(auto.most_fed(&sample, Rate::from_kbps(600)), Some(4));
+    assert_eq!(auto.most_fed(&sample, Rate::from_kbps(400)), Some(1));
 }
