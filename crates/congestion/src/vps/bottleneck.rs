@@ -89,7 +89,7 @@ impl Default for Settings {
             interval: Duration::from_millis(200),
             join_intervals: 100,
             join_known: 30,
-            join_likeness: 4.5,
+            join_likeness: 4.0,
             part_intervals: 18,
             judged_every: Duration::from_millis(500),
             convinced_after: Duration::from_secs(3),

@@ -9,7 +9,7 @@
 use super::delays::{Comparison, without_mean};
 
 /// Movements are followed for so many intervals.
-const LAGS: usize = 30;
+const LAGS: usize = 80;
 
 /// The autocorrelation of a signal at the lags from one interval on.
 #[derive(Clone, Debug)]
