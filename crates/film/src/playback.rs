@@ -242,6 +242,9 @@ impl Playback {
         if self.end_reached || matches!(self.parameters.stall, StallRule::Rebuffer { .. }) {
             // Nanoseconds cut off would leave the last byte.
             self.played = self.contiguous;
+        } else if rate.time_for(self.played - from) < stop.since(since) {
+            // So would a byte that was played in part: a second that is not there would seem to be.
+            self.played = (self.played + Bytes::new(1)).min(self.contiguous);
         }
         if self.end_reached {
             self.state = State::Finished;
