@@ -10,10 +10,6 @@ use anabranch_units::{Bytes, Duration, Time};
 use super::clock::SenderClock;
 use super::{kept_size, most_kept};
 
-/// A packet is handed on before its time by no more than so small a part of the latency,
-const EARLY_PART: u64 = 50;
-/// and by no more than this: at 10 Mbps four packets come in so long.
-const EARLY_MOST: Duration = Duration::from_millis(4);
 /// How far ahead of the next packet one may be.
 const MOST_AHEAD: u64 = 1 << 18;
 
@@ -126,14 +122,10 @@ impl Buffer {
         true
     }
 
-    /// The next packet, if its time has come. Holes before it are given up. One without a hole before it comes a
-    /// little early: whatever wakes the receiver before its time saves it from being woken for this one, as
-    /// network cards wait before they interrupt.
+    /// The next packet, if its time has come. Holes before it are given up.
     pub(super) fn pop(&mut self, clock: &SenderClock, now: Time) -> Option<Arc<[u8]>> {
         let (&sequence, (came, _)) = self.packets.first_key_value()?;
-        let most = (self.latency / EARLY_PART).min(EARLY_MOST);
-        let early = if sequence == self.next { most } else { Duration::ZERO };
-        if clock.here(*came) + self.latency > now + early {
+        if clock.here(*came) + self.latency > now {
             return None;
         }
         let (_, payload) = self.packets.remove(&sequence)?;
@@ -263,22 +255,10 @@ mod tests {
         // The way takes 20 ms less than the first packet made believe.
         assert!(ends.insert(1, Way::Sent, 990));
         assert_eq!(ends.deadline(), at(1080));
-        assert!(ends.pop(at(1077)).is_none());
-        assert_eq!(ends.pop(at(1078)), Some(payload(0)));
-        assert!(ends.pop(at(1087)).is_none());
-        assert_eq!(ends.pop(at(1088)), Some(payload(1)));
-    }
-
-    #[test]
-    fn a_packet_behind_a_hole_is_not_handed_on_before_its_time() {
-        let mut ends = Ends::new(0);
-        ends.insert(0, Way::Sent, 1000);
-        ends.insert(2, Way::Sent, 1020);
-        assert_eq!(ends.pop(at(1098)), Some(payload(0)));
-        assert!(ends.pop(at(1119)).is_none());
-        // What fills the hole comes in time until then.
-        assert!(ends.insert(1, Way::SentAgain, 1119));
-        assert_eq!((ends.pop(at(1119)), ends.pop(at(1119))), (Some(payload(1)), Some(payload(2))));
+        assert!(ends.pop(at(1079)).is_none());
+        assert_eq!(ends.pop(at(1080)), Some(payload(0)));
+        assert!(ends.pop(at(1089)).is_none());
+        assert_eq!(ends.pop(at(1090)), Some(payload(1)));
     }
 
     #[test]
@@ -295,7 +275,7 @@ mod tests {
         for millis in 1000..1200 {
             delivered.extend(ends.pop(at(millis)).map(|packet| (packet, millis)));
         }
-        let expected: Vec<_> = (0..6).map(|number| (payload(number), 1098 + 10 * number)).collect();
+        let expected: Vec<_> = (0..6).map(|number| (payload(number), 1100 + 10 * number)).collect();
         assert_eq!(delivered, expected);
         ends.insert(7, Way::Sent, 1200);
         assert!(ends.pop(at(1300)).is_some());
@@ -364,7 +344,7 @@ mod tests {
             let times: Vec<u64> = delivered.iter().map(|(_, millis)| *millis).collect();
             assert!(delivered.iter().map(|(packet, _)| packet.clone()).eq((0..10).map(payload)), "{jump}");
             // Packet 4 counts as just come when the newest datagram left.
-            assert_eq!(times, [1098, 1108, 1118, 1128, 1188, 1188, 1188, 1188, 1188, 1188], "{jump}");
+            assert_eq!(times, [1100, 1110, 1120, 1130, 1190, 1190, 1190, 1190, 1190, 1190], "{jump}");
             assert_eq!((ends.clock.jumps(), ends.buffer.counts().lost), (1, 0));
         }
     }
