@@ -8,7 +8,8 @@
 
 use super::delays::{Comparison, without_mean};
 
-/// Movements are followed for so many intervals.
+/// Movements are followed for so many intervals, 16 s of 200 ms: longer than a period of Reno, or what comes back
+/// with each period would count as new every time.
 const LAGS: usize = 80;
 
 /// The autocorrelation of a signal at the lags from one interval on.
