@@ -202,6 +202,7 @@ fn tell(group: &mut Group, member: MemberId, notes: &[Note], heard: &Heard) {
     for note in notes {
         match *note {
             Note::Acknowledged(..) => {}
+            Note::Sacked(start, end) => group.release(member, range(start, end)),
             Note::Lost(start, end) => group.on_loss(member, range(start, end), heard.now),
             Note::TimedOut => group.on_timeout(member, heard.now),
         }

@@ -88,7 +88,7 @@ fn settle(outstanding: &mut BTreeSet<u64>, notes: &[Note]) -> News {
     };
     for note in notes {
         match *note {
-            Note::Acknowledged(start, end) => news.delivered += take(start, end),
+            Note::Acknowledged(start, end) | Note::Sacked(start, end) => news.delivered += take(start, end),
             Note::Lost(start, end) => news.lost += take(start, end),
             Note::TimedOut => {
                 news.lost += take(0, u64::MAX);

@@ -4,6 +4,9 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Note {
     Acknowledged(u64, u64),
+    /// Acknowledged by SACK before the loss event that is told next: no window grows by a duplicate
+    /// acknowledgement (RFC 5681, section 3.2).
+    Sacked(u64, u64),
     Lost(u64, u64),
     TimedOut,
 }

@@ -131,7 +131,10 @@ impl Sack {
                 let added = flow.board.add(start, end);
                 sacked += added;
                 if added > 0 {
-                    self.note(Note::Acknowledged(start, end));
+                    // Before a loss event the window stands still, and limited transmit alone sends.
+                    if self.phase != Phase::Open {
+                        self.note(Note::Acknowledged(start, end));
+                    }
                     flow.arrived(start, end, now);
                 }
             }
@@ -157,6 +160,7 @@ impl Sack {
         self.retransmitted = 0;
         // Three duplicates make the first segment a lost one in any case.
         self.lost_below = self.lost_below.max(flow.oldest + 1);
+        flow.board.ranges().for_each(|(start, end)| self.note(Note::Sacked(start, end)));
         self.note_lost(flow, self.lost_below.max(flow.oldest + flow.segment), now);
         flow.urgent = 1;
         flow.restart_timer(now);

@@ -109,6 +109,11 @@ impl Scoreboard {
         self.ranges.get(place).copied().filter(|(start, _)| *start <= position)
     }
 
+    /// All ranges, in order.
+    pub(super) fn ranges(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.ranges.iter().copied()
+    }
+
     /// The first range.
     pub(super) fn first(&self) -> Option<(u64, u64)> {
         self.ranges.front().copied()
