@@ -9,7 +9,8 @@
 //!   halves, once a round trip. So a burst that one large member loses counts as if plain flows had lost it;
 //!   in MulTCP it would count once. Of a member that uses less than half of its part and of its own flow's
 //!   window all lost packets are that flow's: the burst with which one comes back from a rest is no business
-//!   of the others'.
+//!   of the others'. Nor do others lose in the turn of a flow of which its member uses little: that one's turn is
+//!   theirs whose packet it is.
 //! - W is split so that rates stand as the weights: a member's part is as its weight times its round-trip
 //!   time. For a virtual flow the round trip is then the weighted mean of the members'.
 //! - A member that cannot use its part leaves the rest of it to the others (max-min by weight). One that
@@ -253,7 +254,13 @@ impl JointWindow {
             if left <= 0.0 {
                 return;
             }
-            let whose = if is_own { Some(place) } else { self.next_in_turn(total, now) };
+            let mut whose = if is_own { Some(place) } else { self.next_in_turn(total, now) };
+            // Who lends most of its flow away loses nothing by what others do with that.
+            let lends =
+                |whose: usize| self.members[whose].as_ref().is_some_and(|member| !member.counts_in_full(now));
+            if whose.is_some_and(lends) {
+                whose = Some(place);
+            }
             let Some(Some(member)) = whose.and_then(|whose| self.members.get_mut(whose)) else { return };
             left -= if heard.has_timed_out { member.cwnd } else { 1.0 };
             if self.delivered > member.recovered_at && sent >= member.reduced {

@@ -169,12 +169,16 @@ static long lose_one(__u32 number, struct walk *walk)
 	}
 	if (walk->place >= MOST_MEMBERS)
 		return 1;
-	member = member_at(group, walk->place);
 	bpf_spin_lock(&group->lock);
+	if (!walk->is_own) {
+		KEPT(turn_at(group, walk->place)->turn_q50) -= 1ULL << 50;
+		/* Who lends most of its flow away loses nothing by what others do with that. */
+		if (KEPT(member_at(group, walk->place)->counts_q20) < ONE_Q20)
+			walk->place = walk->own;
+	}
+	member = member_at(group, walk->place);
 	take_out(group, walk->place);
 	catch_up(group, member);
-	if (!walk->is_own)
-		KEPT(turn_at(group, walk->place)->turn_q50) -= 1ULL << 50;
 	walk->left_q20 = above(walk->left_q20, walk->has_timed_out ? member->cwnd_q20 : ONE_Q20);
 	/* What was sent before it was halved does not halve it again. */
 	if (KEPT(group->delivered) > KEPT(member->recovered_at) && walk->sent_ns >= KEPT(member->reduced_ns)) {

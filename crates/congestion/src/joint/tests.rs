@@ -152,6 +152,29 @@ fn members_that_send_a_packet_a_second_bring_nothing_to_the_one_that_wants_more(
 }
 
 #[test]
+fn what_one_loses_is_not_of_flows_of_which_their_members_use_little() {
+    let mut group = JointWindow::new(10);
+    (0..11).for_each(|_| assert!(group.join(Weight::ONE, at(0)).is_some()));
+    for tenth in 0..200 {
+        let now = at(tenth * 100);
+        if tenth % 10 == 0 {
+            let trickle = MemberReport { used: 1, is_limited: false, ..limited(now, 100, 10) };
+            (1..11).for_each(|place| group.heard(place, &trickle));
+        }
+        let window = group.window(0, now);
+        group.heard(0, &limited(now, 100, window));
+    }
+    let windows =
+        |group: &JointWindow| -> Vec<f64> { group.members.iter().flatten().map(|one| one.cwnd).collect() };
+    let before = windows(&group);
+    let heard = limited(at(20_000), 100, group.window(0, at(20_000)));
+    group.heard(0, &MemberReport { delivered: 0, lost: 8, ..heard });
+    let after = windows(&group);
+    assert!(after[0] < 0.6 * before[0], "{before:?} {after:?}");
+    assert_eq!(after[1..], before[1..]);
+}
+
+#[test]
 fn an_older_loss_that_a_farther_member_sees_later_does_not_halve_again() {
     let (mut group, millis) = running(&[(20, 1.0), (200, 1.0)]);
     let windows = |group: &JointWindow| [0, 1].map(|place| group.members[place].unwrap().cwnd);
