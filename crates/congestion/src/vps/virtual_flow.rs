@@ -6,6 +6,9 @@ use super::heard::Heard;
 use super::names::PoolId;
 use crate::control::{Ack, Controller, Loss, Timeout};
 
+/// What is usual is a mean over so many acknowledgements.
+const USUAL_OVER: f64 = 10.0;
+
 /// Its state. Sequences count packets.
 #[derive(Debug)]
 pub(super) struct VirtualFlow {
@@ -24,6 +27,8 @@ pub(super) struct VirtualFlow {
     has_timed_out: bool,
     /// Acknowledged, and not told yet.
     untold: u64,
+    /// How many bytes the acknowledgements have that it hears of, in the mean.
+    usual: f64,
     /// What its window left when that was reckoned last.
     free: u64,
     /// All its window was in use.
@@ -48,6 +53,7 @@ impl VirtualFlow {
             recovery: 0,
             has_timed_out: false,
             untold: 0,
+            usual: 0.0,
             free: 0,
             is_limited: false,
             is_listed: false,
@@ -134,8 +140,11 @@ impl VirtualFlow {
         }
         self.untold += bytes;
         // One acknowledgement of several segments, which stood for several flows, is one in all and not one
-        // for each.
-        if self.untold < whole {
+        // for each. Nor is one a whole one that has much less than those have that it hears of: who sends
+        // little is acknowledged packet by packet where others are ten at a time.
+        self.usual += (whole as f64 - self.usual) / USUAL_OVER;
+        let usual = (self.usual / 2.0).min(self.cwnd as f64 / 4.0) as u64;
+        if self.untold < whole.max(usual) {
             return;
         }
         self.controller.on_ack(&Ack {
@@ -181,5 +190,54 @@ impl VirtualFlow {
     /// in use.
     fn flight_at_loss(&self) -> Bytes {
         if self.is_limited { self.cwnd() } else { Bytes::new(self.flight) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anabranch_units::Duration;
+
+    use super::*;
+    use crate::algorithm::Algorithm;
+    use crate::control::Start;
+
+    const SEGMENT: u64 = 1000;
+
+    /// By how many segments a window of forty grows by so many acknowledgements, each of the segments that are next
+    /// in `sizes`, in turn.
+    fn growth(acknowledgements: usize, sizes: &[u64]) -> f64 {
+        let start = Start {
+            segment: Bytes::new(SEGMENT),
+            initial_window: Bytes::new(40 * SEGMENT),
+            initial_ssthresh: Some(Bytes::new(SEGMENT)),
+            seed: 0,
+        };
+        let mut flow = VirtualFlow::new(PoolId(0), Algorithm::Reno.controller(&start), SEGMENT);
+        let rtt = Duration::from_millis(50);
+        let heard = Heard { now: Time::ZERO + rtt, rtt: Some(rtt), srtt: rtt };
+        flow.is_limited = true;
+        for segments in sizes.iter().cycle().take(acknowledgements) {
+            for _ in 0..*segments {
+                let place = flow.send(SEGMENT);
+                flow.acknowledge(place, SEGMENT, segments * SEGMENT, &heard);
+            }
+        }
+        (flow.cwnd as f64 - 40.0 * SEGMENT as f64) / SEGMENT as f64
+    }
+
+    #[test]
+    fn it_grows_by_an_acknowledgement_whatever_that_is_of() {
+        let one = growth(40, &[1]);
+        assert!((0.9..1.1).contains(&one), "{one}");
+        assert!((growth(40, &[2]) - one).abs() < 0.05 && (growth(40, &[8]) - one).abs() < 0.05);
+    }
+
+    #[test]
+    fn many_small_ones_beside_large_ones_count_for_few() {
+        // As many of one segment as have ten, and few of one among many of two.
+        let (of_ten, mixed) = (growth(40, &[10]), growth(80, &[10, 1]));
+        assert!(mixed < 1.4 * of_ten, "{mixed} {of_ten}");
+        let (of_two, mixed) = (growth(40, &[2]), growth(40, &[2, 2, 2, 1]));
+        assert!((mixed - of_two).abs() < 0.05, "{mixed} {of_two}");
     }
 }
