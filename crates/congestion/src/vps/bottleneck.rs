@@ -12,7 +12,9 @@
 //!   have nothing to do with each other would hardly ever look so alike. How alike these look by chance depends on
 //!   how long each of their movements lasts (`likeness`): two slow rises are often alike, a hundred falls are
 //!   not. Compared are neighbours when all are put in order by a random projection of what they saw, another
-//!   one each time, and those that agreed before.
+//!   one each time, and those that agreed before. Those that were heard of for [`Settings::join_intervals`]
+//!   before they agreed have to for [`Settings::convinced_late_after`]: two queues of their own with nearly
+//!   the same period drift into step now and then, and those who share one could have been seen to before.
 //! - *Parting.* A member whose delays have not moved as those of the rest of its company for
 //!   [`Settings::part_intervals`] stands alone from then on: also where one moves and the other does not.
 //!   Where somebody has said that they share a bottleneck, they are looked at for three times as long.
@@ -63,8 +65,10 @@ pub struct Settings {
     pub part_intervals: usize,
     /// How often it is judged.
     pub judged_every: Duration,
-    /// For how long companies have to agree at every judgement.
+    /// For how long companies have to agree at every judgement,
     pub convinced_after: Duration,
+    /// and for how long where they could have for a long time and did not.
+    pub convinced_late_after: Duration,
     /// The part of their movements by which companies that agree may differ, however noisy they are,
     pub differ_at_most: f64,
     /// and the part by which they may whatever they are. In how they change they may always differ by the former,
@@ -93,6 +97,7 @@ impl Default for Settings {
             part_intervals: 18,
             judged_every: Duration::from_millis(500),
             convinced_after: Duration::from_secs(3),
+            convinced_late_after: Duration::from_secs(15),
             differ_at_most: 0.5,
             differ_at_least: 0.1,
             times_noise: 4.0,
@@ -135,8 +140,8 @@ pub(super) struct Watch {
     /// How often it was judged: which projection is next.
     round: u64,
     delays: Seats<MemberId, Delays>,
-    /// Since when companies have agreed, the one with the smaller number first.
-    agree_since: BTreeMap<(u64, u64), Time>,
+    /// When companies that agree have done so for long enough, the one with the smaller number first.
+    convinced_at: BTreeMap<(u64, u64), Time>,
     /// Members that did not move with their company when that was judged last.
     suspects: BTreeMap<MemberId, u64>,
 }
@@ -148,7 +153,7 @@ impl Watch {
             judged: None,
             round: 0,
             delays: Seats::default(),
-            agree_since: BTreeMap::new(),
+            convinced_at: BTreeMap::new(),
             suspects: BTreeMap::new(),
         }
     }
@@ -319,16 +324,19 @@ impl Watch {
         let steps = steps(&signal);
         let number = members.first()?.0;
         let members = members.iter().map(|(_, id)| *id).collect();
+        let heard = awake.iter().filter_map(|id| self.delays.get(*id)).map(Delays::heard).max().unwrap_or(0);
         let (noise, spread) = (noise(&signal), movements(&steps));
-        Some(Company { number, members, noise, spread, steps, signal, persistence: OnceCell::new() })
+        Some(Company { number, members, heard, noise, spread, steps, signal, persistence: OnceCell::new() })
     }
 
     /// Companies that have agreed for long enough, as the moves that join them.
     fn agreeing(&mut self, companies: &[Company], now: Time) -> Vec<Move> {
         let places: BTreeMap<u64, usize> =
             companies.iter().enumerate().map(|(place, company)| (company.number, place)).collect();
-        let before =
-            self.agree_since.keys().filter_map(|(one, other)| Some((*places.get(one)?, *places.get(other)?)));
+        let before = self
+            .convinced_at
+            .keys()
+            .filter_map(|(one, other)| Some((*places.get(one)?, *places.get(other)?)));
         let mut order: Vec<(f64, usize)> =
             companies.iter().enumerate().map(|(place, one)| (one.projection(self.round), place)).collect();
         order.sort_by(|one, other| one.0.total_cmp(&other.0));
@@ -344,14 +352,21 @@ impl Watch {
                 continue;
             }
             let Some(concordance) = self.agreement(&companies[one], &companies[other]) else { continue };
-            let since = self.agree_since.get(&pair).copied().unwrap_or(now);
-            agree.insert(pair, since);
-            if now.since(since) >= self.settings.convinced_after {
+            let convincing = || now + self.convincing(&companies[one], &companies[other]);
+            let convinced_at = self.convinced_at.get(&pair).copied().unwrap_or_else(convincing);
+            agree.insert(pair, convinced_at);
+            if now >= convinced_at {
                 joined.push((one, other, concordance));
             }
         }
-        self.agree_since = agree;
+        self.convinced_at = agree;
         moves_of(companies, &joined)
+    }
+
+    /// For how long two companies have to agree that begin to now.
+    fn convincing(&self, one: &Company, other: &Company) -> Duration {
+        let is_late = one.heard.min(other.heard) as usize > self.settings.join_intervals;
+        if is_late { self.settings.convinced_late_after } else { self.settings.convinced_after }
     }
 
     /// The concordance of two companies that see the same queue; `None` where they do not.

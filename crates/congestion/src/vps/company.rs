@@ -20,6 +20,8 @@ pub(super) struct Move {
 pub(super) struct Company {
     pub number: u64,
     pub members: Vec<MemberId>,
+    /// In how many intervals something was known of the member that was heard of longest.
+    pub heard: u32,
     pub signal: Vec<f64>,
     pub steps: Vec<f64>,
     pub noise: f64,

@@ -20,13 +20,15 @@ pub(super) struct Delays {
     least: Box<[f32]>,
     /// Of how many of them something is known.
     known: usize,
+    /// Of how many something ever was.
+    heard: u32,
     /// The newest interval that is known.
     newest: u64,
 }
 
 impl Delays {
     pub(super) fn new(intervals: usize) -> Self {
-        Self { least: vec![NOTHING; intervals.max(1)].into(), known: 0, newest: 0 }
+        Self { least: vec![NOTHING; intervals.max(1)].into(), known: 0, heard: 0, newest: 0 }
     }
 
     /// Which interval a time is in.
@@ -51,10 +53,17 @@ impl Delays {
             if *least == NOTHING {
                 *least = -rtt;
             } else {
-                self.known += usize::from(!is_known(*least));
+                let is_new = !is_known(*least);
+                self.known += usize::from(is_new);
+                self.heard = self.heard.saturating_add(u32::from(is_new));
                 *least = least.abs().min(rtt);
             }
         }
+    }
+
+    /// In how many intervals something was known.
+    pub(super) fn heard(&self) -> u32 {
+        self.heard
     }
 
     /// Whether anything can be known of the intervals from this one on.

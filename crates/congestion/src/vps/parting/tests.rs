@@ -118,6 +118,21 @@ fn members_behind_queues_of_their_own_stay_alone() {
 }
 
 #[test]
+fn who_could_have_agreed_for_long_and_did_not_has_to_for_longer() {
+    // How long it takes after they have come to share a queue.
+    let joined_after = |apart: u64| {
+        let mut world = World::new(Settings::default(), 2, 2);
+        world.run(apart, 30.0, Some);
+        (1..60).find(|_| {
+            world.run(1, 30.0, |_| Some(0));
+            world.pools() == [0, 0]
+        })
+    };
+    let (soon, late) = (joined_after(1).expect("joined"), joined_after(40).expect("joined"));
+    assert!(soon < 15 && late > 25, "{soon} {late}");
+}
+
+#[test]
 fn where_no_queue_moves_everybody_stays_where_it_is() {
     for (settings, pools) in [(Settings::default(), [0, 1, 2, 3]), (Settings::default().declared(), [0; 4])] {
         let mut world = World::new(settings, 4, 1);
