@@ -56,8 +56,7 @@ impl Sack {
             retransmitted: 0,
             lost_below: 0,
             lost_again: VecDeque::new(),
-            // The group hears of every SACK, and grants as much.
-            limited_transmit: tcp.limited_transmit && tcp.share.is_none(),
+            limited_transmit: tcp.limited_transmit,
             idle_restart: tcp.idle_restart,
             grants: tcp.share.as_ref().map(|_| Box::default()),
         }
@@ -131,6 +130,9 @@ impl Sack {
                 let added = flow.board.add(start, end);
                 sacked += added;
                 if added > 0 {
+                    if let Some(grants) = &mut self.grants {
+                        grants.acknowledged(end, now);
+                    }
                     // Before a loss event the window stands still, and limited transmit alone sends.
                     if self.phase != Phase::Open {
                         self.note(Note::Acknowledged(start, end));
@@ -202,6 +204,9 @@ impl Sack {
         if acked > 0 {
             self.arrived(flow, flow.oldest, ack.next);
             self.note(Note::Acknowledged(flow.oldest, ack.next));
+            if let Some(grants) = &mut self.grants {
+                grants.acknowledged(ack.next, now);
+            }
             flow.arrived_to(ack, now);
             flow.advance(ack, now);
         }

@@ -177,7 +177,11 @@ impl Sender {
         let segment = if flow.is_established { self.rules.next_segment(flow, now) } else { None };
         flow.urgent = flow.urgent.saturating_sub(1);
         let (start, end) = segment?;
-        Some(Segment { start, end, is_retransmission: flow.sent(start, end, now) })
+        let is_retransmission = flow.sent(start, end, now);
+        if let Some(grants) = self.rules.grants_mut().filter(|_| !is_retransmission) {
+            grants.sent(end, now);
+        }
+        Some(Segment { start, end, is_retransmission })
     }
 
     /// What a segment that leaves says of congestion.
@@ -226,7 +230,7 @@ impl Sender {
 
     /// The round trip that the last acknowledgement measured, once.
     pub(crate) fn take_rtt(&mut self) -> Option<u64> {
-        self.flow.latest_rtt.take()
+        self.rules.grants_mut()?.take_rtt()
     }
 
     /// What the group lets it send now.
