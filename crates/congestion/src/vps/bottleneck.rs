@@ -7,14 +7,15 @@
 //! (Younis and Fahmy, "On efficient on-line grouping of flows with shared bottlenecks at loaded servers",
 //! ICNP 2002, group by delay as well).
 //!
-//! - *Joining.* Companies are joined whose delays have gone together for [`Settings::convinced_after`]: they
-//!   differ by little beside how they move, or by no more than what is no queue in either, and two queues that
-//!   have nothing to do with each other would hardly ever look so alike. How alike these look by chance depends on
-//!   how long each of their movements lasts (`likeness`): two slow rises are often alike, a hundred falls are
-//!   not. Compared are neighbours when all are put in order by a random projection of what they saw, another
-//!   one each time, and those that agreed before. Those that were heard of for [`Settings::join_intervals`]
-//!   before they agreed have to for [`Settings::convinced_late_after`]: two queues of their own with nearly
-//!   the same period drift into step now and then, and those who share one could have been seen to before.
+//! - *Joining.* Companies are joined whose delays have gone together for [`Settings::convinced_after`] on one
+//!   of two time scales (`look`): they differ by little beside how they move, or by no more than what is no
+//!   queue in either, and two queues that have nothing to do with each other would hardly ever look so alike.
+//!   How alike these look by chance depends on how long each of their movements lasts (`likeness`): two slow
+//!   rises are often alike, a hundred falls are not. Compared are neighbours when all are put in order by a
+//!   random projection of what they saw, another one each time, and those that agreed before. Those that were
+//!   heard of for [`Settings::join_intervals`] before they agreed have to for
+//!   [`Settings::convinced_late_after`]: two queues of their own with nearly the same period drift into step
+//!   now and then, and those who share one could have been seen to before.
 //! - *Parting.* A member whose delays have not moved as those of the rest of its company for
 //!   [`Settings::part_intervals`] stands alone from then on: also where one moves and the other does not.
 //!   Where somebody has said that they share a bottleneck, they are looked at for three times as long.
@@ -27,14 +28,13 @@
 //! The cost of a judgement is linear in the members, but for the sorting. Nothing is judged where queues hardly
 //! move: below [`Settings::least_deviation`] delays are noise.
 
-use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 use anabranch_units::{Duration, Time};
 
 use super::company::{Company, Move, Sum, median, moves_of};
-use super::delays::{Comparison, Delays, known_in, movements, noise, steps};
-use super::likeness::likeness;
+use super::delays::{Comparison, Delays, noise, steps, without_mean, without_singles};
+use super::look::{Look, SCALES, WIDE, interval};
 use super::names::MemberId;
 use super::seats::Seats;
 
@@ -52,7 +52,7 @@ pub enum Begins {
 pub struct Settings {
     /// Where members begin.
     pub begins: Begins,
-    /// Of which the least round trips are compared.
+    /// Of which the least round trips are compared, and of halves of it where companies may be joined.
     pub interval: Duration,
     /// How many intervals are compared where companies may be joined,
     pub join_intervals: usize,
@@ -139,7 +139,8 @@ pub(super) struct Watch {
     judged: Option<Time>,
     /// How often it was judged: which projection is next.
     round: u64,
-    delays: Seats<MemberId, Delays>,
+    /// On each scale.
+    delays: Seats<MemberId, [Delays; SCALES]>,
     /// When companies that agree have done so for long enough, the one with the smaller number first.
     convinced_at: BTreeMap<(u64, u64), Time>,
     /// Members that did not move with their company when that was judged last.
@@ -170,20 +171,36 @@ impl Watch {
     /// A round trip was measured.
     pub(super) fn sample(&mut self, member: MemberId, now: Time, rtt: Duration) {
         let sent = Time::from_nanos(now.as_nanos().saturating_sub(rtt.as_nanos()));
-        let interval = Delays::interval(sent, self.settings.interval);
-        if let Some(delays) = self.delays.get_mut(member) {
-            delays.sample(interval, rtt);
-            return;
+        if self.delays.get(member).is_none() {
+            let compared = self.settings.join_intervals.max(self.settings.part_intervals);
+            let ring = |scale| Delays::new(compared + self.lag(scale) as usize + 2);
+            self.delays.insert(member, std::array::from_fn(ring));
         }
-        let compared = self.settings.join_intervals.max(self.settings.part_intervals);
-        let mut delays = Delays::new(compared + self.lag() as usize + 2);
-        delays.sample(interval, rtt);
-        self.delays.insert(member, delays);
+        for (scale, delays) in self.delays.get_mut(member).into_iter().flatten().enumerate() {
+            delays.sample(Delays::interval(sent, interval(scale, &self.settings)), rtt);
+        }
     }
 
     /// So many of the newest intervals are not heard of in full.
-    fn lag(&self) -> u64 {
-        HEARD_WITHIN.as_nanos().div_ceil(self.settings.interval.as_nanos().max(1))
+    fn lag(&self, scale: usize) -> u64 {
+        HEARD_WITHIN.as_nanos().div_ceil(interval(scale, &self.settings).as_nanos().max(1))
+    }
+
+    /// The interval before which all is heard of.
+    fn end(&self, scale: usize, now: Time) -> u64 {
+        Delays::interval(now, interval(scale, &self.settings)).saturating_sub(self.lag(scale))
+    }
+
+    /// What a member saw in the newest intervals, without the mean.
+    /// In wide ones, what is above both neighbours is taken away: what such a queue does lasts longer, what a
+    /// receiver's timer does is that.
+    fn signal(&self, id: MemberId, scale: usize, now: Time, count: usize, least: usize) -> Option<Vec<f64>> {
+        let mut signal = self.delays.get(id)?[scale].signal(self.end(scale, now), count, least)?;
+        if scale == WIDE {
+            without_singles(&mut signal);
+        }
+        without_mean(&mut signal);
+        Some(signal)
     }
 
     /// Whether it is time to judge.
@@ -196,8 +213,7 @@ impl Watch {
     pub(super) fn judge(&mut self, places: &[(u64, MemberId)], now: Time) -> Vec<Move> {
         self.judged = Some(now);
         self.round += 1;
-        let end = Delays::interval(now, self.settings.interval).saturating_sub(self.lag());
-        let oldest = end.saturating_sub(self.settings.part_intervals as u64);
+        let oldest = self.end(WIDE, now).saturating_sub(self.settings.part_intervals as u64);
         let mut moves = Vec::new();
         let mut suspects = BTreeMap::new();
         let (mut seeing, mut awake) = (Vec::new(), Vec::new());
@@ -205,12 +221,12 @@ impl Watch {
             let number = members[0].0;
             // Who has sent nothing lately has nothing to say.
             let is_awake =
-                |id: &MemberId| self.delays.get(*id).is_some_and(|delays| delays.is_newer_than(oldest));
+                |id: &MemberId| self.delays.get(*id).is_some_and(|delays| delays[WIDE].is_newer_than(oldest));
             awake.clear();
             awake.extend(members.iter().map(|(_, id)| *id).filter(is_awake));
-            let parted = self.disagreeing(number, &awake, end, &mut suspects);
+            let parted = self.disagreeing(number, &awake, now, &mut suspects);
             if parted.is_empty() {
-                seeing.extend(self.seen(members, &awake, end));
+                seeing.extend(self.seen(members, &awake, now));
             }
             moves.extend(parted);
         }
@@ -237,7 +253,7 @@ impl Watch {
         &self,
         number: u64,
         awake: &[MemberId],
-        end: u64,
+        now: Time,
         suspects: &mut BTreeMap<MemberId, u64>,
     ) -> Vec<Move> {
         // One alone has nobody to differ from.
@@ -247,7 +263,7 @@ impl Watch {
         let length = self.settings.part_intervals;
         let signals: Vec<(MemberId, Vec<f64>)> = awake
             .iter()
-            .filter_map(|id| Some((*id, self.delays.get(*id)?.signal(end, length, 3 * length / 5)?)))
+            .filter_map(|id| Some((*id, self.signal(*id, WIDE, now, length, 3 * length / 5)?)))
             .collect();
         if signals.len() < 2 {
             return Vec::new();
@@ -300,9 +316,20 @@ impl Watch {
     }
 
     /// What a company sees of its queue; `None` where that is too little, or does not move.
-    fn seen(&self, members: &[(u64, MemberId)], awake: &[MemberId], end: u64) -> Option<Company> {
-        let length = self.settings.join_intervals;
-        let known = |id: &MemberId| self.delays.get(*id)?.signal(end, length, self.settings.join_known);
+    fn seen(&self, members: &[(u64, MemberId)], awake: &[MemberId], now: Time) -> Option<Company> {
+        let looks: [_; SCALES] = std::array::from_fn(|scale| self.look(scale, awake, now));
+        if looks.iter().all(Option::is_none) {
+            return None;
+        }
+        let number = members.first()?.0;
+        let members = members.iter().map(|(_, id)| *id).collect();
+        let heard = |id: &MemberId| Some(self.delays.get(*id)?[WIDE].heard());
+        Some(Company { number, members, heard: awake.iter().filter_map(heard).max().unwrap_or(0), looks })
+    }
+
+    fn look(&self, scale: usize, awake: &[MemberId], now: Time) -> Option<Look> {
+        let Settings { join_intervals: length, join_known: least, .. } = self.settings;
+        let known = |id: &MemberId| self.signal(*id, scale, now, length, least);
         let signal = if let [only] = awake {
             known(only)?
         } else {
@@ -312,21 +339,7 @@ impl Watch {
             told.take(SPOKESMEN).for_each(|signal| sum.add(&signal));
             sum.mean()
         };
-        if known_in(&signal) < self.settings.join_known {
-            return None;
-        }
-        let known = || signal.iter().filter(|value| !value.is_nan());
-        let square = known().map(|value| value * value).sum::<f64>() / known().count() as f64;
-        let least = self.settings.least_deviation.as_secs_f64().powi(2);
-        if square < least {
-            return None;
-        }
-        let steps = steps(&signal);
-        let number = members.first()?.0;
-        let members = members.iter().map(|(_, id)| *id).collect();
-        let heard = awake.iter().filter_map(|id| self.delays.get(*id)).map(Delays::heard).max().unwrap_or(0);
-        let (noise, spread) = (noise(&signal), movements(&steps));
-        Some(Company { number, members, heard, noise, spread, steps, signal, persistence: OnceCell::new() })
+        Look::of(signal, &self.settings)
     }
 
     /// Companies that have agreed for long enough, as the moves that join them.
@@ -337,12 +350,7 @@ impl Watch {
             .convinced_at
             .keys()
             .filter_map(|(one, other)| Some((*places.get(one)?, *places.get(other)?)));
-        let mut order: Vec<(f64, usize)> =
-            companies.iter().enumerate().map(|(place, one)| (one.projection(self.round), place)).collect();
-        order.sort_by(|one, other| one.0.total_cmp(&other.0));
-        let beside = (1..=NEIGHBOURS).flat_map(|distance| {
-            order.iter().zip(order.iter().skip(distance)).map(|(one, other)| (one.1, other.1))
-        });
+        let beside = (0..SCALES).flat_map(|scale| self.beside(companies, scale));
         let mut agree = BTreeMap::new();
         let mut joined = Vec::new();
         for (one, other) in before.chain(beside) {
@@ -363,30 +371,30 @@ impl Watch {
         moves_of(companies, &joined)
     }
 
+    /// The pairs that see nearly the same on a scale.
+    fn beside(&self, companies: &[Company], scale: usize) -> Vec<(usize, usize)> {
+        let projected = |(place, one): (usize, &Company)| {
+            Some((one.looks[scale].as_ref()?.projection(self.round), place))
+        };
+        let mut order: Vec<(f64, usize)> = companies.iter().enumerate().filter_map(projected).collect();
+        order.sort_by(|one, other| one.0.total_cmp(&other.0));
+        (1..=NEIGHBOURS)
+            .flat_map(|distance| order.iter().zip(order.iter().skip(distance)))
+            .map(|(one, other)| (one.1, other.1))
+            .collect()
+    }
+
+    /// The concordance of two companies that see the same queue, on one scale or the other.
+    fn agreement(&self, one: &Company, other: &Company) -> Option<f64> {
+        one.looks
+            .iter()
+            .zip(&other.looks)
+            .find_map(|(one, other)| one.as_ref()?.agreement(other.as_ref()?, &self.settings))
+    }
+
     /// For how long two companies have to agree that begin to now.
     fn convincing(&self, one: &Company, other: &Company) -> Duration {
         let is_late = one.heard.min(other.heard) as usize > self.settings.join_intervals;
         if is_late { self.settings.convinced_late_after } else { self.settings.convinced_after }
-    }
-
-    /// The concordance of two companies that see the same queue; `None` where they do not.
-    fn agreement(&self, one: &Company, other: &Company) -> Option<f64> {
-        let known = self.settings.join_known;
-        let Settings { differ_at_most, differ_at_least, times_noise, join_likeness, .. } = self.settings;
-        let levels = Comparison::of(&one.signal, &other.signal, known)?;
-        let moved = levels.ours + levels.theirs;
-        let tolerated = (times_noise * (one.noise + other.noise)).max(differ_at_least * moved);
-        if levels.difference > tolerated.min(differ_at_most * moved) {
-            return None;
-        }
-        // What happens suddenly has to agree as well.
-        let sudden = Comparison::of(&one.steps, &other.steps, known / 2)?;
-        if sudden.difference > differ_at_most * (sudden.ours + sudden.theirs) {
-            return None;
-        }
-        let likeness = likeness(&levels, one.persistence(), other.persistence());
-        // Of few movements chance is less like a normal deviate.
-        let needed = join_likeness * (1.0 + 1.0 / one.spread.min(other.spread).max(1.0));
-        (likeness >= needed).then(|| levels.concordance())
     }
 }

@@ -1,9 +1,7 @@
-//! Members that share a pool as one: what they see of its queue together, and with which others they belong.
-
-use std::cell::OnceCell;
+//! Members that share a pool as one, and with which others they belong.
 
 use super::delays::without_mean;
-use super::likeness::Persistence;
+use super::look::{Look, SCALES};
 use super::names::MemberId;
 
 /// Members that are moved together.
@@ -16,19 +14,14 @@ pub(super) struct Move {
     pub concordance: f64,
 }
 
-/// What a company sees of its queue.
+/// Who shares a pool.
 pub(super) struct Company {
     pub number: u64,
     pub members: Vec<MemberId>,
     /// In how many intervals something was known of the member that was heard of longest.
     pub heard: u32,
-    pub signal: Vec<f64>,
-    pub steps: Vec<f64>,
-    pub noise: f64,
-    /// How many intervals its movements are spread over.
-    pub spread: f64,
-    /// How long its movements last, once somebody asks.
-    pub persistence: OnceCell<Persistence>,
+    /// What it sees of its queue at each time scale.
+    pub looks: [Option<Look>; SCALES],
 }
 
 /// The median of signals in each interval, of those that are known.
@@ -71,23 +64,6 @@ impl Sum {
         let mut mean: Vec<f64> = self.0.iter().map(of).collect();
         without_mean(&mut mean);
         mean
-    }
-}
-
-impl Company {
-    /// How long its movements last.
-    pub(super) fn persistence(&self) -> &Persistence {
-        self.persistence.get_or_init(|| Persistence::of(&self.signal))
-    }
-
-    /// A number that is nearly the same for those who see the same: a sum of what they saw with random signs,
-    /// which follow from the round.
-    pub(super) fn projection(&self, round: u64) -> f64 {
-        let signed = |(place, value): (usize, &f64)| {
-            let mixed = (round << 8 | place as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            if mixed >> 63 == 0 { *value } else { -*value }
-        };
-        self.signal.iter().enumerate().filter(|(_, value)| !value.is_nan()).map(signed).sum()
     }
 }
 

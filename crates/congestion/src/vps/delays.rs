@@ -79,9 +79,7 @@ impl Delays {
         if is_known(least) { least.into() } else { f64::NAN }
     }
 
-    /// So many intervals up to and without `end`, without their mean; `None` where less than `least` of them
-    /// are known. One that is above both of its neighbours counts as the greater of them: what a queue does
-    /// lasts longer, what a receiver's timer does is that.
+    /// So many intervals up to and without `end`; `None` where less than `least` of them are known.
     pub(super) fn signal(&self, end: u64, count: usize, least: usize) -> Option<Vec<f64>> {
         // Of most it need not be looked at one by one.
         if self.known < least {
@@ -101,15 +99,6 @@ impl Delays {
         if known_in(&signal) < least {
             return None;
         }
-        let mut earlier = f64::NAN;
-        for place in 0..count {
-            let (here, later) = (signal[place], signal.get(place + 1).copied().unwrap_or(f64::NAN));
-            if !here.is_nan() {
-                signal[place] = here.min(earlier.max(later));
-            }
-            earlier = here;
-        }
-        without_mean(&mut signal);
         Some(signal)
     }
 }
@@ -138,6 +127,18 @@ pub(super) fn movements(steps: &[f64]) -> f64 {
     let squares = || steps.iter().filter(|step| !step.is_nan()).map(|step| step * step);
     squares().sum::<f64>().powi(2)
         / squares().map(|square| square * square).sum::<f64>().max(f64::MIN_POSITIVE)
+}
+
+/// One that is above both of its neighbours counts as the greater of them from now on.
+pub(super) fn without_singles(signal: &mut [f64]) {
+    let mut earlier = f64::NAN;
+    for place in 0..signal.len() {
+        let (here, later) = (signal[place], signal.get(place + 1).copied().unwrap_or(f64::NAN));
+        if !here.is_nan() {
+            signal[place] = here.min(earlier.max(later));
+        }
+        earlier = here;
+    }
 }
 
 /// Takes away the mean of what is known.
@@ -247,7 +248,8 @@ mod tests {
             delays.sample(interval, Duration::from_millis(millis));
             delays.sample(interval, Duration::from_millis(millis + 5));
         }
-        let signal = delays.signal(105, 5, 3).expect("all are known");
+        let mut signal = delays.signal(105, 5, 3).expect("all are known");
+        without_singles(&mut signal);
         let steps: Vec<f64> = signal.windows(2).map(|two| (two[1] - two[0]) * 1000.0).collect();
         for (step, expected) in steps.iter().zip([1.0, 1.0, 0.0, 0.0]) {
             assert!((step - expected).abs() < 0.01, "{steps:?}");

@@ -39,6 +39,7 @@ mod flight;
 mod group;
 mod heard;
 mod likeness;
+mod look;
 mod member;
 mod names;
 mod order;
