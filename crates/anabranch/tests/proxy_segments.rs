@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use anabranch_testkit::{Answer, Asked, ScriptedServer, film};
 use play_support::{LIMIT, Program, get, send};
 
-/// Bytes of a segment, which plays four seconds.
+/// Bytes of a segment.
 const SIZE: usize = 400_000;
 const SEGMENTS: usize = 20;
 
@@ -21,8 +21,13 @@ fn proxy() -> (Program, SocketAddr) {
     (program, address)
 }
 
-/// A ladder of two rungs, `low/N.ts` and `high/N.ts`, whose segments all are the film.
+/// A ladder of two rungs, `low/N.ts` and `high/N.ts`, whose segments all are the film, and play four seconds.
 fn origin(segment: impl Fn(&Asked) -> Answer + Send + Sync + 'static) -> ScriptedServer {
+    origin_of(4, segment)
+}
+
+/// The same with segments of so many seconds.
+fn origin_of(seconds: usize, segment: impl Fn(&Asked) -> Answer + Send + Sync + 'static) -> ScriptedServer {
     ScriptedServer::of(&film(SIZE), move |asked| {
         let text = match asked.target.as_str() {
             "/all.m3u8" => "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=800000\nlow/list.m3u8\n\
@@ -30,8 +35,8 @@ fn origin(segment: impl Fn(&Asked) -> Answer + Send + Sync + 'static) -> Scripte
                 .to_owned(),
             "/low/list.m3u8" | "/high/list.m3u8" => {
                 let segments: String =
-                    (0..SEGMENTS).map(|number| format!("#EXTINF:4,\n{number}.ts\n")).collect();
-                format!("#EXTM3U\n#EXT-X-TARGETDURATION:4\n{segments}#EXT-X-ENDLIST\n")
+                    (0..SEGMENTS).map(|number| format!("#EXTINF:{seconds},\n{number}.ts\n")).collect();
+                format!("#EXTM3U\n#EXT-X-TARGETDURATION:{seconds}\n{segments}#EXT-X-ENDLIST\n")
             }
             _ => return segment(asked),
         };
@@ -130,10 +135,11 @@ fn another_rung_comes_over_as_many_connections_as_the_first_one() {
     assert!(took < Duration::from_secs(6), "{took:?}: six bring it in 2.2 s, one in 13");
 }
 
-/// Where it would be of another rung as soon as the player finds out how fast it comes.
+/// Where it would be of another rung as soon as the player finds out how fast it comes. Segments are so long that a busy
+/// machine brings one within half of its play time.
 #[test]
 fn nothing_is_fetched_ahead_of_a_ladder_far_below_what_the_paths_give() {
-    let origin = origin(Asked::good);
+    let origin = origin_of(60, Asked::good);
     let (_program, address) = proxy();
     let get = player(&origin, address);
     for number in 0..3 {
