@@ -15,7 +15,7 @@ use std::time::Instant;
 
 use anabranch_congestion::algorithm::Algorithm;
 use anabranch_congestion::clients::{Client, Clients};
-use anabranch_congestion::vps::bottleneck::Settings;
+use anabranch_congestion::vps::settings::Settings;
 use anabranch_congestion::vps::{Grant, Group, MemberId, Place, Weight};
 use anabranch_units::{Bytes, Duration, Time};
 use quinn::Connection;

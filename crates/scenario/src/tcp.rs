@@ -6,7 +6,7 @@ use anabranch_congestion::algorithm::NotAnAlgorithm;
 use anabranch_congestion::need::NeedRule;
 use anabranch_congestion::tfwc::{BufferRule, Tuning};
 use anabranch_congestion::vps::Weight;
-use anabranch_congestion::vps::bottleneck::Begins;
+use anabranch_congestion::vps::settings::Begins;
 use anabranch_units::{Bytes, Duration, Packets};
 
 use crate::error::{Fault, nearest};

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use anabranch_congestion::vps::Heard;
-use anabranch_congestion::vps::bottleneck::Begins;
+use anabranch_congestion::vps::settings::Begins;
 use anabranch_units::{Duration, Time};
 
 use crate::ways::Way;

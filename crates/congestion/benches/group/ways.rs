@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use anabranch_congestion::algorithm::Algorithm;
 use anabranch_congestion::control::{Ack, Controller, Loss, Start};
-use anabranch_congestion::vps::bottleneck::Settings;
+use anabranch_congestion::vps::settings::Settings;
 use anabranch_congestion::vps::{Group, Heard, MemberId, Weight};
 use anabranch_units::{Bytes, Time};
 use rustc_hash::FxHashMap;

@@ -2,12 +2,13 @@
 
 use anabranch_units::{Bytes, Time};
 
-use super::bottleneck::{Begins, Settings, Watch};
+use super::bottleneck::Watch;
 use super::member::Member;
 use super::names::{MemberId, Place, PoolId, Vacant, VirtualId};
 use super::pool::Pool;
 use super::records::Record;
 use super::seats::Seats;
+use super::settings::{Begins, Settings};
 use super::virtual_flow::VirtualFlow;
 use super::weight::Weight;
 use crate::algorithm::Algorithm;

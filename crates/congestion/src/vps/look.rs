@@ -8,9 +8,9 @@ use std::cell::OnceCell;
 
 use anabranch_units::Duration;
 
-use super::bottleneck::Settings;
 use super::delays::{Comparison, known_in, movements, noise, steps};
 use super::likeness::{Persistence, likeness};
+use super::settings::Settings;
 
 /// On how many time scales queues are looked at.
 pub(super) const SCALES: usize = 2;

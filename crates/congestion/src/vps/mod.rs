@@ -48,6 +48,7 @@ mod pool;
 mod records;
 mod seats;
 mod sent_times;
+pub mod settings;
 #[cfg(test)]
 mod tests;
 mod virtual_flow;

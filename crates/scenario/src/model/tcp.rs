@@ -5,7 +5,7 @@ pub use anabranch_congestion::algorithm::Algorithm as Congestion;
 use anabranch_congestion::need::NeedRule;
 use anabranch_congestion::tfwc::BufferRule;
 use anabranch_congestion::vps::Weight;
-use anabranch_congestion::vps::bottleneck::Begins;
+use anabranch_congestion::vps::settings::Begins;
 use anabranch_units::{Bytes, Duration, Packets};
 
 /// How a TCP behaves.

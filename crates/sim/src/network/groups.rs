@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use anabranch_congestion::joint::JointWindow;
-use anabranch_congestion::vps::bottleneck::{Begins, Settings};
+use anabranch_congestion::vps::settings::{Begins, Settings};
 use anabranch_congestion::vps::{Group, Heard, MemberId, Place, Regrouped, Weight};
 use anabranch_units::{Bytes, Duration, Time};
 use rustc_hash::FxHashMap;

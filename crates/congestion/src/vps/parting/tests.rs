@@ -1,6 +1,6 @@
 use anabranch_units::Duration;
 
-use super::super::{Heard, Weight, bottleneck::Settings};
+use super::super::{Heard, Weight, settings::Settings};
 use super::*;
 use crate::algorithm::Algorithm;
 use crate::control::Start;
