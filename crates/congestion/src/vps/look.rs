@@ -2,7 +2,7 @@
 //!
 //! Queues are looked at on two time scales, for each is blind to what the other one sees. A queue behind DropTail rises
 //! for seconds, and is known by several falls over many of them. One behind RED or `CoDel` comes and goes within a few
-//! round trips, and of all that the least round trip of a long interval shows nothing.
+//! round trips, which the least round trip of a long interval hardly shows.
 
 use std::cell::OnceCell;
 
