@@ -158,6 +158,9 @@ pub trait RateController: fmt::Debug + Send {
     /// The end of a measuring interval.
     fn measure(&mut self, sample: &Sample<'_>) -> Vec<Order>;
 
+    /// From now on another segment of the film is got, over the connections that are there.
+    fn next_segment(&mut self, _now: Time) {}
+
     /// Length of the measuring interval (delta of MultiTCP, phi of TCP-ROME) at this mean round-trip time.
     fn interval(&self, rtt: Duration) -> Duration;
 }

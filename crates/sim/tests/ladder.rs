@@ -117,6 +117,19 @@ fn a_player_holds_no_more_than_it_may() {
     assert!(ahead < Duration::from_secs(4), "it plays without a stall: {ahead} are missing");
 }
 
+/// One connection fills the path. As behind `proxy`, what brought nothing is closed while the player
+/// waits, too.
+#[test]
+fn behind_auto_a_player_that_nobody_can_help_does_not_keep_all_connections() {
+    let text = "[run]\nduration = \"300s\"\n[[node]]\nname = \"viewer\"\n[[node]]\nname = \"server\"\n\
+                [[link]]\nfrom = \"server\"\nto = \"viewer\"\nrate = \"2.5M\"\ndelay = \"40ms\"\nqueue = \"64KiB\"\n\
+                [[flow]]\nname = \"film\"\nkind = \"media\"\nclient = \"viewer\"\nservers = [\"server\"]\n\
+                algorithm = \"auto\"\nconnections_per_server = 6\nladder = { rungs = [\"3M\"] }\n";
+    let (totals, seen) = run(model(text).expect("a possible scenario"));
+    assert!(seen.stalls > 10, "nobody can hold it: {seen:?}");
+    assert!(totals.connections_mean < 4.5, "where growth that brought nothing stays it is 5.9: {totals:?}");
+}
+
 /// Over one connection of a lossy path no more comes than its window and its losses allow; `auto` opens as many as
 /// the rung needs.
 #[test]

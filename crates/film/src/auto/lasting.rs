@@ -185,6 +185,17 @@ impl RateController for OfSession {
         self.ask(sample.now, |auto, now| auto.measure(&Sample { now, aside, ..*sample }))
     }
 
+    fn next_segment(&mut self, now: Time) {
+        self.is_measured = false;
+        let now = self.began + now.since(Time::ZERO);
+        let mut state = self.lasting.lock();
+        let pause = now.since(state.now);
+        state.now = state.now.max(now);
+        if let Some(auto) = state.auto.as_mut() {
+            auto.goes_on(now, pause);
+        }
+    }
+
     fn interval(&self, rtt: Duration) -> Duration {
         super::interval(rtt)
     }

@@ -68,7 +68,7 @@ impl Session {
         let held = up().filter(|connection| connection.was_held(now)).count();
         let sated = up().any(|connection| connection.was_idle(now))
             || held * 2 > connections.len()
-            || self.lends && self.coordinator.is_all_asked_for();
+            || matches!(self.pace, Pace::AtLeast { .. }) && self.coordinator.is_all_asked_for();
         let connecting = counted().filter(|connection| !connection.is_up()).count();
         let paths = self.paths.samples(&self.connections, self.ranges, now);
         let buffer = match self.pace {

@@ -168,6 +168,7 @@ impl Session {
             self.known_rate = Some(rate);
             self.media_rate = Some(rate);
             self.coordinator.set_media_rate(rate);
+            self.controller.next_segment(now);
         }
     }
 

@@ -63,7 +63,7 @@ impl Stream {
         let size = media.size.map_or(ENDLESS, Bytes::get);
         let config = Config {
             policy: media.policy,
-            controller: controller(&media.algorithm),
+            controller: controller(&media),
             pace: media.pace,
             playback: media.playback,
             // A player with a buffer of its own shows what it plays, and one that takes everything at once

@@ -16,27 +16,40 @@ struct Viewer {
     buffer: Duration,
     opened: usize,
     connections: usize,
+    /// How many there were of whatever kind: each has a number of its own.
+    next: u32,
+    /// The session and its connections, where one gets all segments.
+    one: Option<(Box<dyn RateController>, Vec<ConnectionId>)>,
+    is_one: bool,
 }
 
 impl Viewer {
     fn new(wanted: Rate, path: fn(usize, Time) -> (Rate, Duration)) -> Self {
         let (now, buffer) = (Time::ZERO, Duration::ZERO);
-        Self { lasting: Lasting::default(), path, wanted, now, buffer, opened: 0, connections: 0 }
+        let (lasting, one) = (Lasting::default(), None);
+        Self { lasting, path, wanted, now, buffer, opened: 0, connections: 0, next: 0, one, is_one: false }
     }
 
-    /// Gets a segment in a session of its own.
+    /// Gets a segment, in a session of its own unless one gets them all.
     fn get_segment(&mut self) {
-        let mut session = self.lasting.next_session(PARAMETERS(), self.now);
-        let (began, size) = (self.now, self.wanted.amount_in(Duration::from_secs(4)));
-        let mut ids: Vec<ConnectionId> = Vec::new();
-        let mut next = 0;
-        let mut opens = session.start().len();
+        let size = self.wanted.amount_in(Duration::from_secs(4));
+        let (mut session, mut ids, mut opens, began) = match self.one.take() {
+            Some((mut session, ids)) => {
+                session.next_segment(self.now);
+                (session, ids, 0, Time::ZERO)
+            }
+            None => {
+                let mut session = self.lasting.next_session(PARAMETERS(), self.now);
+                let opens = session.start().len();
+                (session, Vec::new(), opens, self.now)
+            }
+        };
         let mut come = Bytes::ZERO;
         while come < size {
             let at = |now: Time| Time::ZERO + now.since(began);
             for _ in 0..std::mem::take(&mut opens) {
-                let id = ConnectionId(next);
-                next += 1;
+                let id = ConnectionId(self.next);
+                self.next += 1;
                 ids.push(id);
                 session.connected(id, PathId(0), &self.sample(at(self.now)));
             }
@@ -64,6 +77,7 @@ impl Viewer {
         }
         self.connections = ids.len();
         self.buffer += Duration::from_secs(4);
+        self.one = self.is_one.then_some((session, ids));
     }
 
     fn sample(&self, now: Time) -> Sample<'static> {
@@ -188,4 +202,25 @@ fn where_packets_are_lost_there_are_at_most_twice_as_many_at_once_as_have_packet
     // Four packets of each in a round trip are 463 kbps.
     assert_eq!(auto.most_fed(&sample, Rate::from_kbps(600)), Some(4));
     assert_eq!(auto.most_fed(&sample, Rate::from_kbps(400)), Some(1));
+}
+
+/// The simulator gets all segments of a player in one session.
+#[test]
+fn one_session_of_all_segments_decides_as_one_for_each() {
+    let lossy: fn(usize, Time) -> (Rate, Duration) =
+        |count, _| (Rate::from_mbps(Bytes::of(count).get()), Duration::from_millis(80));
+    let full: fn(usize, Time) -> (Rate, Duration) =
+        |_, _| (Rate::from_kbps(2400), Duration::from_millis(300));
+    for (wanted, path) in [(5, lossy), (3, full), (3, crowd)] {
+        let mut each = Viewer::new(Rate::from_mbps(wanted), path);
+        let mut one = Viewer { is_one: true, ..Viewer::new(Rate::from_mbps(wanted), path) };
+        let mut had = Vec::new();
+        for segment in 0..16 {
+            each.get_segment();
+            one.get_segment();
+            assert_eq!((one.connections, one.now), (each.connections, each.now), "after segment {segment}");
+            had.push(one.connections);
+        }
+        assert!(had.iter().any(|count| *count > 1), "{had:?}");
+    }
 }
