@@ -56,12 +56,10 @@ impl Lasting {
     pub fn next_session(&self, parameters: Parameters, began: Time) -> Box<dyn RateController> {
         let mut state = self.lock();
         state.sessions += 1;
-        let pause = began.since(state.now);
-        state.now = state.now.max(began);
-        let now = state.now;
         let auto = state.auto.get_or_insert_with(|| Auto { is_lasting: true, ..Auto::new(parameters) });
         auto.parameters.most = parameters.most;
-        auto.goes_on(now, pause);
+        state.begins(began);
+        let now = state.now;
         let number = state.sessions;
         drop(state);
         Box::new(OfSession { lasting: self.clone(), number, began: now, joining: 0, is_measured: false })
@@ -78,6 +76,15 @@ impl Lasting {
 }
 
 impl State {
+    /// Another segment begins.
+    fn begins(&mut self, now: Time) {
+        let pause = now.since(self.now);
+        self.now = self.now.max(now);
+        if let Some(auto) = self.auto.as_mut() {
+            auto.goes_on(self.now, pause);
+        }
+    }
+
     fn note_share(&mut self, sample: &Sample<'_>) {
         let busy = || sample.connections.iter().filter(|connection| connection.network_limited);
         let count = Bytes::of(busy().count()).as_f64();
@@ -187,13 +194,7 @@ impl RateController for OfSession {
 
     fn next_segment(&mut self, now: Time) {
         self.is_measured = false;
-        let now = self.began + now.since(Time::ZERO);
-        let mut state = self.lasting.lock();
-        let pause = now.since(state.now);
-        state.now = state.now.max(now);
-        if let Some(auto) = state.auto.as_mut() {
-            auto.goes_on(now, pause);
-        }
+        self.lasting.lock().begins(self.began + now.since(Time::ZERO));
     }
 
     fn interval(&self, rtt: Duration) -> Duration {
