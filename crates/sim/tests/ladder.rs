@@ -130,6 +130,30 @@ fn behind_auto_a_player_that_nobody_can_help_does_not_keep_all_connections() {
     assert!(totals.connections_mean < 4.5, "where growth that brought nothing stays it is 5.9: {totals:?}");
 }
 
+/// Each segment begins with slow start, which takes seconds on a long way. That is no rate that is missed, and further
+/// connections would only take the path from each other.
+#[test]
+fn behind_auto_a_player_on_a_long_clean_path_fares_hardly_worse_than_alone() {
+    let long = |queue: &str, rule: &str, pace: &str, algorithm: &str| {
+        let text = format!(
+            "[run]\nduration = \"300s\"\n[[node]]\nname = \"viewer\"\n[[node]]\nname = \"server\"\n\
+             [[link]]\nfrom = \"server\"\nto = \"viewer\"\nrate = \"10M\"\ndelay = \"150ms\"\nqueue = \"{queue}\"\n\
+             [[flow]]\nname = \"film\"\nkind = \"media\"\nclient = \"viewer\"\nservers = [\"server\"]\n\
+             connections_per_server = 6\npace = \"{pace}\"\nalgorithm = \"{algorithm}\"\n\
+             ladder = {{ rungs = [\"300k\", \"700k\", \"1500k\", \"3M\", \"6M\", \"12M\"], rule = \"{rule}\" }}\n"
+        );
+        run(model(&text).expect("a possible scenario"))
+    };
+    for (queue, least) in [("250 packets", 0.9), ("750 packets", 0.7)] {
+        for rule in ["buffer", "throughput", "both"] {
+            let (_, alone) = long(queue, rule, "max", "fixed");
+            let (totals, seen) = long(queue, rule, "media", "auto");
+            let part = rung(seen) / rung(alone);
+            assert!(part > least, "{queue}, {rule}: {part} {totals:?}");
+        }
+    }
+}
+
 /// Over one connection of a lossy path no more comes than its window and its losses allow; `auto` opens as many as
 /// the rung needs.
 #[test]

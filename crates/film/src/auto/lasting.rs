@@ -5,7 +5,8 @@
 //! trial that is under way, the shortest round trip. Three things differ from a single film:
 //!
 //! - *What is measured.* Only what tells something of the path: not the beginning of a session, until its first
-//!   connections are there and have had an interval, nor its end, when nothing is left to ask for.
+//!   connections are there and have had an interval, nor its end, when one of them has nothing to do. Nor is a rate
+//!   missed while they are in slow start again.
 //! - *What is closed.* Growth that brought nothing where a queue stands, while the buffer is low, too. What nobody can
 //!   hold is not gained by more connections: the player adapts, or stalls with one connection as with several.
 //!   But it stays where the paths brought what is needed within the last minute: others have it now, and of them each
@@ -28,8 +29,13 @@ use crate::control::{ConnectionId, Order, PathId, RateController, Sample, What};
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// What a connection brings is averaged over so long.
 const SHARE: Duration = Duration::from_secs(1);
-/// A trial is judged by so long a time in which was measured: the sessions' ends and beginnings are not.
+/// A trial is judged by so long a time in which was measured, or so many round trips: the sessions' ends and beginnings
+/// are not.
 const JUDGED_BY: Duration = Duration::from_millis(1500);
+const JUDGED_BY_ROUND_TRIPS: u64 = 8;
+/// From the initial window of ten packets (RFC 6928) a connection comes to 320 in so many round trips.
+const SLOW_START_ROUND_TRIPS: u64 = 5;
+const LONGEST_SLOW_START: Duration = Duration::from_secs(2);
 /// For so long a session waits for its first connections before it is measured without them.
 const JOINING: Duration = Duration::from_secs(2);
 
@@ -101,6 +107,7 @@ impl Auto {
     /// Another session begins after such a pause, with connections of its own.
     fn goes_on(&mut self, now: Time, pause: Duration) {
         self.target = self.target.clamp(1, self.parameters.most.max(1));
+        self.session_began = now;
         self.windows.clear();
         self.yields.clear();
         self.silence = Silence::since(now);
@@ -111,6 +118,13 @@ impl Auto {
 }
 
 impl Auto {
+    /// Whether the session is so young that its connections, which had nothing to send before, begin with the initial
+    /// window again (RFC 5681, section 4.1): what comes then tells little of the path. Whose buffer is low does not wait.
+    pub(super) fn is_in_slow_start_again(&self, sample: &Sample<'_>) -> bool {
+        let takes = (sample.mean_rtt() * SLOW_START_ROUND_TRIPS).min(LONGEST_SLOW_START);
+        self.is_lasting && sample.now.since(self.session_began) < takes && !self.is_hurried(sample)
+    }
+
     /// Mean throughput since a change has settled, by which it is judged; `None`: it is too early to tell.
     pub(super) fn effect(&self, sample: &Sample<'_>) -> Option<Rate> {
         let settled = self.settling(sample) / 2;
@@ -120,7 +134,8 @@ impl Auto {
         let since = self.settles - settled;
         let measured: Duration =
             self.history.iter().filter(|(end, ..)| *end > since).map(|(_, length, _)| *length).sum();
-        (measured >= JUDGED_BY).then(|| self.throughput_between(since, sample.now))
+        (measured >= JUDGED_BY.max(sample.mean_rtt() * JUDGED_BY_ROUND_TRIPS))
+            .then(|| self.throughput_between(since, sample.now))
     }
 }
 

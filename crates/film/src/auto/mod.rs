@@ -104,6 +104,8 @@ pub struct Auto {
     hurry: Rest,
     /// Whether it does.
     is_lasting: bool,
+    /// When the present session began.
+    session_began: Time,
 }
 
 impl Auto {
@@ -133,6 +135,7 @@ impl Auto {
             hunger: rest,
             hurry: Rest { until: Time::ZERO, next: SHORT_REST },
             is_lasting: false,
+            session_began: Time::ZERO,
         }
     }
 
@@ -315,9 +318,12 @@ impl RateController for Auto {
         // Held back by us, or by nothing left to ask for: then there is more to be had.
         let held_back = sample.connections.iter().filter(|connection| !connection.network_limited).count();
         let ample = !missed && held_back * 2 > sample.connections.len();
-        self.missed_since = missed.then(|| self.missed_since.unwrap_or(now));
-        self.held_since = (!missed).then(|| self.held_since.unwrap_or(now));
-        self.ample_since = ample.then(|| self.ample_since.unwrap_or(now));
+        let begins_slowly = missed && self.is_in_slow_start_again(sample);
+        self.missed_since = (missed && !begins_slowly).then(|| self.missed_since.unwrap_or(now));
+        if !begins_slowly {
+            self.held_since = (!missed).then(|| self.held_since.unwrap_or(now));
+            self.ample_since = ample.then(|| self.ample_since.unwrap_or(now));
+        }
         self.set_windows(sample, allowed, missed, &mut orders);
         if self.helps_in_silence(sample, &mut orders) {
             return orders;

@@ -71,19 +71,23 @@ impl Coordinator {
         Some(self.hand_over(request, to, range, "nothing else is left to ask for", now))
     }
 
-    /// Whether all of the media is there or asked for.
+    /// Whether all of the media, or of the segment that is got, is there or asked for.
     pub fn is_all_asked_for(&self) -> bool {
-        self.size.is_some_and(|size| self.claimed.contains(&(0..size)))
+        self.end().is_some_and(|end| self.claimed.contains(&(0..end)))
     }
 
-    /// How much of the media nobody was asked for yet; `None`: its end is not known.
+    /// How much of it nobody was asked for yet; `None`: its end is not known.
     pub fn unassigned(&self) -> Option<Bytes> {
-        self.size.map(|size| Bytes::new(size.saturating_sub(self.claimed.total())))
+        self.end().map(|end| Bytes::new(end.saturating_sub(self.claimed.total())))
     }
 
-    /// How much of the media has not come; `None`: its end is not known.
+    /// How much of it has not come; `None`: its end is not known.
     pub fn missing(&self) -> Option<Bytes> {
-        self.size.map(|size| Bytes::new(size.saturating_sub(self.have.total())))
+        self.end().map(|end| Bytes::new(end.saturating_sub(self.have.total())))
+    }
+
+    fn end(&self) -> Option<u64> {
+        self.segment.as_ref().map(|segment| segment.end).or(self.size)
     }
 
     /// In how long what was asked for is there, as far as what connections deliver tells.

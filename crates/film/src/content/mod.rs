@@ -56,6 +56,8 @@ pub struct Coordinator {
     readers: BTreeMap<ReaderId, Reader>,
     /// What the media needs, for play times; unknown at first.
     media_rate: Option<Rate>,
+    /// The segment that is got, where what lies around it is other ones.
+    segment: Option<Range<u64>>,
     next_request: u64,
     last_assigned: u64,
 }
@@ -74,6 +76,7 @@ impl Coordinator {
             pipes: BTreeMap::new(),
             readers: BTreeMap::new(),
             media_rate: None,
+            segment: None,
             next_request: 0,
             last_assigned: 0,
         }
@@ -92,6 +95,19 @@ impl Coordinator {
     /// The media ends here (it was not known, or a server without ranges said so by ending).
     pub fn set_size(&mut self, size: u64) {
         self.size = Some(size);
+    }
+
+    /// What is got now is the segment up to this byte, from where the one before ended: nothing behind it is left to
+    /// get yet.
+    pub fn begin_segment(&mut self, end: u64) {
+        let start = self.segment.as_ref().map_or(0, |before| before.end);
+        self.segment = Some(start..end);
+    }
+
+    /// Size of the segment that is got, or of all of the media where that is one; `None`: it is not known.
+    pub fn segment_size(&self) -> Option<Bytes> {
+        let segment = self.segment.as_ref().map(|segment| segment.end.saturating_sub(segment.start));
+        segment.or(self.size).map(Bytes::new)
     }
 
     /// End of the media, if known.

@@ -14,6 +14,9 @@ const YOUNG: Duration = Duration::from_secs(6);
 /// What is left of a segment is brought in about this time, when one of its connections gets nothing more to do.
 const SOON: Duration = Duration::from_millis(800);
 
+/// Who brings the end so many times slower than the segment came until then is not slow because the path is full.
+const FAR_SLOWER: u64 = 2;
+
 impl Session {
     /// Hands late segments to others; closes connections that keep missing, carry nothing that is needed or
     /// say nothing.
@@ -40,7 +43,7 @@ impl Session {
     fn share_what_is_late(&mut self, now: Time) {
         if matches!(self.pace, Pace::AtLeast { .. }) {
             // A player of segments has each when its end is there: to get something twice is worth it when nothing
-            // else is left to get and the end would come too late, and only then.
+            // else is left to get and the end would come late, and only then.
             if !self.ends_late(now) {
                 return;
             }
@@ -56,11 +59,22 @@ impl Session {
         }
     }
 
-    /// Whether all of a segment is asked for, and its end comes after what its player has to play before it.
+    /// Whether all of a segment is asked for, and its end comes after what its player has to play before it; or would
+    /// take longer than it plays, as what is left of it comes far slower than what has come.
     fn ends_late(&self, now: Time) -> bool {
-        let Pace::AtLeast { ahead, .. } = self.pace else { return false };
-        let left = ahead - now.since(self.segment_from);
-        !self.coordinator.has_work() && self.coordinator.ends_in(now) > left
+        let Pace::AtLeast { ahead, rate } = self.pace else { return false };
+        let since = now.since(self.segment_from);
+        let ends_in = self.coordinator.ends_in(now);
+        let sizes = || Some((self.coordinator.segment_size()?, self.coordinator.missing()?));
+        // By what a player gets it tells what the paths can bring, and not how one connection does among several.
+        let drags_on = || {
+            sizes().is_some_and(|(size, missing)| {
+                let until_now = Rate::of(size - missing, since);
+                let is_slower = !until_now.is_zero() && ends_in > until_now.time_for(missing) * FAR_SLOWER;
+                is_slower && ends_in > rate.time_for(size) - since
+            })
+        };
+        !self.coordinator.has_work() && (ends_in > ahead - since || drags_on())
     }
 
     /// Whether its player waits for the first of all segments: of one that came before would be known what a connection

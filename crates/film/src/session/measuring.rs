@@ -66,9 +66,7 @@ impl Session {
         let up = || counted().filter(|connection| connection.is_up());
         let connections: Vec<_> = up().map(|c| c.sample(now)).collect();
         let held = up().filter(|connection| connection.was_held(now)).count();
-        let sated = up().any(|connection| connection.was_idle(now))
-            || held * 2 > connections.len()
-            || matches!(self.pace, Pace::AtLeast { .. }) && self.coordinator.is_all_asked_for();
+        let sated = up().any(|connection| connection.was_idle(now)) || held * 2 > connections.len();
         let connecting = counted().filter(|connection| !connection.is_up()).count();
         let paths = self.paths.samples(&self.connections, self.ranges, now);
         let buffer = match self.pace {

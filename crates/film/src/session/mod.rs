@@ -158,9 +158,9 @@ impl Session {
         }
     }
 
-    /// What is read from now on is a segment of this rate, and its player has so much to play before it
-    /// ([`Pace::AtLeast`]; any other pace stays as it is).
-    pub fn next_segment(&mut self, rate: Rate, ahead: Duration, now: Time) {
+    /// What is read from now on is a segment of this rate that ends before the byte `end`, and its player has so much
+    /// to play before it ([`Pace::AtLeast`]; any other pace stays as it is).
+    pub fn next_segment(&mut self, rate: Rate, ahead: Duration, end: u64, now: Time) {
         self.now = now;
         if matches!(self.pace, Pace::AtLeast { .. }) {
             self.pace = Pace::AtLeast { rate, ahead };
@@ -168,6 +168,7 @@ impl Session {
             self.known_rate = Some(rate);
             self.media_rate = Some(rate);
             self.coordinator.set_media_rate(rate);
+            self.coordinator.begin_segment(end);
             self.controller.next_segment(now);
         }
     }

@@ -180,7 +180,7 @@ impl LadderPlayer {
         self.asked = Some(Asked { rung, end: self.end, at: self.now });
         self.chosen.push((rate, why));
         self.reader = ReaderId(self.reader.0.wrapping_add(1));
-        session.next_segment(rate, buffer, self.now);
+        session.next_segment(rate, buffer, self.end, self.now);
         session.add_reader(self.reader, start..self.end, self.now);
     }
 

@@ -87,6 +87,26 @@ fn what_comes_of_an_answer_that_was_under_way_before_tells_what_the_connection_b
     assert_eq!(status.totals.received, 0, "of what was asked for here");
 }
 
+/// Its player has a minute to play, and goes by how long the segment takes.
+#[test]
+fn of_several_connections_one_that_becomes_slow_at_the_end_does_not_set_the_time() {
+    for (last_kbps, is_helped) in [(100, true), (2000, false)] {
+        let pace = Pace::AtLeast { rate: Rate::from_kbps(3000), ahead: Duration::from_secs(60) };
+        let size = film(4, 3000);
+        let mut world =
+            World::new(config(size, 2, Box::new(Fixed::new(2, None)), pace), servers(&[2000, 2000]));
+        while world.now < Time::ZERO + Duration::from_secs(10) && !world.session.is_complete() {
+            world.step();
+            let asked: u64 = world.asked.iter().map(|(_, range)| range.end - range.start).sum();
+            if asked >= size {
+                world.servers[0].rate = Rate::from_kbps(last_kbps);
+            }
+        }
+        let twice = world.session.status().totals.rerequested;
+        assert_eq!((world.session.is_complete(), twice > 0), (true, is_helped), "{last_kbps} kbps: {twice}");
+    }
+}
+
 /// What comes next would hold up what its player waits for.
 #[test]
 fn nothing_of_the_first_segment_is_lent_while_a_player_waits_until_the_end_is_a_round_trip_away() {
