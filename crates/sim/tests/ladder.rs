@@ -131,7 +131,7 @@ fn behind_auto_a_player_that_nobody_can_help_does_not_keep_all_connections() {
 }
 
 /// Each segment begins with slow start, which takes seconds on a long way. That is no rate that is missed, and further
-/// connections would only take the path from each other.
+/// connections would only take the path from each other; behind a queue of three products some are opened still.
 #[test]
 fn behind_auto_a_player_on_a_long_clean_path_fares_hardly_worse_than_alone() {
     let long = |queue: &str, rule: &str, pace: &str, algorithm: &str| {
