@@ -186,7 +186,9 @@ fn config(settings: &Settings, info: &FilmInfo, replicas: &[Replica], store: &St
         policy: settings.policy(!store.is_file()),
         controller: settings.controller(replicas.len() * ways),
         pace: match (settings.pace, segment, media_rate) {
-            (Pace::Media(_), Some(segment), Some(rate)) => Pace::AtLeast { rate, ahead: segment.ahead },
+            (Pace::Media(_), Some(segment), Some(rate)) => {
+                Pace::AtLeast { rate, ahead: segment.ahead, next: segment.next_rung.map(|next| rate * next) }
+            }
             (Pace::Media(None), ..) => Pace::Media(media_rate),
             (pace, ..) => pace,
         },

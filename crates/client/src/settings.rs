@@ -91,6 +91,8 @@ pub struct PlaylistSegment {
     pub control: Option<(Lasting, Time)>,
     /// The size of the last one of its rung; `None`: none has come yet.
     pub last_size: Option<Bytes>,
+    /// What the rung above needs, as a multiple of what this one does; `None`: there is none, or nobody knows it.
+    pub next_rung: Option<Ratio>,
 }
 
 /// The first request for a segment is for what a connection brings in so long, where that is known: the next one leaves
@@ -104,7 +106,8 @@ const FIRST_PART: Ratio = Ratio::new(1, 2);
 impl PlaylistSegment {
     /// One of which nothing is known from others: it plays so long, and is wanted in so long.
     pub fn alone(play_time: Duration, ahead: Duration) -> Self {
-        Self { play_time, ahead, most: playlist::Parameters::default().most, control: None, last_size: None }
+        let most = playlist::Parameters::default().most;
+        Self { play_time, ahead, most, control: None, last_size: None, next_rung: None }
     }
 
     /// How much is asked for before its size is known; `None`: as of any film.

@@ -84,6 +84,9 @@ pub struct Sample<'a> {
     /// Whether a player takes all that comes, and never left anything: its own buffer has shown no bound, and
     /// nobody knows how fast it plays.
     pub hungry: bool,
+    /// What the rung above needs that is played, of a player that may go there; `None`: there is none, or nobody
+    /// knows it.
+    pub next_rung: Option<Rate>,
 }
 
 impl Sample<'_> {

@@ -133,6 +133,7 @@ impl<C: RateController> Run<C> {
             sated: false,
             left: Bytes::ZERO,
             hungry: false,
+            next_rung: None,
         };
         for order in event(&mut self.controller, &sample) {
             match order.what {

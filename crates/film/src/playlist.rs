@@ -24,6 +24,7 @@
 mod api;
 mod fetched;
 mod ladder;
+mod rates;
 
 use std::collections::BTreeMap;
 
@@ -63,6 +64,8 @@ struct Track {
     durations: Vec<Duration>,
     /// Of the last segment that came.
     size: Bytes,
+    /// What it needs, as its playlist tells it; zero where it does not.
+    rate: Rate,
 }
 
 /// What was asked for last of a kind of media.
@@ -78,6 +81,8 @@ struct Played {
     heard: Time,
     /// How much there is to play behind what was played at that time.
     ahead: Duration,
+    /// What the highest rung needs to which its player may go.
+    top: Option<Rate>,
 }
 
 impl Playlist {
@@ -137,8 +142,9 @@ impl Playlist {
 
     /// What a track has now: play times, from the segment with the number `first` on.
     pub fn listed(&mut self, track: TrackId, group: GroupId, first: u64, durations: Vec<Duration>) {
-        let size = self.tracks.get(&track).map_or(Bytes::ZERO, |track| track.size);
-        self.tracks.insert(track, Track { group, first, durations, size });
+        let (size, rate) =
+            self.tracks.get(&track).map_or((Bytes::ZERO, Rate::ZERO), |track| (track.size, track.rate));
+        self.tracks.insert(track, Track { group, first, durations, size, rate });
     }
 
     /// The player asks for a segment, and says this of itself. Answers whether it was fetched ahead.
@@ -163,7 +169,8 @@ impl Playlist {
         let next = said.next.filter(is_next);
         let fetched = self.fetched.entry(segment).or_insert(Fetched::Asked);
         let came = matches!(fetched, Fetched::There(_)).then_some(now);
-        self.played.insert(group, Played { segment, next, at: now, came, heard: now, ahead });
+        let top = said.top;
+        self.played.insert(group, Played { segment, next, at: now, came, heard: now, ahead, top });
         let is_ahead = *fetched != Fetched::Asked;
         if *fetched == Fetched::Ahead {
             *fetched = Fetched::Asked;

@@ -62,6 +62,7 @@ fn a_template_with_numbers_fills_the_period() {
     assert_eq!(files(&found[2]), [named("tone1", 5000), named("tone2", 5000)]);
     assert!(found[0].group == found[1].group && found[0].group != found[2].group);
     assert!(found.iter().all(|track| track.first == Some(0)));
+    assert_eq!(found.iter().map(|track| track.rate.as_bps()).collect::<Vec<_>>(), [1, 2, 0]);
 }
 
 /// What a representation does not say of a template, what is around it does.

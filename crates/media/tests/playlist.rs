@@ -239,7 +239,7 @@ fn rungs_are_of_one_kind_and_sounds_of_another() {
     let base = Url::parse("https://example.org/films/all.m3u8").unwrap();
     let text = "#EXTM3U\n#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID=\"a\",NAME=\"one\",URI=\"one.m3u8\"\n\
                 #EXT-X-STREAM-INF:BANDWIDTH=800000,AUDIO=\"a\"\nlow.m3u8\n\
-                #EXT-X-STREAM-INF:BANDWIDTH=3000000,AUDIO=\"a\"\nhigh.m3u8\n\
+                #EXT-X-STREAM-INF:BANDWIDTH=3000000,AVERAGE-BANDWIDTH=2000000,AUDIO=\"a\"\nhigh.m3u8\n\
                 #EXT-X-I-FRAME-STREAM-INF:BANDWIDTH=80000,URI=\"frames.m3u8\"\n";
     let Some(Listing::Renditions(found)) = listing(PlaylistKind::Hls, text.as_bytes(), &base) else {
         panic!("it lists renditions");
@@ -247,6 +247,8 @@ fn rungs_are_of_one_kind_and_sounds_of_another() {
     let names: Vec<_> = found.iter().map(|one| one.url.path().trim_start_matches("/films/")).collect();
     assert_eq!(names, ["low.m3u8", "high.m3u8", "one.m3u8"]);
     assert!(found[0].group == found[1].group && found[0].group != found[2].group);
+    let rates: Vec<_> = found.iter().map(|one| one.rate.as_bps()).collect();
+    assert_eq!(rates, [800_000, 2_000_000, 0], "the mean one where it is told");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use anabranch_units::Duration;
+use anabranch_units::{Duration, Rate};
 use http::HeaderMap;
 use percent_encoding::percent_decode_str;
 use sfv::{BareItem, Dictionary, ListEntry, Parser};
@@ -28,6 +28,8 @@ pub struct Cmcd {
     pub is_urgent: bool,
     /// Where the object is that is asked for next, seen from this one (`nor`).
     pub next: Option<String>,
+    /// What the highest rung needs that the player may go to (`tb`).
+    pub top: Option<Rate>,
     /// Which bytes of it, or of this object where no other is told (`nrr`).
     pub next_bytes: Option<Range<u64>>,
 }
@@ -56,16 +58,17 @@ impl Cmcd {
         let keys = (text.len() <= LONGEST).then(|| Parser::new(text).parse::<Dictionary>().ok()).flatten();
         for (key, value) in keys.iter().flatten() {
             let ListEntry::Item(item) = value else { continue };
-            let duration = || match &item.bare_item {
-                BareItem::Integer(millis) => u64::try_from(i64::from(*millis))
-                    .ok()
-                    .map(|millis| Duration::from_millis(millis).min(MOST)),
+            let number = || match &item.bare_item {
+                BareItem::Integer(number) => u64::try_from(i64::from(*number)).ok(),
                 _ => None,
             };
+            let duration = || number().map(|millis| Duration::from_millis(millis).min(MOST));
+            let rate = || number().map(Rate::from_kbps);
             let text = || item.bare_item.as_string().map(|text| text.as_str());
             match key.as_str() {
                 "bl" => self.buffer = self.buffer.or_else(duration),
                 "d" => self.play_time = self.play_time.or_else(duration),
+                "tb" => self.top = self.top.or_else(rate),
                 "su" | "bs" => self.is_urgent |= item.bare_item.as_boolean() == Some(true),
                 "nor" if self.next.is_none() => {
                     self.next = text().map(|next| percent_decode_str(next).decode_utf8_lossy().into_owned());
@@ -107,7 +110,8 @@ mod tests {
 
     #[test]
     fn what_is_of_use_is_read_from_headers_and_query() {
-        let said = header(r#"bl=21300,br=3200,d=4000,nor="..%2F300kbps%2F35.m4v",nrr="10-19",sid="a,b",su"#);
+        let said =
+            header(r#"bl=21300,br=3200,tb=6000,d=4000,nor="..%2F300kbps%2F35.m4v",nrr="10-19",sid="a,b",su"#);
         assert_eq!(said.buffer, Some(Duration::from_millis(21_300)));
         assert_eq!(said.play_time, Some(Duration::from_secs(4)));
         assert_eq!(
@@ -115,6 +119,7 @@ mod tests {
             (Some("../300kbps/35.m4v"), Some(10..20))
         );
         assert!(said.is_urgent);
+        assert_eq!(said.top, Some(Rate::from_kbps(6000)));
         let query = "token=1&CMCD=bl%3D500%2Csu%2Cnrr%3D%227-%22&x";
         let said = Cmcd::of(&HeaderMap::new(), Some(query));
         assert_eq!((said.buffer, said.next_bytes), (Some(Duration::from_millis(500)), Some(7..u64::MAX)));

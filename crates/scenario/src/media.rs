@@ -90,7 +90,9 @@ pub(crate) fn read(
         size,
         pace: match (pace, lowest) {
             // What its player asks for is to come at least as fast as it plays.
-            (None | Some(Pace::Media(Some(_))), Some(rate)) => Pace::AtLeast { rate, ahead: Duration::ZERO },
+            (None | Some(Pace::Media(Some(_))), Some(rate)) => {
+                Pace::AtLeast { rate, ahead: Duration::ZERO, next: None }
+            }
             (pace, _) => pace.unwrap_or(Pace::Media(Some(media_rate))),
         },
         algorithm,

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use anabranch_film::playlist::{GroupId, Hints, SegmentId, TrackId};
 use anabranch_media::playlist::{self, Listing, Place, PlaylistKind, Segment, listing, segments_of_index};
 use anabranch_protocol::cmcd::Cmcd;
-use anabranch_units::{Bytes, Duration};
+use anabranch_units::{Bytes, Duration, Rate};
 use url::Url;
 
 use super::places::Places;
@@ -100,7 +100,7 @@ impl Playlists {
             part.segment().filter(|(its, _)| Arc::ptr_eq(its, presentation)).map(|(_, segment)| segment)
         };
         let tells_next = cmcd.next.is_some() || cmcd.next_bytes.is_some();
-        Hints { buffer: cmcd.to_play(), next: if tells_next { next() } else { None } }
+        Hints { buffer: cmcd.to_play(), next: if tells_next { next() } else { None }, top: cmcd.top }
     }
 
     /// A playlist has passed through. `memory` bounds what is fetched ahead of its player.
@@ -119,7 +119,7 @@ impl Playlists {
                 let presentation = known.presentation(url, memory);
                 for rendition in renditions {
                     let group = presentation.group(&rendition.group);
-                    known.track((plain(&rendition.url), String::new()), &presentation, group);
+                    known.track((plain(&rendition.url), String::new()), &presentation, group, rendition.rate);
                 }
             }
             Listing::Tracks(tracks) => {
@@ -128,7 +128,7 @@ impl Playlists {
                     if !known.tracks.contains_key(&key) {
                         let presentation = known.presentation(url, memory);
                         let group = presentation.group(&track.group);
-                        known.track(key.clone(), &presentation, group);
+                        known.track(key.clone(), &presentation, group, track.rate);
                     }
                     known.listed(&key, track);
                 }
@@ -188,14 +188,15 @@ impl Known {
         self.presentations.entry(plain(url)).or_insert_with(made).clone()
     }
 
-    fn track(&mut self, key: TrackKey, presentation: &Arc<Presentation>, group: GroupId) {
-        self.tracks.entry(key).or_insert_with(|| {
+    fn track(&mut self, key: TrackKey, presentation: &Arc<Presentation>, group: GroupId, rate: Rate) {
+        let track = self.tracks.entry(key).or_insert_with(|| {
             let id = presentation.new_track();
             // Its player may go there, though its segments are not known.
             presentation.listed(id, group, 0, &[]);
             let presentation = presentation.clone();
             Track { presentation, id, group, segments: Vec::new(), heads: Vec::new(), end: 0 }
         });
+        track.presentation.needs(track.id, rate);
     }
 
     /// What a track has now.
@@ -254,3 +255,6 @@ fn plain(url: &Url) -> Url {
     let _ = (plain.set_username(""), plain.set_password(None));
     plain
 }
+
+#[cfg(test)]
+mod tests;

@@ -11,7 +11,7 @@ use anabranch_film::adaptation;
 use anabranch_film::auto::Lasting;
 use anabranch_film::playlist::{GroupId, Hints, Parameters, Playlist, SegmentId, TrackId};
 use anabranch_media::playlist::{Place, Segment};
-use anabranch_units::{Bytes, Duration, Ratio, Time};
+use anabranch_units::{Bytes, Duration, Rate, Ratio, Time};
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use url::{Origin, Url};
@@ -115,6 +115,11 @@ impl Presentation {
         state.tracks.insert(track, Listed { group, first, places });
         let durations = segments.iter().map(|segment| segment.play_time).collect();
         state.playlist.listed(track, group, first, durations);
+    }
+
+    /// What a rung needs, as its playlist tells it.
+    pub(super) fn needs(&self, track: TrackId, rate: Rate) {
+        self.lock().playlist.needs(track, rate);
     }
 
     /// What its player is shown of its ladder, where that was chosen here.
@@ -306,6 +311,7 @@ impl State {
             most: Parameters::default().most,
             control: Some((self.controls.entry(of).or_default().clone(), now)),
             last_size: self.playlist.last_size(segment.track),
+            next_rung: self.playlist.next_rung(segment.track),
         })
     }
 

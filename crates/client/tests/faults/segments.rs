@@ -13,13 +13,7 @@ fn segment(server: &ScriptedServer, pool: &Pool) -> Settings {
     Settings {
         pace: Pace::Media(None),
         pool: Some(pool.clone()),
-        segment: Some(PlaylistSegment {
-            play_time: millis(4000),
-            ahead: millis(0),
-            most: 6,
-            control: None,
-            last_size: None,
-        }),
+        segment: Some(PlaylistSegment::alone(millis(4000), millis(0))),
         ..settings(&[server.film_url()])
     }
 }
@@ -109,7 +103,7 @@ async fn what_is_idle_at_the_end_is_for_others_at_once() {
     let control = Lasting::default();
     let known = |ahead| {
         let control = Some((control.clone(), Time::ZERO));
-        let told = PlaylistSegment { play_time: millis(4000), ahead, most: 2, control, last_size: None };
+        let told = PlaylistSegment { most: 2, control, ..PlaylistSegment::alone(millis(4000), ahead) };
         Settings { segment: Some(told), ..segment(&server, &pool) }
     };
     let film = open(known(millis(4900))).await;

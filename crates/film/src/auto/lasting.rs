@@ -26,7 +26,7 @@ use super::{Auto, Parameters};
 use crate::control::{ConnectionId, Order, PathId, RateController, Sample, What};
 
 /// After a pause of more what was under way tells nothing any more.
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 /// What a connection brings is averaged over so long.
 const SHARE: Duration = Duration::from_secs(1);
 /// A trial is judged by so long a time in which was measured, or so many round trips: the sessions' ends and beginnings
@@ -36,6 +36,9 @@ const JUDGED_BY_ROUND_TRIPS: u64 = 8;
 /// From the initial window of ten packets (RFC 6928) a connection comes to 320 in so many round trips.
 const SLOW_START_ROUND_TRIPS: u64 = 5;
 const LONGEST_SLOW_START: Duration = Duration::from_secs(2);
+/// A player goes up where it gets so many times what the rung above needs: 1.43 times of hls.js, 1.18 of Shaka Player,
+/// 1.11 of dash.js.
+const TO_GO_UP: Ratio = Ratio::new(3, 2);
 /// For so long a session waits for its first connections before it is measured without them.
 const JOINING: Duration = Duration::from_secs(2);
 
@@ -113,11 +116,23 @@ impl Auto {
         self.silence = Silence::since(now);
         if pause > LONGEST_PAUSE {
             (self.missed_since, self.held_since, self.ample_since, self.trial) = (None, None, None, None);
+            return;
         }
+        // A player with enough asks for a segment when it has played one: a time in which nothing was to be seen.
+        let since = [&mut self.missed_since, &mut self.held_since, &mut self.ample_since];
+        let times = since.into_iter().flatten().chain([&mut self.settles, &mut self.newest]);
+        times.chain(self.history.iter_mut().map(|(end, ..)| end)).for_each(|time| *time += pause);
     }
 }
 
 impl Auto {
+    /// What is wanted of a segment: as long as no queue is seen, what lets its player go to the rung above, by what it
+    /// gets. Where connections are held back by losses and not by the path that costs nobody much.
+    fn aimed<'a>(&self, sample: Sample<'a>) -> Sample<'a> {
+        let next = sample.next_rung.filter(|_| self.sees_no_queue(&sample)).map(|next| next * TO_GO_UP);
+        Sample { wanted: sample.wanted.max(next), ..sample }
+    }
+
     /// Whether the session is so young that its connections, which had nothing to send before, begin with the initial
     /// window again (RFC 5681, section 4.1): what comes then tells little of the path. Whose buffer is low does not wait.
     pub(super) fn is_in_slow_start_again(&self, sample: &Sample<'_>) -> bool {
@@ -179,7 +194,9 @@ impl RateController for OfSession {
             self.joining -= 1;
             return Vec::new();
         }
-        self.ask(sample.now, |auto, now| auto.connected(connection, path, &Sample { now, ..*sample }))
+        self.ask(sample.now, |auto, now| {
+            auto.connected(connection, path, &auto.aimed(Sample { now, ..*sample }))
+        })
     }
 
     fn closed(&mut self, connection: ConnectionId, now: Time) {
@@ -204,7 +221,7 @@ impl RateController for OfSession {
         }
         self.joining = 0;
         drop(state);
-        self.ask(sample.now, |auto, now| auto.measure(&Sample { now, aside, ..*sample }))
+        self.ask(sample.now, |auto, now| auto.measure(&auto.aimed(Sample { now, aside, ..*sample })))
     }
 
     fn next_segment(&mut self, now: Time) {

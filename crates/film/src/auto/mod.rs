@@ -306,6 +306,8 @@ impl RateController for Auto {
         let recent = self.recent(sample);
         self.note_brought(recent, now);
         let needed = match sample.wanted {
+            // A segment comes as fast as it can, however much there is to play.
+            Some(wanted) if self.is_lasting => self.needed(sample, wanted),
             // What is not allowed cannot be missed.
             Some(wanted) => self.needed(sample, wanted).min(self.allowed(sample, wanted) * ALMOST),
             // Unknown: more is needed while the buffer is low, or always when nothing plays.
@@ -318,9 +320,10 @@ impl RateController for Auto {
         // Held back by us, or by nothing left to ask for: then there is more to be had.
         let held_back = sample.connections.iter().filter(|connection| !connection.network_limited).count();
         let ample = !missed && held_back * 2 > sample.connections.len();
+        // A slow start tells neither that it is missed nor that it is held.
         let begins_slowly = missed && self.is_in_slow_start_again(sample);
-        self.missed_since = (missed && !begins_slowly).then(|| self.missed_since.unwrap_or(now));
         if !begins_slowly {
+            self.missed_since = missed.then(|| self.missed_since.unwrap_or(now));
             self.held_since = (!missed).then(|| self.held_since.unwrap_or(now));
             self.ample_since = ample.then(|| self.ample_since.unwrap_or(now));
         }

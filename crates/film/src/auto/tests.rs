@@ -176,6 +176,7 @@ impl World {
             sated: self.sated,
             left: Bytes::ZERO,
             hungry: false,
+            next_rung: None,
         };
         let orders = self.auto.measure(&sample);
         self.obey(&orders);

@@ -1,6 +1,6 @@
 //! What a session of a playlist is told.
 
-use anabranch_units::{Bytes, Duration, Ratio};
+use anabranch_units::{Bytes, Duration, Rate, Ratio};
 
 /// A rung, or a rendition of another kind of media.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -62,4 +62,6 @@ pub struct Hints {
     pub buffer: Option<Duration>,
     /// What it asks for next.
     pub next: Option<SegmentId>,
+    /// What the highest rung needs that it may go to.
+    pub top: Option<Rate>,
 }

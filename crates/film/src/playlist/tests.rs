@@ -50,6 +50,32 @@ fn what_is_played_next_is_fetched_when_the_player_waits_for_nothing() {
     assert_eq!(fetched, 7, "30 s behind the start of the segment that was asked for, and no more");
 }
 
+#[test]
+fn the_rung_above_is_the_next_one_to_which_the_player_may_go() {
+    let mut playlist = playlist(Parameters::default());
+    assert_eq!(playlist.next_rung(LOW), None, "nothing is told of rates");
+    playlist.needs(LOW, Rate::from_kbps(850));
+    // The same track with other sound.
+    playlist.needs(LOW, Rate::from_kbps(800));
+    playlist.needs(LOW, Rate::ZERO);
+    playlist.needs(HIGH, Rate::from_kbps(2000));
+    playlist.needs(TONE, Rate::from_kbps(900));
+    assert_eq!(playlist.next_rung(LOW), Some(Ratio::new(5, 2)));
+    assert_eq!((playlist.next_rung(HIGH), playlist.next_rung(TONE)), (None, None));
+    for (track, kbps) in [(TrackId(3), 1200), (TrackId(4), 820)] {
+        playlist.listed(track, PICTURE, 7, Vec::new());
+        playlist.needs(track, Rate::from_kbps(kbps));
+        // A playlist that comes again tells its segments alone.
+        playlist.listed(track, PICTURE, 7, Vec::new());
+    }
+    assert_eq!(playlist.next_rung(LOW), Some(Ratio::new(3, 2)), "820 kbps is no step");
+    let said = |top| Hints { top: Some(Rate::from_kbps(top)), ..Hints::default() };
+    playlist.asked(segment(LOW, 7), said(1000), at(0));
+    assert_eq!(playlist.next_rung(LOW), None, "its player goes no higher than a megabit");
+    playlist.asked(segment(LOW, 8), said(1500), at(0));
+    assert_eq!(playlist.next_rung(LOW), Some(Ratio::new(3, 2)));
+}
+
 /// What the paths give is a mean of some seconds; a segment that is slow tells sooner that it is less now.
 #[test]
 fn what_is_next_is_fetched_while_a_player_has_waited_long_for_what_ends() {
@@ -276,7 +302,7 @@ proptest! {
 #[test]
 fn what_the_player_says_that_it_asks_for_next_is_fetched_next_and_what_follows_it() {
     let mut playlist = playlist(Parameters::default());
-    let said = |next| Hints { buffer: Some(Duration::from_secs(7)), next: Some(next) };
+    let said = |next| Hints { buffer: Some(Duration::from_secs(7)), next: Some(next), ..Hints::default() };
     playlist.asked(segment(LOW, 7), said(segment(HIGH, 8)), at(0));
     assert_eq!(playlist.ahead(segment(LOW, 7), at(1000)), Duration::from_secs(6), "as the player says");
     come(&mut playlist, segment(LOW, 7), Bytes::kib(10));

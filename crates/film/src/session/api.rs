@@ -27,6 +27,8 @@ pub enum Pace {
         rate: Rate,
         /// What the player had to play when the session began.
         ahead: Duration,
+        /// What the rung above needs, where the player may go there and somebody knows it.
+        next: Option<Rate>,
     },
 }
 

@@ -62,7 +62,7 @@ impl Session {
     /// Whether all of a segment is asked for, and its end comes after what its player has to play before it; or would
     /// take longer than it plays, as what is left of it comes far slower than what has come.
     fn ends_late(&self, now: Time) -> bool {
-        let Pace::AtLeast { ahead, rate } = self.pace else { return false };
+        let Pace::AtLeast { ahead, rate, .. } = self.pace else { return false };
         let since = now.since(self.segment_from);
         let ends_in = self.coordinator.ends_in(now);
         let sizes = || Some((self.coordinator.segment_size()?, self.coordinator.missing()?));
@@ -90,9 +90,12 @@ impl Session {
     /// round trip before its end. Answers whether something was closed.
     pub fn lend(&mut self, now: Time) -> bool {
         self.now = now;
-        if !self.lends || !self.ranges {
-            return false;
-        }
+        let has_lent = self.lends && self.ranges && self.lend_idle(now);
+        self.has_lent |= has_lent;
+        has_lent
+    }
+
+    fn lend_idle(&mut self, now: Time) -> bool {
         if !self.coordinator.is_all_asked_for() {
             return self.lend_first(now);
         }

@@ -66,7 +66,9 @@ impl Session {
         let up = || counted().filter(|connection| connection.is_up());
         let connections: Vec<_> = up().map(|c| c.sample(now)).collect();
         let held = up().filter(|connection| connection.was_held(now)).count();
-        let sated = up().any(|connection| connection.was_idle(now)) || held * 2 > connections.len();
+        // Those that are lent had nothing more to do here.
+        let idle = self.has_lent || up().any(|connection| connection.was_idle(now));
+        let sated = idle || held * 2 > connections.len();
         let connecting = counted().filter(|connection| !connection.is_up()).count();
         let paths = self.paths.samples(&self.connections, self.ranges, now);
         let buffer = match self.pace {
@@ -85,9 +87,9 @@ impl Session {
             Pace::Media(_) => self.media_rate,
             Pace::AtLeast { rate, .. } => Some(rate),
         };
-        let left = match self.pace {
-            Pace::AtLeast { .. } => self.coordinator.missing().unwrap_or(Bytes::ZERO),
-            _ => Bytes::ZERO,
+        let (left, next_rung) = match self.pace {
+            Pace::AtLeast { next, .. } => (self.coordinator.missing().unwrap_or(Bytes::ZERO), next),
+            _ => (Bytes::ZERO, None),
         };
         let elapsed = now.since(from);
         let connections = &connections;
@@ -107,6 +109,7 @@ impl Session {
             sated,
             left,
             hungry,
+            next_rung,
         };
         let orders = ask(self.controller.as_mut(), &sample);
         self.obey(orders);

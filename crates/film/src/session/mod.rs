@@ -87,6 +87,8 @@ pub struct Session {
     expects_any_speed: bool,
     /// Whether others have its connections when it has nothing more to ask for.
     lends: bool,
+    /// Whether others have some of the segment's connections.
+    has_lent: bool,
     /// Which connection gets nothing more to do, as the others bring what is left.
     leaves_first: Option<ConnectionId>,
     /// What a connection is expected to bring of which nothing is known; zero: nobody knows.
@@ -144,6 +146,7 @@ impl Session {
             viewer: None,
             expects_any_speed: false,
             lends: false,
+            has_lent: false,
             leaves_first: None,
             share: Rate::ZERO,
             measured: now,
@@ -158,13 +161,14 @@ impl Session {
         }
     }
 
-    /// What is read from now on is a segment of this rate that ends before the byte `end`, and its player has so much
-    /// to play before it ([`Pace::AtLeast`]; any other pace stays as it is).
-    pub fn next_segment(&mut self, rate: Rate, ahead: Duration, end: u64, now: Time) {
+    /// What is read from now on is a segment that ends before the byte `end`, with this pace
+    /// ([`Pace::AtLeast`]; where either pace is another one nothing changes).
+    pub fn next_segment(&mut self, pace: Pace, end: u64, now: Time) {
         self.now = now;
-        if matches!(self.pace, Pace::AtLeast { .. }) {
-            self.pace = Pace::AtLeast { rate, ahead };
+        if let (Pace::AtLeast { rate, .. }, Pace::AtLeast { .. }) = (pace, self.pace) {
+            self.pace = pace;
             self.segment_from = now;
+            self.has_lent = false;
             self.known_rate = Some(rate);
             self.media_rate = Some(rate);
             self.coordinator.set_media_rate(rate);

@@ -278,7 +278,7 @@ fn a_rate_is_learnt_although_what_the_player_took_is_dropped_at_once() {
 /// A player of segments chooses by how fast they come.
 #[test]
 fn at_least_a_rate_takes_all_that_comes_and_gives_its_connections_back() {
-    let pace = Pace::AtLeast { rate: Rate::from_kbps(800), ahead: Duration::ZERO };
+    let pace = Pace::AtLeast { rate: Rate::from_kbps(800), ahead: Duration::ZERO, next: None };
     let mut world = World::new(config(film(4, 800), 1, auto(), pace), servers(&[8000]));
     for _ in 0..100 {
         world.step();
@@ -293,7 +293,8 @@ fn at_least_a_rate_takes_all_that_comes_and_gives_its_connections_back() {
 #[test]
 fn at_least_a_rate_that_is_missed_takes_more_connections_and_sooner_the_less_there_is_to_play() {
     let after = |ahead| {
-        let pace = Pace::AtLeast { rate: Rate::from_kbps(800), ahead: Duration::from_secs(ahead) };
+        let pace =
+            Pace::AtLeast { rate: Rate::from_kbps(800), ahead: Duration::from_secs(ahead), next: None };
         let mut world = World::new(config(film(60, 800), 1, auto(), pace), servers(&[400]));
         let mut steps = 0;
         while world.opened < 2 && steps < 3000 {
@@ -309,7 +310,7 @@ fn at_least_a_rate_that_is_missed_takes_more_connections_and_sooner_the_less_the
 /// Its player needs all of a segment: nothing is asked for twice while something was asked for by nobody.
 #[test]
 fn what_is_late_in_the_middle_of_a_segment_is_got_twice_only_when_nothing_else_is_left() {
-    let pace = Pace::AtLeast { rate: Rate::from_kbps(3000), ahead: Duration::ZERO };
+    let pace = Pace::AtLeast { rate: Rate::from_kbps(3000), ahead: Duration::ZERO, next: None };
     let size = film(8, 3000);
     let mut world = World::new(config(size, 2, auto(), pace), servers(&[200, 2000]));
     world.run(60);

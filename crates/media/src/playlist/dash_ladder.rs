@@ -1,11 +1,10 @@
 //! The rungs of a description of DASH, and that description with one of each set alone.
 
-use anabranch_units::Rate;
 use quick_xml::Writer;
 use quick_xml::events::Event;
 use quick_xml::reader::Reader;
 
-use super::dash_listing::{group_of, name_of};
+use super::dash_listing::{group_of, name_of, rate};
 use super::ladder::{MOST_RUNGS, RungSet, SetRung};
 use super::mpd::{AdaptationSet, Description, number};
 use super::route::{LARGEST_PLAYLIST, LARGEST_RESULT, PlaylistError};
@@ -27,7 +26,7 @@ fn rungs(place: usize, set: &AdaptationSet) -> RungSet {
     let is_picture = kinds.into_iter().chain(of_rungs).flatten().any(|kind| kind.starts_with("video"));
     let rungs = set.inside.iter().enumerate().take(MOST_RUNGS).map(|(index, rung)| SetRung {
         name: name_of(&group, rung, index),
-        rate: Rate::from_bps(number(rung.bandwidth.as_ref()).unwrap_or(0)),
+        rate: rate(rung),
         height: number(rung.height.as_ref()),
     });
     RungSet { is_picture, rungs: rungs.collect() }

@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use anabranch_units::Bytes;
+use anabranch_units::{Bytes, Rate};
 use url::Url;
 
 use super::listed::{Listing, MOST_LISTED, Place, Segment, Track, join, play_time};
@@ -57,6 +57,11 @@ pub(super) fn name_of(group: &str, representation: &Representation, place: usize
     format!("{group}/{id}")
 }
 
+/// The rate that a representation needs; zero where it is not told.
+pub(super) fn rate(representation: &Representation) -> Rate {
+    Rate::from_bps(number(representation.bandwidth.as_ref()).unwrap_or(0))
+}
+
 #[derive(Default)]
 struct Building {
     is_live: bool,
@@ -91,14 +96,16 @@ impl Building {
                 }
                 self.listed += found.segments.len();
                 most = most.max(found.segments.len());
-                self.add(name_of(&group, representation, rung), &group, number, index, found);
+                let name = name_of(&group, representation, rung);
+                self.add(name, (&group, rate(representation)), number, index, found);
             }
             self.numbers.insert(group, number.saturating_add(Bytes::of(most).get()));
         }
     }
 
     /// Goes on with a track, if it had a segment wherever its group had one; begins another one else.
-    fn add(&mut self, name: String, group: &str, number: u64, period: usize, found: Found) {
+    fn add(&mut self, name: String, of: (&str, Rate), number: u64, period: usize, found: Found) {
+        let (group, rate) = of;
         let Found { segments, initialization, index } = found;
         let known = self.by_name.get(&name).and_then(|known| self.tracks.get_mut(*known));
         let goes_on = |track: &&mut Track| {
@@ -116,6 +123,7 @@ impl Building {
         self.tracks.push(Track {
             name,
             group: group.to_owned(),
+            rate,
             // What is live moves on, and tells no number that is kept.
             first: (!self.is_live).then_some(number),
             segments,
@@ -171,7 +179,7 @@ impl Levels<'_> {
         }
         let values = Values {
             representation: self.representation.id.as_deref().unwrap_or_default(),
-            bandwidth: number(self.representation.bandwidth.as_ref()).unwrap_or(0),
+            bandwidth: rate(self.representation).as_bps(),
             number: number(text(|template| &template.start_number)).unwrap_or(1),
             time: 0,
         };

@@ -1,9 +1,10 @@
 //! The rungs of a multivariant playlist of HLS, and that playlist with one of them alone.
 
-use anabranch_units::{Bytes, Rate};
+use anabranch_units::Bytes;
 use m3u8_rs::{MediaPlaylist, MediaSegment, Playlist, VariantStream};
 use url::Url;
 
+use super::hls_listing::mean_rate;
 use super::ladder::{MOST_RUNGS, Variant};
 use super::listed::join;
 use super::route::{LARGEST_PLAYLIST, PlaylistError, push};
@@ -26,8 +27,11 @@ pub fn variants(body: &[u8], base: &Url) -> Vec<Variant> {
     let mut found: Vec<Variant> = alike
         .filter_map(|variant| {
             let url = join(base, &variant.uri)?;
-            let rate = Rate::from_bps(variant.average_bandwidth.unwrap_or(variant.bandwidth));
-            Some(Variant { url, rate, height: variant.resolution.map(|picture| picture.height) })
+            Some(Variant {
+                url,
+                rate: mean_rate(variant),
+                height: variant.resolution.map(|picture| picture.height),
+            })
         })
         .take(MOST_RUNGS)
         .collect();

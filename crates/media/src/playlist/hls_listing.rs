@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use m3u8_rs::{ByteRange, MasterPlaylist, MediaPlaylist, Playlist};
+use anabranch_units::Rate;
+use m3u8_rs::{ByteRange, MasterPlaylist, MediaPlaylist, Playlist, VariantStream};
 use url::Url;
 
 use super::listed::{Listing, MOST_LISTED, Place, Rendition, Segment, Track, join, play_time};
@@ -16,13 +17,19 @@ pub(super) fn listing(body: &[u8], base: &Url) -> Option<Listing> {
 
 fn renditions(master: &MasterPlaylist, base: &Url) -> Vec<Rendition> {
     let variants = master.variants.iter().filter(|variant| !variant.is_i_frame);
-    let variants = variants.map(|variant| (Some(&variant.uri), String::new()));
-    let others = master.alternatives.iter().map(|other| (other.uri.as_ref(), other.media_type.to_string()));
-    let found = variants.chain(others).filter_map(|(uri, group)| {
+    let variants = variants.map(|variant| (Some(&variant.uri), String::new(), mean_rate(variant)));
+    let others = master.alternatives.iter();
+    let others = others.map(|other| (other.uri.as_ref(), other.media_type.to_string(), Rate::ZERO));
+    let found = variants.chain(others).filter_map(|(uri, group, rate)| {
         let url = join(base, uri?)?;
-        Some(Rendition { url, group })
+        Some(Rendition { url, group, rate })
     });
     found.take(MOST_LISTED).collect()
+}
+
+/// The mean rate of a variant where it is told, or else its highest.
+pub(super) fn mean_rate(variant: &VariantStream) -> Rate {
+    Rate::from_bps(variant.average_bandwidth.unwrap_or(variant.bandwidth))
 }
 
 fn track(media: &MediaPlaylist, base: &Url) -> Option<Track> {

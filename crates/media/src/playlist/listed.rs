@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use anabranch_units::Duration;
+use anabranch_units::{Duration, Rate};
 use url::Url;
 
 /// Most segments, or renditions, that are listed of one playlist. A day of two-second segments has fewer.
@@ -26,6 +26,8 @@ pub struct Rendition {
     pub url: Url,
     /// Of which kind of media: the rungs of a ladder have the same, and one of them is played at a time.
     pub group: String,
+    /// What it needs, as the playlist tells it: its mean rate, or else its highest; zero where it is not told.
+    pub rate: Rate,
 }
 
 /// Segments that follow each other.
@@ -35,6 +37,8 @@ pub struct Track {
     pub name: String,
     /// Of which kind of media, as that of a [`Rendition`].
     pub group: String,
+    /// What it needs; zero where it is not told here.
+    pub rate: Rate,
     /// The number of the first segment, which it keeps when the playlist moves on, and which is that of
     /// what is played at the same time in the other rungs; `None`: segments are known by where they are.
     pub first: Option<u64>,

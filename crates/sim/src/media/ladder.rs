@@ -10,7 +10,7 @@ use anabranch_congestion::need::Told;
 use anabranch_film::adaptation::{Adaptation, Choice};
 use anabranch_film::content::ReaderId;
 use anabranch_film::playback::{Parameters, StallRule};
-use anabranch_film::session::Session;
+use anabranch_film::session::{Pace, Session};
 use anabranch_units::{Bytes, Duration, Rate, Time};
 
 use super::player::STEP;
@@ -180,7 +180,8 @@ impl LadderPlayer {
         self.asked = Some(Asked { rung, end: self.end, at: self.now });
         self.chosen.push((rate, why));
         self.reader = ReaderId(self.reader.0.wrapping_add(1));
-        session.next_segment(rate, buffer, self.end, self.now);
+        let next = self.model.rungs.get(rung + 1).copied();
+        session.next_segment(Pace::AtLeast { rate, ahead: buffer, next }, self.end, self.now);
         session.add_reader(self.reader, start..self.end, self.now);
     }
 

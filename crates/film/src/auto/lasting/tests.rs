@@ -12,6 +12,7 @@ struct Viewer {
     /// What so many connections bring together at a time, and their round trip once there is a queue.
     path: fn(usize, Time) -> (Rate, Duration),
     wanted: Rate,
+    next_rung: Option<Rate>,
     now: Time,
     buffer: Duration,
     opened: usize,
@@ -27,7 +28,20 @@ impl Viewer {
     fn new(wanted: Rate, path: fn(usize, Time) -> (Rate, Duration)) -> Self {
         let (now, buffer) = (Time::ZERO, Duration::ZERO);
         let (lasting, one) = (Lasting::default(), None);
-        Self { lasting, path, wanted, now, buffer, opened: 0, connections: 0, next: 0, one, is_one: false }
+        let next_rung = None;
+        Self {
+            lasting,
+            path,
+            wanted,
+            next_rung,
+            now,
+            buffer,
+            opened: 0,
+            connections: 0,
+            next: 0,
+            one,
+            is_one: false,
+        }
     }
 
     /// Gets a segment, in a session of its own unless one gets them all.
@@ -89,6 +103,7 @@ impl Viewer {
             wanted: Some(self.wanted),
             buffer: Some(self.buffer),
             paths: PATHS,
+            next_rung: self.next_rung,
             ..Sample::default()
         }
     }
@@ -137,6 +152,41 @@ fn the_number_that_holds_the_rate_is_found_over_several_segments_and_stays() {
         viewer.get_segment();
     }
     assert!(viewer.opened <= opened + 1, "{} more were opened", viewer.opened - opened);
+}
+
+/// A player goes up by what it gets.
+#[test]
+fn what_the_next_rung_needs_is_brought_where_no_queue_is_seen() {
+    let (low, high) = (Rate::from_kbps(900), Rate::from_kbps(1800));
+    let after = |path, next_rung| {
+        let mut viewer = Viewer { next_rung, ..Viewer::new(low, path) };
+        for _ in 0..20 {
+            viewer.get_segment();
+        }
+        viewer.connections
+    };
+    let lossy: fn(usize, Time) -> (Rate, Duration) =
+        |count, _| (Rate::from_mbps(Bytes::of(count).get()), Duration::from_millis(80));
+    assert_eq!(after(lossy, None), 1, "a megabit each");
+    assert_eq!(after(lossy, Some(high)), 3, "players go up where they get 2.7 Mbps");
+    let full: fn(usize, Time) -> (Rate, Duration) = |_, _| (Rate::from_mbps(1), Duration::from_millis(300));
+    assert_eq!(after(full, Some(high)), 1, "others would have less, or the queue be longer");
+}
+
+/// Of a segment of 3.6 s nobody waits for 4 s.
+#[test]
+fn what_a_player_with_enough_waits_between_segments_is_no_time_and_what_was_seen_before_counts() {
+    let lossy: fn(usize, Time) -> (Rate, Duration) =
+        |count, _| (Rate::from_mbps(Bytes::of(count).get()), Duration::from_millis(80));
+    let next_rung = Some(Rate::from_kbps(1800));
+    let mut viewer = Viewer { next_rung, ..Viewer::new(Rate::from_kbps(900), lossy) };
+    viewer.buffer = Duration::from_secs(30);
+    for _ in 0..12 {
+        viewer.get_segment();
+        let pause = viewer.buffer - Duration::from_secs(30);
+        (viewer.now, viewer.buffer) = (viewer.now + pause, viewer.buffer - pause);
+    }
+    assert_eq!(viewer.connections, 3);
 }
 
 #[test]

@@ -1,5 +1,8 @@
 //! Sessions of segments, whose connections were others' before and will be.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use super::*;
 use crate::fixed::Fixed;
 
@@ -12,8 +15,21 @@ fn session(size: u64, share: Rate) -> (Session, Vec<(ConnectionId, u64)>) {
 
 /// The same of this rate, with so much to play before it.
 fn session_of(size: u64, share: Rate, rate: Rate, ahead: Duration) -> (Session, Vec<(ConnectionId, u64)>) {
-    let pace = Pace::AtLeast { rate, ahead };
-    let config = config(size, 1, Box::new(Fixed::new(2, None)), pace);
+    let pace = Pace::AtLeast { rate, ahead, next: None };
+    begun(config(size, 1, Box::new(Fixed::new(2, None)), pace), size, share)
+}
+
+/// The same of 5 Mbps, with another controller.
+fn session_by(
+    controller: Box<dyn RateController>,
+    size: u64,
+    share: Rate,
+) -> (Session, Vec<(ConnectionId, u64)>) {
+    let pace = Pace::AtLeast { rate: Rate::from_mbps(5), ahead: Duration::from_secs(4), next: None };
+    begun(config(size, 1, controller, pace), size, share)
+}
+
+fn begun(config: Config, size: u64, share: Rate) -> (Session, Vec<(ConnectionId, u64)>) {
     let mut session = Session::new(config, Time::ZERO).lending().expecting(share);
     session.start(Time::ZERO);
     session.add_reader(READER, 0..size, Time::ZERO);
@@ -52,7 +68,7 @@ fn a_connection_is_asked_at_first_for_half_of_what_one_brought_before() {
 /// What was asked of it when nothing was known is little then.
 #[test]
 fn the_only_connection_is_asked_for_more_while_its_rate_rises() {
-    let pace = Pace::AtLeast { rate: Rate::from_kbps(800), ahead: Duration::ZERO };
+    let pace = Pace::AtLeast { rate: Rate::from_kbps(800), ahead: Duration::ZERO, next: None };
     let mut session =
         Session::new(config(400_000, 1, Box::new(Fixed::new(1, None)), pace), Time::ZERO).lending();
     session.start(Time::ZERO);
@@ -91,7 +107,7 @@ fn what_comes_of_an_answer_that_was_under_way_before_tells_what_the_connection_b
 #[test]
 fn of_several_connections_one_that_becomes_slow_at_the_end_does_not_set_the_time() {
     for (last_kbps, is_helped) in [(100, true), (2000, false)] {
-        let pace = Pace::AtLeast { rate: Rate::from_kbps(3000), ahead: Duration::from_secs(60) };
+        let pace = Pace::AtLeast { rate: Rate::from_kbps(3000), ahead: Duration::from_secs(60), next: None };
         let size = film(4, 3000);
         let mut world =
             World::new(config(size, 2, Box::new(Fixed::new(2, None)), pace), servers(&[2000, 2000]));
@@ -121,6 +137,50 @@ fn nothing_of_the_first_segment_is_lent_while_a_player_waits_until_the_end_is_a_
             session.arrived(ConnectionId(0), 16_072, now);
             assert!(session.lend(now), "the rest takes 71 ms");
         }
+    }
+}
+
+/// Two connections, of whoever notes whether the last interval was to tell something.
+#[derive(Debug)]
+struct Noting(Fixed, Arc<AtomicBool>);
+
+impl RateController for Noting {
+    fn start(&mut self) -> Vec<Order> {
+        self.0.start()
+    }
+
+    fn connected(&mut self, connection: ConnectionId, path: PathId, sample: &Sample<'_>) -> Vec<Order> {
+        self.0.connected(connection, path, sample)
+    }
+
+    fn closed(&mut self, _connection: ConnectionId, _now: Time) {}
+
+    fn measure(&mut self, sample: &Sample<'_>) -> Vec<Order> {
+        self.1.store(!sample.sated, Ordering::Relaxed);
+        Vec::new()
+    }
+
+    fn interval(&self, rtt: Duration) -> Duration {
+        self.0.interval(rtt)
+    }
+}
+
+/// One connection fewer is not one that was lost, or one that could not be opened.
+#[test]
+fn what_is_left_after_something_was_lent_tells_nothing_of_the_paths() {
+    let tells = Arc::new(AtomicBool::new(true));
+    let noting = Box::new(Noting(Fixed::new(2, None), tells.clone()));
+    let (mut session, asked) = session_by(noting, 200_000, Rate::from_mbps(1));
+    let mut now = Time::ZERO + Duration::from_millis(300);
+    assert!(!session.lend(now), "nobody is idle");
+    for (connection, length) in asked.iter().filter(|(connection, _)| *connection == ConnectionId(1)) {
+        session.arrived(*connection, *length, now);
+    }
+    assert!(session.lend(now));
+    for _ in 0..2 {
+        now += Duration::from_millis(500);
+        session.tick(now);
+        assert!(!tells.load(Ordering::Relaxed), "the other one brings what is left");
     }
 }
 
