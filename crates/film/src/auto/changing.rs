@@ -120,10 +120,8 @@ impl Auto {
         let most = if hurried { FASTEST_GROWTH * count } else { 2 * count };
         let in_proportion =
             (count + 1..most).find(|more| recent.as_f64() * as_f64(*more) >= needed.as_f64() * as_f64(count));
-        // With enough in the buffer there is time to add them one by one, and see. But a player of segments goes down
-        // meanwhile, and where no queue stands too many harm nobody much.
-        let may_hurry = self.is_lasting && self.sees_no_queue(sample);
-        let plays_on = sample.buffer.is_some() && !hurried && !may_hurry;
+        // With enough in the buffer there is time to add them one by one, and see.
+        let plays_on = sample.buffer.is_some() && !hurried;
         let wanted = if plays_on { count + 1 } else { in_proportion.unwrap_or(most) };
         let fed = self.most_fed(sample, recent).unwrap_or(self.parameters.most);
         if fed <= count {

@@ -2,11 +2,13 @@
 //!
 //! A segment plays some seconds, and a change of the number of connections takes as long to show its effect. So
 //! one controller goes on from session to session: its number of connections, what they brought of late, the
-//! trial that is under way, the shortest round trip. Three things differ from a single film:
+//! trial that is under way, the shortest round trip. Four things differ from a single film:
 //!
 //! - *What is measured.* Only what tells something of the path: not the beginning of a session, until its first
 //!   connections are there and have had an interval, nor its end, when one of them has nothing to do. Nor is a rate
-//!   missed while they are in slow start again.
+//!   missed while they are in slow start again, and the time between segments is none.
+//! - *What is wanted.* Where the paths have room, what lets the player go to the rung above: it goes by what it gets. That
+//!   does not fall when there is much to play, as a segment comes as fast as it can.
 //! - *What is closed.* Growth that brought nothing where a queue stands, while the buffer is low, too. What nobody can
 //!   hold is not gained by more connections: the player adapts, or stalls with one connection as with several.
 //!   But it stays where the paths brought what is needed within the last minute: others have it now, and of them each
@@ -36,9 +38,9 @@ const JUDGED_BY_ROUND_TRIPS: u64 = 8;
 /// From the initial window of ten packets (RFC 6928) a connection comes to 320 in so many round trips.
 const SLOW_START_ROUND_TRIPS: u64 = 5;
 const LONGEST_SLOW_START: Duration = Duration::from_secs(2);
-/// A player goes up where it gets so many times what the rung above needs: 1.43 times of hls.js, 1.18 of Shaka Player,
-/// 1.11 of dash.js.
-const TO_GO_UP: Ratio = Ratio::new(3, 2);
+/// A player goes up where it gets so many times what the rung above needs: 1.11 times of dash.js, 1.18 of Shaka Player.
+/// 1.43 of hls.js would cost others too much.
+const TO_GO_UP: Ratio = Ratio::new(6, 5);
 /// For so long a session waits for its first connections before it is measured without them.
 const JOINING: Duration = Duration::from_secs(2);
 
@@ -126,10 +128,10 @@ impl Auto {
 }
 
 impl Auto {
-    /// What is wanted of a segment: as long as no queue is seen, what lets its player go to the rung above, by what it
-    /// gets. Where connections are held back by losses and not by the path that costs nobody much.
+    /// What is wanted of a segment: as long as every path has room, what lets its player go to the rung above, by what it
+    /// gets. Connections are held back by losses then, and not by a path that others need.
     fn aimed<'a>(&self, sample: Sample<'a>) -> Sample<'a> {
-        let next = sample.next_rung.filter(|_| self.sees_no_queue(&sample)).map(|next| next * TO_GO_UP);
+        let next = sample.next_rung.filter(|_| self.has_room(&sample)).map(|next| next * TO_GO_UP);
         Sample { wanted: sample.wanted.max(next), ..sample }
     }
 

@@ -156,7 +156,7 @@ fn the_number_that_holds_the_rate_is_found_over_several_segments_and_stays() {
 
 /// A player goes up by what it gets.
 #[test]
-fn what_the_next_rung_needs_is_brought_where_no_queue_is_seen() {
+fn what_the_next_rung_needs_is_brought_where_there_is_room() {
     let (low, high) = (Rate::from_kbps(900), Rate::from_kbps(1800));
     let after = |path, next_rung| {
         let mut viewer = Viewer { next_rung, ..Viewer::new(low, path) };
@@ -168,7 +168,7 @@ fn what_the_next_rung_needs_is_brought_where_no_queue_is_seen() {
     let lossy: fn(usize, Time) -> (Rate, Duration) =
         |count, _| (Rate::from_mbps(Bytes::of(count).get()), Duration::from_millis(80));
     assert_eq!(after(lossy, None), 1, "a megabit each");
-    assert_eq!(after(lossy, Some(high)), 3, "players go up where they get 2.7 Mbps");
+    assert_eq!(after(lossy, Some(high)), 3, "players go up where they get 2.2 Mbps");
     let full: fn(usize, Time) -> (Rate, Duration) = |_, _| (Rate::from_mbps(1), Duration::from_millis(300));
     assert_eq!(after(full, Some(high)), 1, "others would have less, or the queue be longer");
 }
