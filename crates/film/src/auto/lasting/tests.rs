@@ -13,6 +13,8 @@ struct Viewer {
     path: fn(usize, Time) -> (Rate, Duration),
     wanted: Rate,
     next_rung: Option<Rate>,
+    /// The first round trips, without a queue.
+    shortest: Duration,
     now: Time,
     buffer: Duration,
     opened: usize,
@@ -34,6 +36,7 @@ impl Viewer {
             path,
             wanted,
             next_rung,
+            shortest: Duration::from_millis(80),
             now,
             buffer,
             opened: 0,
@@ -72,7 +75,7 @@ impl Viewer {
             self.now += STEP;
             let (rate, mut srtt) = (self.path)(ids.len(), self.now);
             if self.now.since(Time::ZERO) <= STEP * 2 {
-                srtt = Duration::from_millis(80);
+                srtt = self.shortest;
             }
             let brought = rate.amount_in(STEP);
             come += brought;
@@ -171,6 +174,10 @@ fn what_the_next_rung_needs_is_brought_where_there_is_room() {
     assert_eq!(after(lossy, Some(high)), 3, "players go up where they get 2.2 Mbps");
     let full: fn(usize, Time) -> (Rate, Duration) = |_, _| (Rate::from_mbps(1), Duration::from_millis(300));
     assert_eq!(after(full, Some(high)), 1, "others would have less, or the queue be longer");
+    // As behind PIE, where each connection takes a part of what others have.
+    let crowded: fn(usize, Time) -> (Rate, Duration) =
+        |count, _| (Rate::from_mbps(Bytes::of(count).get()), Duration::from_millis(96));
+    assert_eq!(after(crowded, Some(high)), 1, "a short queue is one");
 }
 
 /// Of a segment of 3.6 s nobody waits for 4 s.
@@ -185,6 +192,21 @@ fn what_a_player_with_enough_waits_between_segments_is_no_time_and_what_was_seen
         viewer.get_segment();
         let pause = viewer.buffer - Duration::from_secs(30);
         (viewer.now, viewer.buffer) = (viewer.now + pause, viewer.buffer - pause);
+    }
+    assert_eq!(viewer.connections, 3);
+}
+
+/// Over 160 ms a slow start may take 0.8 s, and 3.6 s without it are less than four.
+#[test]
+fn what_was_missed_before_a_slow_start_is_missed_after_it() {
+    let lossy: fn(usize, Time) -> (Rate, Duration) =
+        |count, _| (Rate::from_mbps(Bytes::of(count).get()), Duration::from_millis(160));
+    let next_rung = Some(Rate::from_kbps(1800));
+    let shortest = Duration::from_millis(160);
+    let mut viewer = Viewer { next_rung, shortest, ..Viewer::new(Rate::from_kbps(900), lossy) };
+    for _ in 0..8 {
+        viewer.buffer = Duration::from_secs(30);
+        viewer.get_segment();
     }
     assert_eq!(viewer.connections, 3);
 }
