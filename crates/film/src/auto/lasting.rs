@@ -7,7 +7,7 @@
 //! - *What is measured.* Only what tells something of the path: not the beginning of a session, until its first
 //!   connections are there and have had an interval, nor its end, when one of them has nothing to do. Nor is a rate
 //!   missed while they are in slow start again, and the time between segments is none.
-//! - *What is wanted.* Where the paths have room, what lets the player go to the rung above: it goes by what it gets. That
+//! - *What is wanted.* Where the paths have room and lose packets, what lets the player go to the rung above: it goes by what it gets. That
 //!   does not fall when there is much to play, as a segment comes as fast as it can.
 //! - *What is closed.* Growth that brought nothing where a queue stands, while the buffer is low, too. What nobody can
 //!   hold is not gained by more connections: the player adapts, or stalls with one connection as with several.
@@ -41,6 +41,8 @@ const LONGEST_SLOW_START: Duration = Duration::from_secs(2);
 /// A player goes up where it gets so many times what the rung above needs: 1.11 times of dash.js, 1.18 of Shaka Player.
 /// 1.43 of hls.js would cost others too much.
 const TO_GO_UP: Ratio = Ratio::new(6, 5);
+/// Of a mean loss event rate below this it is not losses that hold connections back.
+const LOSSY: f64 = 0.001;
 /// For so long a session waits for its first connections before it is measured without them.
 const JOINING: Duration = Duration::from_secs(2);
 
@@ -128,10 +130,14 @@ impl Auto {
 }
 
 impl Auto {
-    /// What is wanted of a segment: as long as every path has room, what lets its player go to the rung above, by what it
-    /// gets. Connections are held back by losses then, and not by a path that others need.
+    /// What is wanted of a segment: as long as every path has room and packets are lost, what lets its player go to the
+    /// rung above, by what it gets. Connections are held back by losses then, and not by a path that others need. Where
+    /// nothing is lost one has what there is, and several only get the end of each segment twice.
     fn aimed<'a>(&self, sample: Sample<'a>) -> Sample<'a> {
-        let next = sample.next_rung.filter(|_| self.has_room(&sample)).map(|next| next * TO_GO_UP);
+        let losses: f64 = sample.connections.iter().map(|connection| connection.loss).sum();
+        let is_lossy = losses >= LOSSY * Bytes::of(sample.connections.len()).as_f64();
+        let is_free = is_lossy && self.has_room(&sample);
+        let next = sample.next_rung.filter(|_| is_free).map(|next| next * TO_GO_UP);
         Sample { wanted: sample.wanted.max(next), ..sample }
     }
 

@@ -13,6 +13,7 @@ struct Viewer {
     path: fn(usize, Time) -> (Rate, Duration),
     wanted: Rate,
     next_rung: Option<Rate>,
+    loss: f64,
     /// The first round trips, without a queue.
     shortest: Duration,
     now: Time,
@@ -36,6 +37,7 @@ impl Viewer {
             path,
             wanted,
             next_rung,
+            loss: 0.01,
             shortest: Duration::from_millis(80),
             now,
             buffer,
@@ -80,7 +82,8 @@ impl Viewer {
             let brought = rate.amount_in(STEP);
             come += brought;
             self.buffer = self.buffer - STEP;
-            let connections = samples(&ids, srtt, brought);
+            let mut connections = samples(&ids, srtt, brought);
+            connections.iter_mut().for_each(|connection| connection.loss = self.loss);
             let is_over = come >= size;
             let (connections, left) = (connections.as_slice(), size - come);
             let sample = Sample { sated: is_over, connections, left, ..self.sample(at(self.now)) };
@@ -171,6 +174,9 @@ fn what_the_next_rung_needs_is_brought_where_there_is_room() {
     let lossy: fn(usize, Time) -> (Rate, Duration) =
         |count, _| (Rate::from_mbps(Bytes::of(count).get()), Duration::from_millis(80));
     assert_eq!(after(lossy, None), 1, "a megabit each");
+    let mut clean = Viewer { next_rung: Some(high), loss: 0.0, ..Viewer::new(low, lossy) };
+    (0..20).for_each(|_| clean.get_segment());
+    assert_eq!(clean.connections, 1, "one has what a path without losses gives");
     assert_eq!(after(lossy, Some(high)), 3, "players go up where they get 2.2 Mbps");
     let full: fn(usize, Time) -> (Rate, Duration) = |_, _| (Rate::from_mbps(1), Duration::from_millis(300));
     assert_eq!(after(full, Some(high)), 1, "others would have less, or the queue be longer");
