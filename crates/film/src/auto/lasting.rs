@@ -7,8 +7,8 @@
 //! - *What is measured.* Only what tells something of the path: not the beginning of a session, until its first
 //!   connections are there and have had an interval, nor its end, when one of them has nothing to do. Nor is a rate
 //!   missed while they are in slow start again, and the time between segments is none.
-//! - *What is wanted.* Where the paths have room and lose packets, what lets the player go to the rung above: it goes by what it gets. That
-//!   does not fall when there is much to play, as a segment comes as fast as it can.
+//! - *What is wanted.* Where the paths have room and lose packets, what lets the player go to the rung above: it goes by
+//!   what it gets. That does not fall when there is much to play, as a segment comes as fast as it can.
 //! - *What is closed.* Growth that brought nothing where a queue stands, while the buffer is low, too. What nobody can
 //!   hold is not gained by more connections: the player adapts, or stalls with one connection as with several.
 //!   But it stays where the paths brought what is needed within the last minute: others have it now, and of them each
