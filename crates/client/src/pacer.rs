@@ -37,8 +37,9 @@ const STEP: Duration = Duration::from_millis(600);
 /// But no more than this, about what the smallest receive buffers hold: the sender goes on meanwhile, as what
 /// waits unread takes nothing off the window until the buffer is full.
 const LARGEST_STEP: Bytes = Bytes::kib(64);
-/// A faster rate is read in these steps, so that it holds in every second: of 8 Mbps they are 3 %.
-const FAST_STEP: Bytes = Bytes::kib(32);
+/// A faster rate is read in these steps, or in [`BURST`]s where those are more: the sender sends each at once, and
+/// others wait behind it, at 20 Mbps for 7 ms. It also has to hold in every second.
+const FAST_STEP: Bytes = Bytes::kib(16);
 /// Nobody else waits longer for what the first bytes of a player took.
 const LONGEST_DEBT: Duration = Duration::from_millis(500);
 const SMALLEST_READ: Bytes = Bytes::kib(2);
@@ -195,7 +196,7 @@ mod tests {
         let waiting = [Waiting::new(&pacer), Waiting::new(&pacer)];
         assert_eq!(room(), Bytes::new(30_000), "all who wait together read no more");
         drop(waiting);
-        pacer.set_rate(Some(Rate::from_mbps(8)));
+        pacer.set_rate(Some(Rate::from_mbps(4)));
         assert_eq!(room(), FAST_STEP);
         pacer.set_rate(Some(Rate::from_mbps(80)));
         assert_eq!(room(), Bytes::new(200_000), "a fiftieth of a second");
