@@ -73,6 +73,11 @@ impl Failure {
     pub fn exit_code(&self) -> ExitCode {
         self.exit_code.into()
     }
+
+    /// The same as a number.
+    pub fn code(&self) -> u8 {
+        self.exit_code
+    }
 }
 
 impl fmt::Display for Failure {

@@ -115,13 +115,18 @@ async fn start(cli: Cli) -> ExitCode {
     };
     let output = Output::new(cli.globals, stop);
     output.show_warnings();
-    match run(cli.command, &output).await {
-        Ok(()) => ExitCode::SUCCESS,
+    let code = match run(cli.command, &output).await {
+        Ok(()) => 0,
         Err(failure) => {
             output.fail(&failure);
-            failure.exit_code()
+            failure.code()
         }
+    };
+    #[cfg(feature = "srt")]
+    if !live::has_ended() {
+        anabranch_srt::leave(code);
     }
+    code.into()
 }
 
 async fn run(command: Command, output: &Output) -> Result<(), Failure> {

@@ -44,7 +44,7 @@ impl Stop {
                     _ = terminate.recv() => Signal::Terminate,
                 };
                 if sender.send_replace(Some(signal)).is_some() {
-                    std::process::exit(signal.exit_code().into());
+                    at_once(signal.exit_code());
                 }
             }
         });
@@ -65,4 +65,12 @@ impl Stop {
     pub fn received(&self) -> Option<Signal> {
         *self.0.borrow()
     }
+}
+
+/// Ends the program.
+fn at_once(code: u8) -> ! {
+    #[cfg(feature = "srt")]
+    anabranch_srt::leave(code);
+    #[cfg(not(feature = "srt"))]
+    std::process::exit(code.into())
 }

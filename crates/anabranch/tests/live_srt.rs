@@ -293,6 +293,43 @@ fn a_listener_that_is_being_called_ends_when_asked_to() {
     }
 }
 
+/// One whose end waits for ever, as that of version 1.5.1 has been seen to.
+const STUCK_LIBRARY: &str = "#include <unistd.h>\nint srt_cleanup(void) { for (;;) pause(); }\n\
+                             __attribute__((destructor)) static void end(void) { srt_cleanup(); }\n";
+
+#[test]
+fn a_library_that_hangs_does_not_keep_the_program() {
+    if !are_there(&["srt-live-transmit"]) {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    let [source, library] = ["stuck.c", "stuck.so"].map(|name| directory.join(name));
+    fs::write(&source, STUCK_LIBRARY).unwrap();
+    let made = ["libsrt.so.1.5", "libsrt-gnutls.so.1.5"].iter().any(|name| {
+        let mut compiler = Command::new("cc");
+        compiler.args(["-shared", "-fPIC", "-Wl,--no-as-needed", "-o"]).args([&library, &source]);
+        compiler.arg(format!("-l:{name}")).output().is_ok_and(|output| output.status.success())
+    });
+    if !made {
+        anabranch_testkit::skipped(format_args!("no compiler of C, or no libsrt for it"));
+        return;
+    }
+    let receiver = Receiver::start(directory, &[]);
+    for signals in [1, 2] {
+        let url = format!("srt://:{}?mode=listener", free_port());
+        let options = ["--input", &url, "--token", TOKEN];
+        let mut command = send(directory, receiver.address, &receiver.fingerprint, &options);
+        command.env("ANABRANCH_SRT_LIBRARY", &library);
+        let mut sender = Program::start(&mut command, directory.join("send.said"));
+        sender.says("waits for a stream");
+        for _ in 1..signals {
+            common::kill(&sender.child, Signal::INT);
+        }
+        assert_eq!(sender.ends(Signal::INT), Some(130));
+    }
+}
+
 #[test]
 fn what_is_wrong_with_srt_is_told_before_a_receiver_is_asked() {
     let directory = tempfile::tempdir().unwrap();

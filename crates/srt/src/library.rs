@@ -13,6 +13,7 @@ mod calls;
 
 use std::collections::BTreeSet;
 use std::ffi::{CStr, c_char, c_int, c_void};
+use std::io::Write;
 use std::net::SocketAddr;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
@@ -117,6 +118,13 @@ pub(super) fn end() {
         // SAFETY: no other thread of ours is in the library: the lock is held. It joins its own.
         unsafe { (library.calls.cleanup)() };
     }
+}
+
+/// Ends the program without the destructors of its libraries.
+pub(super) fn leave(code: u8) -> ! {
+    let _ = std::io::stdout().flush();
+    // SAFETY: it takes a number, and does not return.
+    unsafe { libc::_exit(code.into()) }
 }
 
 impl Library {

@@ -19,6 +19,12 @@ use crate::arguments::{ReceiveArguments, SendArguments};
 use crate::failure::Failure;
 use crate::output::Output;
 
+/// Whether the program can end as every other does.
+#[cfg(feature = "srt")]
+pub fn has_ended() -> bool {
+    srt::has_ended()
+}
+
 /// Sends until the input ends, or a signal comes.
 ///
 /// # Errors

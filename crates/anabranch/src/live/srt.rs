@@ -1,5 +1,6 @@
 //! Streams that come or go by SRT.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anabranch_contribution::PacketStream;
@@ -36,10 +37,18 @@ pub(super) fn peers(address: &Address, most: usize) -> Result<Peers, Failure> {
     Peers::start(address, most).map_err(Failure::failed)
 }
 
+/// Whether SRT did not end.
+static IS_STUCK: AtomicBool = AtomicBool::new(false);
+
 /// Closes what is open, so that the peers hear of it.
 pub(super) async fn end() {
-    // A tenth of a second at the most. One that cannot be waited for has ended.
-    let _ = tokio::task::spawn_blocking(anabranch_srt::end).await;
+    let ended = tokio::task::spawn_blocking(anabranch_srt::end).await;
+    IS_STUCK.store(!ended.unwrap_or(false), Ordering::Relaxed);
+}
+
+/// Whether [`end`] was not needed, or did its work.
+pub(super) fn has_ended() -> bool {
+    !IS_STUCK.load(Ordering::Relaxed)
 }
 
 /// What comes from one peer after the other.
