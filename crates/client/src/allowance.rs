@@ -7,6 +7,7 @@ use tokio::sync::Notify;
 
 use super::pacer::{LARGEST_READ, Pacer};
 use super::shared::Shared;
+use super::timer::Timer;
 use super::unheard::{Budget, Unheard};
 
 /// So much of a connection is read at most that the owner does not know of: while it hears of one read, the
@@ -23,6 +24,7 @@ pub(super) struct Allowance {
     /// Since now it does.
     hurry: Notify,
     unheard: Budget,
+    timer: Timer,
 }
 
 impl Allowance {
@@ -34,6 +36,7 @@ impl Allowance {
             brings_first_bytes: AtomicBool::new(false),
             hurry: Notify::new(),
             unheard: Budget::new(if has_ranges { UNHEARD } else { LARGEST_READ }),
+            timer: Timer::default(),
         }
     }
 
@@ -44,23 +47,28 @@ impl Allowance {
     }
 
     /// Waits until the connection may read, and tells how much at once; where it has to wait for its rate, the
-    /// connection is let `rest`. What goes with it goes to the owner.
-    pub(super) async fn read(&self, shared: &Shared, rest: impl FnOnce()) -> (Bytes, Unheard) {
+    /// connection is let `rest`. What is `left` of its last leave it reads without waiting again. What goes with
+    /// it goes to the owner.
+    pub(super) async fn read(&self, shared: &Shared, left: Bytes, rest: impl FnOnce()) -> (Bytes, Unheard) {
         let unheard = self.unheard.take(LARGEST_READ).await;
         if !shared.ranges {
             shared.wanted().await;
         }
         shared.disk_keeps_up().await;
+        if !left.is_zero() {
+            return (left, unheard);
+        }
         let _holding = self.pacer.hold();
         if shared.pacer.holds_back() && !self.brings_first_bytes.load(Ordering::Relaxed) {
             rest();
         }
+        let timer = Some(&self.timer);
         loop {
             // What a reader waits for that has got nothing yet comes first: the limit holds afterwards.
             if shared.pacer.is_limited() && self.brings_first_bytes.load(Ordering::Relaxed) {
                 return (LARGEST_READ, unheard);
             }
-            let paced = async { shared.pacer.ready().await.min(self.pacer.ready().await) };
+            let paced = async { shared.pacer.ready(timer).await.min(self.pacer.ready(timer).await) };
             tokio::select! {
                 room = paced => return (room, unheard),
                 () = self.hurry.notified() => {}

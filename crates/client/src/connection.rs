@@ -8,6 +8,7 @@ use anabranch_film::session::Refusal;
 use anabranch_http::{
     Connection, Error, Method, RangeError, Received, RequestHead, ResponseHead, Version, status_in_words,
 };
+use anabranch_units::Bytes;
 use bytes::BytesMut;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
@@ -73,6 +74,7 @@ async fn run(beginning: Beginning) {
                 position: 0,
                 reads: 0,
                 has_answered: coming > 0,
+                leave: Bytes::ZERO,
                 allowance: &allowance,
             }
             .serve(commands)
@@ -102,6 +104,8 @@ struct RangeConnection<'a> {
     reads: u32,
     /// Whether the head of an answer has come.
     has_answered: bool,
+    /// What is left of what may be read at once, where the end of an answer or the head of one has cut it short.
+    leave: Bytes,
     allowance: &'a Allowance,
 }
 
@@ -124,10 +128,10 @@ impl RangeConnection<'_> {
                         return End::Failed(error.to_string());
                     }
                 }
-                received = receive(self.shared, self.allowance, &mut self.connection, &mut buffer),
+                received = receive(self.shared, self.allowance, self.leave, &mut self.connection, &mut buffer),
                     if !adopted =>
                 {
-                    let (received, unheard) = match received {
+                    let (received, room, unheard) = match received {
                         Ok(received) => received,
                         Err(_) if self.was_idle() => return End::Closed,
                         Err(error) => return End::Failed(error.to_string()),
@@ -137,7 +141,7 @@ impl RangeConnection<'_> {
                             if let Err(end) = self.head(&head) {
                                 return end;
                             }
-                            self.has_answered = true;
+                            (self.has_answered, self.leave) = (true, room);
                             answering = true;
                             if let Err(error) = self.send_waiting() {
                                 return End::Failed(error.to_string());
@@ -145,9 +149,13 @@ impl RangeConnection<'_> {
                         }
                         Received::Data(count) => {
                             self.allowance.spend(self.shared, count);
+                            let behind_head =
+                                self.queue.front().is_some_and(|asked| asked.range.start == self.position);
                             if let Err(end) = self.data(buffer.split(), unheard.only(count)).await {
                                 return end;
                             }
+                            let goes_on = behind_head || self.left == 0 && self.queue.len() > 1;
+                            self.leave = if goes_on { room - Bytes::of(count) } else { Bytes::ZERO };
                         }
                         Received::End { keep_alive } => {
                             answering = false;
@@ -271,12 +279,12 @@ impl RangeConnection<'_> {
     async fn data(&mut self, mut bytes: BytesMut, unheard: Unheard) -> Result<(), End> {
         let too_many = || End::Failed("the server sends more than it was asked for".into());
         // What was asked for is good, however much came with it in the same read.
-        let surplus = anabranch_units::Bytes::of(bytes.len()).get() > self.left;
-        bytes.truncate(anabranch_units::Bytes::new(self.left).as_usize());
+        let surplus = Bytes::of(bytes.len()).get() > self.left;
+        bytes.truncate(Bytes::new(self.left).as_usize());
         let Some(asked) = self.queue.front().filter(|_| !bytes.is_empty()) else {
             return Err(too_many());
         };
-        let count = anabranch_units::Bytes::of(bytes.len()).get();
+        let count = Bytes::of(bytes.len()).get();
         self.left -= count;
         if self.reads < EARLY_READS {
             self.reads += 1;
@@ -312,20 +320,22 @@ impl RangeConnection<'_> {
     }
 }
 
-/// Waits until reading is allowed, then for something to read. What goes with it goes to the owner.
+/// Waits until reading is allowed, then for something to read: how much at once, where there is a limit. What
+/// goes with it goes to the owner.
 async fn receive(
     shared: &Shared,
     allowance: &Allowance,
+    leave: Bytes,
     connection: &mut Connection,
     buffer: &mut BytesMut,
-) -> Result<(Received, Unheard), Error> {
-    let (room, unheard) = allowance.read(shared, || connection.rest()).await;
-    let room = room.as_usize();
-    if room < LARGEST_READ.as_usize() {
+) -> Result<(Received, Bytes, Unheard), Error> {
+    let (room, unheard) = allowance.read(shared, leave, || connection.rest()).await;
+    if room < LARGEST_READ {
         // A buffer of just this size: what is read at once is what may be read.
-        *buffer = BytesMut::with_capacity(room);
+        *buffer = BytesMut::with_capacity(room.as_usize());
     } else if buffer.capacity() < LARGEST_READ.as_usize() / 2 {
         shared.buffers.renew(buffer);
     }
-    Ok((connection.receive(buffer).await?, unheard))
+    let limited = if room < LARGEST_READ { room } else { Bytes::ZERO };
+    Ok((connection.receive(buffer).await?, limited, unheard))
 }

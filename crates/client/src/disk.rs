@@ -62,7 +62,7 @@ const PIECE_OVERHEAD: u64 = 256;
 /// The worker waits for so much, or so long, before it writes, and writes so much at once: to be woken for
 /// each piece, or to tell of each, costs more than to write it. Who waits for it waits no longer.
 const BATCH: u64 = 256 << 10;
-const PATIENCE: Duration = Duration::from_secs(1);
+const PATIENCE: Duration = Duration::from_secs(3);
 /// Connections wait for a disk that gets on when so much is to be written: more would only leave the
 /// processor's caches.
 const WARM: u64 = 1 << 20;

@@ -49,6 +49,7 @@ mod shared;
 mod status;
 mod store;
 mod stripe;
+mod timer;
 mod unheard;
 
 pub use disk::Medium;

@@ -9,6 +9,8 @@ use std::time::Instant;
 use anabranch_units::{Bytes, Duration, Rate};
 use tokio::sync::Notify;
 
+use super::timer::Timer;
+
 /// Shared by everyone who reads.
 #[derive(Debug)]
 pub(super) struct Pacer {
@@ -33,10 +35,10 @@ struct Bucket {
 /// Credit is saved up for so long at most: the burst after a pause.
 const BURST: Duration = Duration::from_millis(20);
 /// Together those who wait read so much at once: a reader is woken as seldom as that allows.
-const STEP: Duration = Duration::from_millis(600);
-/// But no more than this, about what the smallest receive buffers hold: the sender goes on meanwhile, as what
-/// waits unread takes nothing off the window until the buffer is full.
-const LARGEST_STEP: Bytes = Bytes::kib(64);
+const STEP: Duration = Duration::from_millis(1200);
+/// But no more than this, about what a receive buffer holds that has not grown: the sender goes on meanwhile, as
+/// what waits unread takes nothing off the window until the buffer is full.
+const LARGEST_STEP: Bytes = Bytes::kib(160);
 /// A faster rate is read in these steps, or in [`BURST`]s where those are more: the sender sends each at once, and
 /// others wait behind it, at 20 Mbps for 7 ms. It also has to hold in every second.
 const FAST_STEP: Bytes = Bytes::kib(16);
@@ -72,9 +74,9 @@ impl Pacer {
         self.changed.notify_waiters();
     }
 
-    /// Waits until something may be read, and tells how much at once. Nothing is taken until
-    /// [`Pacer::spend`].
-    pub(super) async fn ready(&self) -> Bytes {
+    /// Waits until something may be read, by this timer or by the runtime's, and tells how much at once. Nothing
+    /// is taken until [`Pacer::spend`].
+    pub(super) async fn ready(&self, timer: Option<&Timer>) -> Bytes {
         let mut changed = self.changed.notified();
         let mut waiting = None;
         loop {
@@ -82,7 +84,16 @@ impl Pacer {
                 Ok(room) => return room,
                 Err(wait) => {
                     waiting.get_or_insert_with(|| Waiting::new(self));
-                    let _ = tokio::time::timeout(wait.into(), changed).await;
+                    let waited = async {
+                        match timer {
+                            Some(timer) => timer.wait(wait).await,
+                            None => tokio::time::sleep(wait.into()).await,
+                        }
+                    };
+                    tokio::select! {
+                        () = waited => {}
+                        () = changed => {}
+                    }
                     changed = self.changed.notified();
                 }
             }
@@ -192,9 +203,9 @@ mod tests {
                 bucket.room().unwrap()
             })
         };
-        assert_eq!(room(), Bytes::new(60_000), "six tenths of a second");
+        assert_eq!(room(), Bytes::new(120_000), "twelve tenths of a second");
         let waiting = [Waiting::new(&pacer), Waiting::new(&pacer)];
-        assert_eq!(room(), Bytes::new(30_000), "all who wait together read no more");
+        assert_eq!(room(), Bytes::new(60_000), "all who wait together read no more");
         drop(waiting);
         pacer.set_rate(Some(Rate::from_mbps(4)));
         assert_eq!(room(), FAST_STEP);
@@ -210,7 +221,7 @@ mod tests {
         pacer.spend(200_000);
         let waiting = tokio::spawn(async move {
             begun.0.send(()).unwrap();
-            shared.ready().await
+            shared.ready(None).await
         });
         begun.1.await.unwrap();
         pacer.set_rate(None);
@@ -228,7 +239,7 @@ mod tests {
             tokio::spawn(async move {
                 let mut read = 0;
                 while begin.elapsed().as_millis() < 500 {
-                    let room = pacer.ready().await.as_usize();
+                    let room = pacer.ready(None).await.as_usize();
                     pacer.spend(room);
                     read += room;
                 }

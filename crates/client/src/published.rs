@@ -36,33 +36,46 @@ pub(super) struct Figures {
 #[derive(Debug)]
 pub(super) struct Published {
     standing: watch::Sender<Standing>,
+    /// For readers: bytes have come, or something else has changed.
+    news: watch::Sender<()>,
     figures: Mutex<Figures>,
 }
 
 impl Published {
     pub(super) fn new(figures: Figures) -> Self {
-        Self { standing: watch::Sender::default(), figures: Mutex::new(figures) }
+        Self {
+            standing: watch::Sender::default(),
+            news: watch::Sender::default(),
+            figures: Mutex::new(figures),
+        }
     }
 
     pub(super) fn standing(&self) -> watch::Receiver<Standing> {
         self.standing.subscribe()
     }
 
+    pub(super) fn news(&self) -> watch::Receiver<()> {
+        self.news.subscribe()
+    }
+
     pub(super) fn figures(&self) -> MutexGuard<'_, Figures> {
         self.figures.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Wakes those who wait where something has changed, as it has when bytes have come.
-    pub(super) fn stand(&self, now: Standing, has_news: bool) {
-        self.standing.send_if_modified(|before| {
+    /// Wakes those who wait where something has changed, and readers as well when bytes have come.
+    pub(super) fn stand(&self, now: Standing, have_come: bool) {
+        let is_other = self.standing.send_if_modified(|before| {
             let is_other = before.size != now.size
                 || before.is_complete != now.is_complete
                 || before.lends != now.lends
                 || before.wants != now.wants
                 || before.failed.is_some() != now.failed.is_some();
             *before = now;
-            has_news || is_other
+            is_other
         });
+        if is_other || have_come {
+            self.news.send_replace(());
+        }
     }
 
     /// Nothing more comes, if not for another reason already.
@@ -72,6 +85,7 @@ impl Published {
             standing.failed.get_or_insert(error);
             is_new
         });
+        self.news.send_replace(());
     }
 
     pub(super) fn set_figures(&self, figures: Figures) {

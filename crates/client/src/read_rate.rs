@@ -24,7 +24,7 @@ impl ReadRate {
 
     /// Waits until something may be taken.
     pub async fn ready(&self) {
-        self.0.ready().await;
+        self.0.ready(None).await;
     }
 
     /// So much was taken.

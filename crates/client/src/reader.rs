@@ -31,15 +31,16 @@ pub struct Reader {
     /// The position that the owner was told of last.
     told: u64,
     standing: watch::Receiver<Standing>,
+    news: watch::Receiver<()>,
 }
 
 impl Reader {
     pub(super) fn new(film: Arc<Handle>, range: Range<u64>) -> Self {
         let position = range.start;
         let shown = Arc::new(AtomicU64::new(position));
-        let standing = film.shared.published.standing();
+        let (standing, news) = (film.shared.published.standing(), film.shared.published.news());
         let id = film.shared.add_reader(range.clone(), shown.clone());
-        Self { film, id, position, end: range.end, shown, told: position, standing }
+        Self { film, id, position, end: range.end, shown, told: position, standing, news }
     }
 
     /// The next bytes, at most 64 KiB; `None` at the end. Nothing is lost when the future is dropped.
@@ -48,8 +49,9 @@ impl Reader {
     /// The stream cannot go on.
     pub async fn next(&mut self) -> Result<Option<Bytes>, EngineError> {
         loop {
+            self.news.mark_unchanged();
             let (size, failed) = {
-                let standing = self.standing.borrow_and_update();
+                let standing = self.standing.borrow();
                 (standing.size, standing.failed.clone())
             };
             // A film of unknown size may have got one.
@@ -66,7 +68,7 @@ impl Reader {
             let Some(found) = found else {
                 match failed {
                     Some(error) => return Err(error),
-                    None => self.standing.changed().await.map_err(|_| EngineError::ended())?,
+                    None => self.news.changed().await.map_err(|_| EngineError::ended())?,
                 }
                 continue;
             };

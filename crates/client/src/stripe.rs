@@ -21,6 +21,7 @@ use anabranch_http::{
 use anabranch_protocol::stripe::PROTOCOL;
 use anabranch_protocol::stripe::frame::{DATA_HEADER_BYTES, Frame, FrameError};
 use anabranch_protocol::stripe::{SIZE_HEADER, TOKEN_HEADER};
+use anabranch_units::Bytes;
 use bytes::{Buf, BufMut, BytesMut};
 use tokio::io::{AsyncReadExt, AsyncWrite};
 use tokio::sync::{mpsc, oneshot};
@@ -214,7 +215,7 @@ impl Member {
             Poll::Ready(())
         })
         .await;
-        let (room, unheard) = allowance.read(shared, || self.stream.rest()).await;
+        let (room, unheard) = allowance.read(shared, Bytes::ZERO, || self.stream.rest()).await;
         let room = room.as_usize();
         if self.input.capacity() - self.input.len() < room {
             let begun = self.input.split();

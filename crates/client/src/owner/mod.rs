@@ -113,7 +113,8 @@ impl Owner {
             let next = shared.instant(self.next_tick() + self.session.leeway());
             if next < ticking.deadline() || set_at != self.ticked {
                 set_at = self.ticked;
-                ticking.as_mut().reset(next);
+                // A new one: the runtime would still wake at the time of one that is set to a later time.
+                ticking.set(tokio::time::sleep_until(next));
             }
             tokio::select! {
                 biased;

@@ -53,7 +53,7 @@ use viewer::Viewer;
 /// While somebody waits, or might soon, it is looked so often whether something is late.
 const LONGEST_TICK: Duration = Duration::from_millis(100);
 /// While nothing is urgent who drives a session need not wake for it between two reads.
-const LEEWAY: Duration = Duration::from_secs(1);
+const LEEWAY: Duration = Duration::from_millis(1500);
 
 /// So much is asked for at once of the only connection of a segment, whose rate rises faster than it is measured.
 const ALONE: Duration = Duration::from_secs(1);
