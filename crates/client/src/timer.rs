@@ -7,6 +7,7 @@
 use anabranch_units::Duration;
 
 /// What the wheel wakes for once.
+#[cfg(target_os = "linux")]
 const SHORT: Duration = Duration::from_millis(64);
 
 /// For the waits of one task, one after the other.
