@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::io;
-use std::process::ExitCode;
 
 use crate::stop::Signal;
 
@@ -70,12 +69,7 @@ impl Failure {
     }
 
     /// What the program ends with.
-    pub fn exit_code(&self) -> ExitCode {
-        self.exit_code.into()
-    }
-
-    /// The same as a number.
-    pub fn code(&self) -> u8 {
+    pub fn exit_code(&self) -> u8 {
         self.exit_code
     }
 }

@@ -53,7 +53,7 @@ fn main() -> ExitCode {
         // Before there are threads and handlers of signals.
         let failure = player::become_it(arguments);
         eprintln!("anabranch: {failure}");
-        return failure.exit_code();
+        return failure.exit_code().into();
     }
     let mut builder = match is_paced(&cli.command) {
         true => tokio::runtime::Builder::new_current_thread(),
@@ -119,7 +119,7 @@ async fn start(cli: Cli) -> ExitCode {
         Ok(()) => 0,
         Err(failure) => {
             output.fail(&failure);
-            failure.code()
+            failure.exit_code()
         }
     };
     #[cfg(feature = "srt")]

@@ -13,7 +13,6 @@ mod calls;
 
 use std::collections::BTreeSet;
 use std::ffi::{CStr, c_char, c_int, c_void};
-use std::io::Write;
 use std::net::SocketAddr;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
@@ -120,9 +119,8 @@ pub(super) fn end() {
     }
 }
 
-/// Ends the program without the destructors of its libraries.
+/// Ends the program without the destructors of its libraries. Nothing is flushed: whoever writes may wait for ever.
 pub(super) fn leave(code: u8) -> ! {
-    let _ = std::io::stdout().flush();
     // SAFETY: it takes a number, and does not return.
     unsafe { libc::_exit(code.into()) }
 }
